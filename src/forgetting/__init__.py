@@ -1,0 +1,31 @@
+"""Continual linear models: run them, compute what to expect of them, and check what is known about them.
+
+>>> import forgetting as fg
+>>> tasks = fg.families.gaussian(T=10, d=30, rank=2, seed=0)
+>>> run = fg.run(tasks, fg.orderings.WithReplacement(), k=50)
+>>> run.losses[-1] < run.losses[0]
+np.True_
+"""
+
+from forgetting import errors, metrics, orderings, schemes
+from forgetting.ensembles import Ensemble, run_many
+from forgetting.loop import Trajectory, run
+from forgetting.tasks import KernelTasks, Problem, RegressionTasks, families
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ensemble",
+    "KernelTasks",
+    "Problem",
+    "RegressionTasks",
+    "Trajectory",
+    "__version__",
+    "errors",
+    "families",
+    "metrics",
+    "orderings",
+    "run",
+    "run_many",
+    "schemes",
+]

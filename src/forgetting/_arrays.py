@@ -1,0 +1,142 @@
+"""The door: every array and number that a user passes is normalised here; inside, arrays are trusted."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetting.errors import InvalidInputError
+
+__all__ = [
+    "Array",
+    "IntArray",
+    "as_count",
+    "as_index",
+    "as_number",
+    "as_vector",
+    "check_finite",
+    "group_rows",
+    "real_array",
+]
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def real_array(value: Any, what: str) -> Array:
+    """A float64 array of finite numbers, or an error that names the first bad entry.
+
+    >>> real_array([1, 2], "y")
+    array([1., 2.])
+    >>> real_array([[1.0, float("nan")]], "task 0, X")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: task 0, X: entry at row 0, column 1 is nan; remove or impute it first
+    """
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInputError(f"{what}: rows of different lengths do not make an array ({error})") from None
+    if raw.dtype.kind not in "biuf":
+        kind = "complex numbers" if raw.dtype.kind == "c" else f"dtype {raw.dtype}"
+        raise InvalidInputError(f"{what}: expected real numbers, got {kind}; convert to float64 first")
+    array = np.asarray(raw, dtype=np.float64)
+    check_finite(array, what)
+    return array
+
+
+def check_finite(array: Array, what: str) -> None:
+    """Raise with the position of the first NaN or infinity."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    where = tuple(int(i) for i in np.argwhere(~finite)[0])
+    names = ("row", "column") if array.ndim == 2 else ("entry",) * array.ndim
+    place = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
+    raise InvalidInputError(f"{what}: entry at {place} is {array[where]}; remove or impute it first")
+
+
+def as_vector(value: Any, length: int, what: str) -> Array:
+    """A finite float64 vector of the given length.
+
+    >>> as_vector([0, 1], 3, "w0")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: w0: expected shape (3,), got (2,)
+    """
+    vector = real_array(value, what)
+    if vector.shape != (length,):
+        raise InvalidInputError(f"{what}: expected shape ({length},), got {vector.shape}")
+    return vector
+
+
+def as_count(value: Any, what: str, *, least: int = 0) -> int:
+    """A whole number, at least `least`.
+
+    >>> as_count(3.5, "k")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: k must be a whole number, got 3.5
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a whole number, got {value!r}") from None
+    if count < least:
+        raise InvalidInputError(f"{what} must be at least {least}, got {count}")
+    return count
+
+
+def as_number(value: Any, what: str, *, above: float | None = None, least: float | None = None) -> float:
+    """A finite float, optionally bounded below.
+
+    >>> as_number(-1, "lam", above=0)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: lam must be greater than 0, got -1
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{what} must be a number, got {value!r}") from None
+    if not np.isfinite(number):
+        raise InvalidInputError(f"{what} must be finite, got {value!r}")
+    if above is not None and not number > above:
+        raise InvalidInputError(f"{what} must be greater than {above:g}, got {value!r}")
+    if least is not None and not number >= least:
+        raise InvalidInputError(f"{what} must be at least {least:g}, got {value!r}")
+    return number
+
+
+def as_index(value: Sequence[int] | IntArray, bound: int, what: str) -> IntArray:
+    """A vector of indices in 0..bound-1.
+
+    >>> as_index([0, 5], 3, "order")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: order[1] is 5, but tasks are numbered 0 to 2
+    """
+    raw = np.asarray(value)
+    if raw.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if raw.ndim != 1 or raw.dtype.kind not in "iu":
+        raise InvalidInputError(f"{what} must be a sequence of whole numbers, got {raw.dtype} of shape {raw.shape}")
+    bad = np.flatnonzero((raw < 0) | (raw >= bound))
+    if bad.size:
+        first = int(bad[0])
+        raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but tasks are numbered 0 to {bound - 1}")
+    return raw.astype(np.int64)
+
+
+def group_rows(groups: Any, rows: int) -> tuple[list[str], list[IntArray]]:
+    """Names and row numbers of the groups, in the order in which they first appear.
+
+    >>> group_rows(["b", "a", "b"], 3)
+    (['b', 'a'], [array([0, 2]), array([1])])
+    """
+    owner = np.asarray(groups)
+    if owner.shape != (rows,):
+        raise InvalidInputError(f"groups: expected one entry for each of {rows} rows, got shape {owner.shape}")
+    found, first, which = np.unique(owner, return_index=True, return_inverse=True)
+    members = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    order = np.argsort(first)
+    return [str(found[group]) for group in order], [members[group] for group in order]

@@ -1,0 +1,244 @@
+"""Many runs at once, with independent orders: compiled, and parallel over runs, for linear schemes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from forgetting import metrics
+from forgetting._arrays import Array, IntArray, as_count, as_vector
+from forgetting.errors import InvalidInputError
+from forgetting.geometry import Geometry
+from forgetting.loop import Trajectory, describe, linear_gains, recorded_steps, resolve, run, view_of
+from forgetting.orderings import Explicit, Ordering
+from forgetting.schemes import LinearScheme, Scheme
+
+__all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Many runs with independent orders: the names of `Trajectory` with a leading axis of runs.
+
+    Losses and regret are there at once. Forgetting costs another pass, and iterates, states and the loss matrix are
+    replayed from the orders, when first asked for. `ensemble[i]` is run i as a `Trajectory`.
+    """
+
+    problem: Any
+    ordering: Ordering
+    scheme: Scheme
+    seed: int
+    order: IntArray
+    steps: IntArray
+    losses: Array
+    status: str
+    w0: Array = field(repr=False)
+    before: Array = field(repr=False)
+    after: Array = field(repr=False)
+    threads: int = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def record_every(self) -> int:
+        """Steps between records."""
+        return int(self.steps[1] - self.steps[0]) if len(self.steps) > 1 else 1
+
+    def __getitem__(self, i: int) -> Trajectory:
+        return run(
+            self.problem,
+            Explicit(self.order[i]),
+            self.order.shape[1],
+            scheme=self.scheme,
+            seed=self.seed + int(range(len(self))[i]),
+            w0=self.w0,
+            record_every=self.record_every,
+        )
+
+    @cached_property
+    def regret(self) -> Array:
+        """Regret after each step, (runs, k)."""
+        return metrics.paper_regret(self.before)
+
+    @cached_property
+    def forgetting(self) -> Array:
+        """Forgetting after each step, (runs, k); NaN at steps that were not recorded."""
+        if not isinstance(self.scheme, LinearScheme):
+            return np.stack([self[i].forgetting for i in range(len(self))])
+        result = np.full(self.order.shape, np.nan)
+        keep = self.steps[self.steps > 0]
+        values = batch_forgetting(
+            self.problem.geometry, self.scheme, self.order, self.w0, keep, self.after, threads=self.threads
+        )
+        result[:, keep - 1] = values
+        return result
+
+    @cached_property
+    def iterates(self) -> Array:
+        """Iterates at the recorded steps, (runs, len(steps), d)."""
+        return np.stack([self[i].iterates for i in range(len(self))])
+
+    @cached_property
+    def loss_matrix(self) -> Array:
+        """Task losses at the recorded steps, (runs, len(steps), T)."""
+        return np.stack([self[i].loss_matrix for i in range(len(self))])
+
+
+def run_many(
+    problem: Any,
+    ordering: Ordering,
+    k: int,
+    runs: int = 1000,
+    scheme: Scheme | None = None,
+    seed: int = 0,
+    w0: Any = None,
+    record_every: int = 1,
+    threads: int | None = None,
+) -> Ensemble:
+    """Many runs with independent orders; compiled, and parallel over runs, for linear schemes.
+
+    The result depends on the seed alone, not on `threads` (all cores if left out); run i does not depend on how many
+    runs there are.
+
+    >>> import forgetting as fg
+    >>> runs = fg.run_many(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=10, runs=100, seed=1)
+    >>> runs.losses.shape, runs.forgetting.shape
+    ((100, 11), (100, 10))
+    """
+    k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
+    every = as_count(record_every, "record_every", least=1)
+    workers = (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1)
+    if not isinstance(ordering, Ordering):
+        raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
+    scheme, space = resolve(problem, scheme, w0)
+    ordering.check(problem.num_tasks, k)
+    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
+    steps = recorded_steps(k, every)
+    status = f"completed {runs} runs of {k} steps"
+    if ordering.adaptive or not isinstance(scheme, LinearScheme):
+        each = [run(problem, ordering, k, scheme, seed + i, w0, every) for i in range(runs)]
+        return Ensemble(
+            problem,
+            ordering,
+            scheme,
+            seed,
+            np.stack([one.order for one in each]),
+            steps,
+            np.stack([one.losses for one in each]),
+            "; ".join(dict.fromkeys([status, *(one.status for one in each)])),
+            start,
+            np.stack([one.before for one in each]),
+            np.stack([one.after for one in each]),
+            workers,
+        )
+    rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed")).spawn(1)[0])
+    orders = ordering.batch(view_of(problem), k, runs, rng)
+    losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
+    status = describe(status, [], before, problem)
+    return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, status, start, before, after, workers)
+
+
+def batch_losses(
+    geometry: Geometry, scheme: LinearScheme, orders: IntArray, w0: Array, keep: IntArray, *, threads: int
+) -> tuple[Array, Array, Array]:
+    """Mean losses at the steps `keep`, and the loss of each task before and after it is learned."""
+    from forgetting import _kernels
+
+    runs, k = orders.shape
+    losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.empty((runs, k))
+    dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
+    weight = geometry.sigma * np.sqrt(geometry.counts[geometry.owner] / (2 * geometry.num_tasks))
+    if dual:
+        form, shift, rest = weight[None], np.empty(0), 0.0
+    else:
+        form, shift, rest = _square_form(weight[:, None] * geometry.rows, weight * geometry.targets)
+    setting = _setting(geometry, scheme, w0, dual)
+    distinct = np.ascontiguousarray(geometry.index[orders])
+
+    def work(rows: slice) -> None:
+        _kernels.ensemble(
+            dual,
+            *setting[:-1],
+            form,
+            shift,
+            distinct[rows],
+            setting[-1],
+            keep,
+            losses[rows],
+            before[rows],
+            after[rows],
+        )
+
+    _parallel(work, runs, threads)
+    losses += rest + float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
+    floor = geometry.unexplained
+    if floor.any():
+        before += floor[distinct]
+        after += floor[distinct]
+    return losses, before, after
+
+
+def batch_forgetting(
+    geometry: Geometry,
+    scheme: LinearScheme,
+    orders: IntArray,
+    w0: Array,
+    keep: IntArray,
+    after: Array,
+    *,
+    threads: int,
+) -> Array:
+    """Forgetting at the steps `keep` (from 1)."""
+    from forgetting import _kernels
+
+    values = np.empty((len(orders), len(keep)))
+    dual = dual_is_cheaper(geometry, 1.0)
+    setting = _setting(geometry, scheme, w0, dual)
+    distinct = np.ascontiguousarray(geometry.index[orders])
+
+    def work(rows: slice) -> None:
+        _kernels.ensemble_forgetting(dual, *setting[:-1], distinct[rows], setting[-1], keep, values[rows])
+
+    _parallel(work, len(orders), threads)
+    return values
+
+
+def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
+    """Whether a step with R numbers (dual) costs less than one with D numbers (primal)."""
+    total, dim = len(geometry.sigma), geometry.dim
+    rank = max(total / geometry.num_distinct, 1.0)
+    return rank * total + recorded * total < 2 * rank * dim + recorded * min(total, dim) * dim and total <= 8192
+
+
+def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) -> tuple[Any, ...]:
+    """rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
+    gains = linear_gains(geometry, scheme)
+    z0 = geometry.start(w0)
+    start = geometry.errors(z0) if dual else z0
+    rows = geometry.gram if dual else geometry.rows
+    return rows, geometry.offsets, gains, geometry.targets, geometry.sigma, np.ascontiguousarray(start)
+
+
+def _square_form(matrix: Array, shift: Array) -> tuple[Array, Array, float]:
+    """A smaller (form, shift, rest) with |matrix z - shift|^2 = |form z - shift'|^2 + rest."""
+    if len(matrix) <= matrix.shape[1]:
+        return np.ascontiguousarray(matrix), shift, 0.0
+    left, form = np.linalg.qr(matrix)
+    short = left.T @ shift
+    return form, short, max(0.0, float(shift @ shift - short @ short))
+
+
+def _parallel(work: Callable[[slice], None], total: int, threads: int) -> None:
+    """Run `work` on slices of range(total) with threads; what a slice computes does not depend on the slicing."""
+    edges = np.linspace(0, total, min(total, 4 * threads) + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, [slice(a, b) for a, b in pairwise(edges)]):
+            pass

@@ -1,0 +1,87 @@
+"""Everything that can go wrong, under one root.
+
+Each message names the task and the value, says why it matters and what to do. All errors are also
+`ValueError`, so code that knows nothing of this package can catch them.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ForgettingError",
+    "InvalidInputError",
+    "MemoryLimitError",
+    "NotRealizableError",
+    "NotSupportedError",
+    "OrderingError",
+    "ProblemFileError",
+]
+
+
+class ForgettingError(ValueError):
+    """The root of all errors raised on purpose by this package.
+
+    >>> issubclass(NotRealizableError, ForgettingError) and issubclass(ForgettingError, ValueError)
+    True
+    """
+
+
+class InvalidInputError(ForgettingError):
+    """Data or a parameter that no computation can use: NaN, shapes that disagree, an empty task.
+
+    >>> raise InvalidInputError("task 2, row 0, column 3 is nan")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: task 2, row 0, column 3 is nan
+    """
+
+
+class NotRealizableError(ForgettingError):
+    """No single w solves all tasks, and the operation needs one.
+
+    `task` is the first offending task and `residual` its relative residual.
+
+    >>> NotRealizableError("not realizable", task=3, residual=0.5).task
+    3
+    """
+
+    def __init__(self, message: str, *, task: int, residual: float) -> None:
+        super().__init__(message)
+        self.task = task
+        self.residual = residual
+
+
+class OrderingError(ForgettingError):
+    """An ordering that runs out, or names a task that does not exist.
+
+    >>> raise OrderingError("4 steps without replacement over 3 tasks")
+    Traceback (most recent call last):
+    forgetting.errors.OrderingError: 4 steps without replacement over 3 tasks
+    """
+
+
+class NotSupportedError(ForgettingError):
+    """A method that does not cover the ordering, scheme or problem it was asked for.
+
+    >>> issubclass(NotSupportedError, ForgettingError)
+    True
+    """
+
+
+class MemoryLimitError(ForgettingError):
+    """An exact method that would not fit; `needed` and `allowed` are in bytes.
+
+    >>> MemoryLimitError("does not fit", needed=2e9, allowed=1e9).needed
+    2000000000.0
+    """
+
+    def __init__(self, message: str, *, needed: float, allowed: float) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.allowed = allowed
+
+
+class ProblemFileError(ForgettingError):
+    """A file that is missing, damaged, or not one of ours.
+
+    >>> issubclass(ProblemFileError, ForgettingError)
+    True
+    """

@@ -1,0 +1,409 @@
+"""The reduction that every engine stands on: tasks as subspaces of their joint row space.
+
+What happens to a continual linear model depends on the data only through the row spaces of the tasks, their
+singular values and the position of the start. `Geometry` holds exactly that, in an orthonormal frame of the
+joint row space (dimension D <= min(d, N)), with identical tasks kept once. It is itself a regression problem in
+R^D, whose coordinates z are errors relative to the offline solution; `Frame` maps between z and the user's w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from forgetting._arrays import Array, IntArray
+
+__all__ = ["Frame", "Geometry", "Matrix", "from_data", "from_gram"]
+
+Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
+EPS = float(np.finfo(np.float64).eps)
+CHUNK_ENTRIES = 2**24  # entries of X^T handled at once by the chunked QR: 128 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Coordinates on the joint row space: v = down(w), and w moves by up(change of v).
+
+    For data, `basis` is d x D with orthonormal columns and serves both directions (`columns` lists the active
+    columns when others are zero everywhere). For a Gram matrix w is a vector of dual coefficients and the two
+    directions differ.
+    """
+
+    dim: int
+    basis: Array | None = None
+    dual_basis: Array | None = None
+    columns: IntArray | None = None
+
+    def down(self, w: Array) -> Array:
+        """Coordinates of w on the row space."""
+        active = w if self.columns is None else w[self.columns]
+        return active if self.basis is None else self.basis.T @ active
+
+    def up(self, v: Array) -> Array:
+        """The w of least norm with coordinates v; rows of a matrix are lifted one by one."""
+        back = self.basis if self.dual_basis is None else self.dual_basis
+        active = v if back is None else v @ back.T
+        if self.columns is None:
+            return active
+        full = np.zeros((*v.shape[:-1], self.dim))
+        full[..., self.columns] = active
+        return full
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The reduced problem: min |Sigma_m (U_m^T z - c_m)|^2 for each distinct task m, over z in R^D.
+
+    Attributes:
+        rows: R x D, the stacked U_m^T of the distinct tasks, each block with orthonormal rows.
+        offsets: block m of `rows`, `sigma` and `targets` is offsets[m]:offsets[m + 1].
+        sigma: R singular values.
+        targets: R numbers c_m, zero up to rounding when the tasks are jointly realizable.
+        unexplained: for each distinct task, half the squared norm of what no w can fit.
+        index: for each task, its distinct task.
+        solution: the offline solution in frame coordinates; z = v - solution.
+        residuals: for each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|).
+        frame: the map to the user's coordinates.
+    """
+
+    rows: Array
+    offsets: IntArray
+    sigma: Array
+    targets: Array
+    unexplained: Array
+    index: IntArray
+    solution: Array
+    residuals: Array
+    frame: Frame
+    row_equations: Callable[[int], tuple[Array, Array]] = field(repr=False)
+    natural_scheme = "Kaczmarz"
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks, clones included."""
+        return len(self.index)
+
+    @property
+    def dim(self) -> int:
+        """Dimension D of the joint row space."""
+        return int(self.rows.shape[1])
+
+    @property
+    def num_distinct(self) -> int:
+        """Number of distinct tasks."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many tasks each distinct task stands for."""
+        return np.bincount(self.index, minlength=self.num_distinct).astype(np.int64)
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """Rank of each distinct task."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def norms(self) -> Array:
+        """Spectral norm of each distinct task (0 for a task of rank 0)."""
+        norms = np.zeros(self.num_distinct)
+        filled = self.ranks > 0
+        norms[filled] = self.sigma[self.offsets[:-1][filled]]
+        return norms
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """Distinct task of each of the R directions."""
+        return np.repeat(np.arange(self.num_distinct), self.ranks)
+
+    @cached_property
+    def gram(self) -> Array:
+        """M = U^T U, the R x R block Gram matrix of the subspaces: all that the dual form needs."""
+        gram = self.rows @ self.rows.T
+        for start, stop in pairwise(self.offsets.tolist()):
+            gram[start:stop, start:stop] = np.eye(stop - start)
+        return gram
+
+    @cached_property
+    def hessian(self) -> Array:
+        """X^T X / T in frame coordinates, clones counted."""
+        scaled = self.rows * (self.sigma * np.sqrt(self.counts[self.owner] / self.num_tasks))[:, None]
+        return scaled.T @ scaled
+
+    def block(self, task: int) -> slice:
+        """Where distinct task `task` sits in the stacked arrays."""
+        return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
+
+    def start(self, w0: Array) -> Array:
+        """z_0 for a start w_0 in the user's coordinates."""
+        return self.frame.down(w0) - self.solution
+
+    def lift(self, states: Array, w0: Array) -> Array:
+        """Iterates in the user's coordinates for states z (one per row) of a run started at w_0."""
+        return w0 + self.frame.up(states - self.start(w0))
+
+    def nearest_solution(self, w0: Array) -> Array:
+        """The offline solution nearest to w_0: what lies off the joint row space stays as it is."""
+        return self.lift(np.zeros(self.dim), w0)
+
+    def errors(self, states: Array) -> Array:
+        """rho = U^T z - c for each state: the R numbers that losses and distances are made of."""
+        return states @ self.rows.T - self.targets
+
+    def _per_task(self, squares: Array) -> Array:
+        """Sum R columns into one per distinct task."""
+        sums = np.zeros((*squares.shape[:-1], self.num_distinct))
+        filled = np.flatnonzero(self.ranks)
+        if filled.size:
+            sums[..., filled] = np.add.reduceat(squares, self.offsets[filled], axis=-1)
+        return sums
+
+    def distinct_losses(self, states: Array) -> Array:
+        """Loss of each distinct task at each state."""
+        return 0.5 * self._per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
+
+    def task_loss(self, task: int, z: Array) -> float:
+        """L_m at one state."""
+        which = int(self.index[task])
+        block = self.block(which)
+        missed = self.sigma[block] * (self.rows[block] @ z - self.targets[block])
+        return 0.5 * float(missed @ missed) + float(self.unexplained[which])
+
+    def task_losses(self, states: Array) -> Array:
+        """L_m for every task (clones included) at each state; shape (..., T)."""
+        return self.distinct_losses(states)[..., self.index]
+
+    def mean_losses(self, states: Array) -> Array:
+        """L, the mean over tasks, at each state; shape (...)."""
+        return self.distinct_losses(states) @ (self.counts / self.num_tasks)
+
+    def distances(self, states: Array) -> Array:
+        """Distance to the solution set of every task; shape (..., T)."""
+        return np.sqrt(self._per_task(self.errors(states) ** 2))[..., self.index]
+
+    def project(self, task: int, z: Array) -> Array:
+        """The point nearest to z that minimises the loss of the task."""
+        block = self.block(int(self.index[task]))
+        basis = self.rows[block]
+        return z - basis.T @ (basis @ z - self.targets[block])
+
+    def equations(self, task: int) -> tuple[Array, Array]:
+        """(A, b): the rows of the task as they were given, in z coordinates: A z = b."""
+        return self.row_equations(int(self.index[task]))
+
+
+def from_data(
+    matrices: Sequence[Matrix], labels: Sequence[Array], weights: Array, index: IntArray, rank_tol: float | None
+) -> Geometry:
+    """Geometry of distinct tasks X_m w = y_m, each multiplied by weights[m] (1, or n_m^(-1/2) for a mean loss).
+
+    If there are fewer rows than columns, a QR factorisation of X^T (chunked: d x N numbers are stored once, never
+    d x d) comes first; it does not square the condition number and keeps the relative size of every row. Cost
+    O(d N min(d, N)).
+    """
+    dim = matrices[0].shape[1]
+    columns = _active_columns(matrices)
+    width = dim if columns is None else len(columns)
+    num_rows = sum(matrix.shape[0] for matrix in matrices)
+    basis = None
+    if num_rows < width:
+        basis, triangle = _row_space_qr(matrices, columns)
+        splits = np.cumsum([matrix.shape[0] for matrix in matrices])[:-1]
+        reduced = [np.ascontiguousarray(part.T) for part in np.split(triangle, splits, axis=1)]
+    else:
+        reduced = [_dense(matrix, columns) for matrix in matrices]
+    reduced = [weight * part for weight, part in zip(weights, reduced, strict=True)]
+    values = [weight * label for weight, label in zip(weights, labels, strict=True)]
+    frame = Frame(dim=dim, basis=basis, columns=columns)
+    return _assemble(reduced, values, index, frame, _Tolerance(rank_tol, squared=False))
+
+
+def from_gram(
+    kernel: Array, labels: Array, rows_of: Sequence[IntArray], weights: Array, index: IntArray, rank_tol: float | None
+) -> Geometry:
+    """Geometry of tasks given by inner products; `rows_of[m]` are the rows of the kernel matrix that task m owns.
+
+    The kernel matrix is scaled task by task, so that a task of small norm is not lost, and factored as F F^T by its
+    eigenvalues. Rank decisions use the square root of the tolerance for data: a Gram matrix squares singular values.
+    """
+    num_rows = len(kernel)
+    scale = np.ones(num_rows)
+    for members in rows_of:
+        largest = float(np.sqrt(np.max(np.diag(kernel)[members], initial=0.0)))
+        scale[members] = largest if largest > 0 else 1.0
+    values, vectors = np.linalg.eigh(kernel / np.outer(scale, scale))
+    tolerance = _Tolerance(rank_tol, squared=True)
+    kept = values > tolerance(kernel.shape) ** 2 * max(float(values[-1]), 0.0)
+    roots = np.sqrt(values[kept])
+    factor = vectors[:, kept] * roots  # num_rows x D: row i is phi(x_i) / scale_i in frame coordinates
+    down = factor * scale[:, None]
+    up = (vectors[:, kept] / roots) / scale[:, None]
+    frame = Frame(dim=num_rows, basis=down, dual_basis=up)
+    reduced = [weight * down[members] for weight, members in zip(weights, rows_of, strict=True)]
+    targets = [weight * labels[members] for weight, members in zip(weights, rows_of, strict=True)]
+    return _assemble(reduced, targets, index, frame, tolerance)
+
+
+@dataclass(frozen=True)
+class _Tolerance:
+    """The one rank policy: relative to the largest singular value, max(shape) * eps, or its root from a Gram matrix."""
+
+    given: float | None
+    squared: bool
+
+    def __call__(self, shape: tuple[int, ...]) -> float:
+        if self.given is not None:
+            return self.given
+        return float(np.sqrt(max(shape) * EPS)) if self.squared else max(shape) * EPS
+
+
+def _assemble(
+    matrices: Sequence[Array], labels: Sequence[Array], index: IntArray, frame: Frame, tolerance: _Tolerance
+) -> Geometry:
+    """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
+    bases, sigmas, targets, unexplained = _task_bases(matrices, labels, tolerance)
+    ranks = np.array([len(sigma) for sigma in sigmas], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64)
+    rows = np.concatenate(bases)
+    target = np.concatenate(targets)
+    left, singular, right = np.linalg.svd(rows, full_matrices=False)
+    # A direction of a task is known up to eps * (its condition number): two tasks that share a subspace must not
+    # seem to differ by that much.
+    worst = max((sigma[0] / sigma[-1] for sigma in sigmas if len(sigma)), default=1.0)
+    cutoff = max(tolerance(rows.shape), min(1e-6, max(rows.shape) * EPS * worst))
+    rank = int(np.count_nonzero(singular > cutoff * singular[0])) if singular.size else 0
+    rotation = None
+    if rank < rows.shape[1]:
+        rotation = right[:rank].T
+        rows = _orthonormal_blocks(rows @ rotation, offsets)
+        frame = _rotate(frame, rotation)
+
+    def solve(rhs: Array) -> Array:
+        v: Array = (left[:, :rank].T @ rhs) / singular[:rank]
+        return v if rotation is not None else right[:rank].T @ v
+
+    solution = solve(target)
+    solution = solution + solve(target - rows @ solution)
+    leftover = target - rows @ solution
+    sigma = np.concatenate(sigmas)
+
+    def row_equations(task: int) -> tuple[Array, Array]:
+        design = matrices[task] if rotation is None else matrices[task] @ rotation
+        return np.ascontiguousarray(design), labels[task] - design @ solution
+
+    missed = np.array(
+        [
+            float(np.hypot(np.linalg.norm(sigma[a:b] * leftover[a:b]), np.sqrt(2 * rest)))
+            for a, b, rest in zip(offsets[:-1], offsets[1:], unexplained, strict=True)
+        ]
+    )
+    size = np.array(
+        [
+            (values[0] if len(values) else 0.0) * np.linalg.norm(solution) + np.linalg.norm(label)
+            for values, label in zip(sigmas, labels, strict=True)
+        ]
+    )
+    residuals = np.divide(missed, size, out=np.zeros_like(missed), where=size > 0)
+    return Geometry(
+        rows=np.ascontiguousarray(rows),
+        offsets=offsets,
+        sigma=sigma,
+        targets=leftover,
+        unexplained=np.array(unexplained),
+        index=index,
+        solution=solution,
+        residuals=residuals,
+        frame=frame,
+        row_equations=row_equations,
+    )
+
+
+def _task_bases(
+    matrices: Sequence[Array], labels: Sequence[Array], tolerance: _Tolerance
+) -> tuple[list[Array], list[Array], list[Array], list[float]]:
+    """Per task: orthonormal rows spanning its row space, singular values, coordinates of its solutions, misfit."""
+    bases, sigmas, targets, unexplained = [], [], [], []
+    for matrix, label in zip(matrices, labels, strict=True):
+        if matrix.shape[0] == 1:
+            norm = np.linalg.norm(matrix, axis=1)
+            left, sigma = np.ones((1, 1)), norm
+            right = matrix / norm if norm[0] > 0 else matrix
+        else:
+            left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
+        rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * sigma[0]))
+        along = left[:, :rank].T @ label
+        bases.append(right[:rank])
+        sigmas.append(sigma[:rank])
+        targets.append(along / sigma[:rank])
+        missed = label - left[:, :rank] @ along
+        missed_sq = 0.5 * float(missed @ missed)
+        # below rounding of the projection itself there is nothing unexplained
+        floor = (8 * EPS * np.linalg.norm(label)) ** 2 * len(label)
+        unexplained.append(missed_sq if missed_sq > floor else 0.0)
+    return bases, sigmas, targets, unexplained
+
+
+def _orthonormal_blocks(rows: Array, offsets: IntArray) -> Array:
+    """Repair the orthonormality that rotating into a smaller frame costs (a rounding error, or less)."""
+    fixed = rows.copy()
+    for start, stop in pairwise(offsets.tolist()):
+        block = rows[start:stop]
+        # one Newton step of the polar decomposition: quadratic, and it moves nothing it need not
+        fixed[start:stop] = 1.5 * block - 0.5 * (block @ block.T) @ block
+    return fixed
+
+
+def _rotate(frame: Frame, rotation: Array) -> Frame:
+    basis = rotation if frame.basis is None else frame.basis @ rotation
+    dual = None if frame.dual_basis is None else frame.dual_basis @ rotation
+    return Frame(frame.dim, basis, dual, frame.columns)
+
+
+def _active_columns(matrices: Sequence[Matrix]) -> IntArray | None:
+    """Columns that are nonzero in some sparse task, if all tasks are sparse and leaving the others out pays."""
+    if not all(sp.issparse(matrix) for matrix in matrices):
+        return None
+    dim = matrices[0].shape[1]
+    active: NDArray[np.bool_] = np.zeros(dim, dtype=bool)
+    for matrix in matrices:
+        active[matrix.indices] = True
+    return np.flatnonzero(active).astype(np.int64) if not active.all() else None
+
+
+def _dense(matrix: Matrix, columns: IntArray | slice | None) -> Array:
+    picked = matrix if columns is None else matrix[:, columns]
+    return picked.toarray() if sp.issparse(picked) else np.asarray(picked)
+
+
+def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple[Array, Array]:
+    """X^T = basis @ triangle, by QR of chunks of columns of X and a QR of the stacked triangles."""
+    if columns is not None or any(sp.issparse(matrix) for matrix in matrices):
+        stacked = sp.csc_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
+        parts: list[sp.csc_array | Array] = [stacked if columns is None else stacked[:, columns]]
+    else:
+        parts = list(matrices)
+    width = parts[0].shape[1]
+    num_rows = sum(part.shape[0] for part in parts)
+    size = max(2 * num_rows, CHUNK_ENTRIES // num_rows)
+    cuts = [slice(start, min(start + size, width)) for start in range(0, width, size)]
+    if len(cuts) > 1 and cuts[-1].stop - cuts[-1].start < num_rows:  # keep every chunk tall
+        cuts[-2:] = [slice(cuts[-2].start, cuts[-1].stop)]
+    basis = np.empty((width, num_rows))
+    triangles = []
+    for cut in cuts:
+        chunk = np.concatenate([_dense(part, cut).T for part in parts], axis=1)
+        basis[cut], triangle = np.linalg.qr(chunk)
+        triangles.append(triangle)
+    if len(cuts) == 1:
+        return basis, triangles[0]
+    mix, triangle = np.linalg.qr(np.concatenate(triangles))
+    for position, cut in enumerate(cuts):
+        basis[cut] = basis[cut] @ mix[position * num_rows : (position + 1) * num_rows]
+    return basis, triangle

@@ -1,0 +1,161 @@
+"""Loss, forgetting and regret of the paper, and the conventions of continual-learning libraries.
+
+The first group works on losses along a run. The second works on a matrix R[step, task] of any performance measure,
+as continual-learning libraries keep it: row i is the evaluation after the i-th task of `order` was learned, NaN where a
+task was not evaluated. Tasks may come more than once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, as_index
+from forgetting.errors import InvalidInputError
+
+__all__ = ["backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
+
+
+def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array:
+    """F(k) = 1/k sum_{t<=k} (L_{tau(t)}(w_k) - L_{tau(t)}(w_t)) for k = 1..K (`def:forgetting`).
+
+    Args:
+        order: K tasks.
+        loss_matrix: K x T, row k - 1 holds every task's loss at w_k.
+        learned: K losses L_{tau(t)}(w_t); read off the matrix if left out.
+
+    >>> paper_forgetting([0, 1], [[0.0, 3.0], [0.5, 0.0]])
+    array([0.  , 0.25])
+    """
+    losses = np.asarray(loss_matrix, dtype=np.float64)
+    tasks = as_index(order, losses.shape[1], "order")
+    if len(losses) != len(tasks):
+        raise InvalidInputError(f"{len(tasks)} tasks in the order, but {len(losses)} rows in the loss matrix")
+    steps = np.arange(len(tasks))
+    visits = np.zeros_like(losses)
+    visits[steps, tasks] = 1
+    after = losses[steps, tasks] if learned is None else np.asarray(learned, dtype=np.float64)
+    in_sample: Array = np.sum(np.cumsum(visits, axis=0) * losses, axis=1)
+    return np.asarray((in_sample - np.cumsum(after)) / (steps + 1))
+
+
+def paper_regret(before: Any) -> Array:
+    """1/k sum_{t<=k} L_{tau(t)}(w_{t-1}) for k = 1..K: the loss of each iterate on the next task.
+
+    >>> paper_regret([1.0, 0.0, 2.0])
+    array([1. , 0.5, 1. ])
+    """
+    losses = np.asarray(before, dtype=np.float64)
+    return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)
+
+
+def forgetting(
+    R: Any,
+    order: Any,
+    convention: Literal["first", "chaudhry", "max"] = "first",
+    *,
+    higher_is_better: bool = True,
+) -> Array:
+    """How much each task has lost by the last row; NaN for tasks never learned (or, `chaudhry`, learned last).
+
+    - "first": performance right after the task was first learned, minus the last one.
+    - "chaudhry": best over all rows before the last one, minus the last one, for the tasks learned before the last
+      row (Chaudhry et al. 2018, where each task comes once).
+    - "max": best since the task was first learned, the last row included, minus the last one: never negative.
+
+    Average with `np.nanmean`. For losses set `higher_is_better=False`.
+
+    >>> R = [[0.9, 0.1], [0.6, 0.8]]
+    >>> forgetting(R, order=[0, 1]).round(12), forgetting(R, [0, 1], "chaudhry").round(12)
+    (array([0.3, 0. ]), array([0.3, nan]))
+    """
+    values, first = _table(R, order)
+    if convention not in ("first", "chaudhry", "max"):
+        raise InvalidInputError(f"convention must be 'first', 'chaudhry' or 'max', got {convention!r}")
+    sign = 1.0 if higher_is_better else -1.0
+    values = sign * values
+    last = values[-1]
+    result = np.full(values.shape[1], np.nan)
+    for task, start in first.items():
+        if convention == "first":
+            result[task] = values[start, task] - last[task]
+        elif convention == "max":
+            result[task] = _best(values[start:, task]) - last[task]
+        elif start < len(values) - 1:
+            result[task] = _best(values[:-1, task]) - last[task]
+    return result
+
+
+def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem") -> float:
+    """The influence of later learning on earlier tasks; negative is forgetting (higher performance is better).
+
+    - "gem": mean over tasks learned before the last row of (last - right after first learned)
+      (Lopez-Paz and Ranzato 2017).
+    - "diaz": the same difference averaged over all rows after the task was first learned (Diaz-Rodriguez et al. 2018).
+
+    >>> R = [[0.9, 0.1], [0.6, 0.8]]
+    >>> round(backward_transfer(R, [0, 1]), 12)
+    -0.3
+    """
+    values, first = _table(R, order)
+    _check_transfer(convention)
+    terms: list[float] = []
+    for task, start in first.items():
+        later = values[start + 1 :, task] if convention == "diaz" else values[-1:, task]
+        if start < len(values) - 1:
+            terms.extend((later - values[start, task]).tolist())
+    return _mean(terms)
+
+
+def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem", *, baseline: Any = None) -> float:
+    """The influence of learning on tasks not yet learned (higher performance is better).
+
+    - "gem": mean over tasks learned after the first row of (performance just before it was first learned - baseline);
+      `baseline` holds the T performances of the untrained model (Lopez-Paz and Ranzato 2017).
+    - "diaz": mean performance over all rows before the task was first learned (Diaz-Rodriguez et al. 2018).
+
+    >>> forward_transfer([[0.9, 0.3], [0.6, 0.8]], [0, 1], baseline=[0.1, 0.1]).__round__(12)
+    0.2
+    """
+    values, first = _table(R, order)
+    _check_transfer(convention)
+    if convention == "gem" and baseline is None:
+        raise InvalidInputError("the 'gem' forward transfer needs baseline=, the performances of the untrained model")
+    base = np.zeros(values.shape[1]) if convention == "diaz" else np.asarray(baseline, dtype=np.float64)
+    if base.shape != (values.shape[1],):
+        raise InvalidInputError(f"baseline: expected one value for each of {values.shape[1]} tasks, got {base.shape}")
+    terms: list[float] = []
+    for task, start in first.items():
+        earlier = values[:start, task] if convention == "diaz" else values[max(start - 1, 0) : start, task]
+        terms.extend((earlier - base[task]).tolist())
+    return _mean(terms)
+
+
+def _table(R: Any, order: Any) -> tuple[Array, dict[int, int]]:
+    """The matrix, and the row after which each task was first learned."""
+    values = np.asarray(R, dtype=np.float64)
+    if values.ndim != 2 or values.size == 0:
+        raise InvalidInputError(f"R must be a matrix of steps x tasks, got shape {values.shape}")
+    tasks: IntArray = as_index(order, values.shape[1], "order")
+    if len(tasks) != len(values):
+        raise InvalidInputError(f"R has {len(values)} rows, but the order has {len(tasks)} tasks; give a row per step")
+    first: dict[int, int] = {}
+    for row, task in enumerate(tasks.tolist()):
+        first.setdefault(task, row)
+    return values, first
+
+
+def _check_transfer(convention: str) -> None:
+    if convention not in ("gem", "diaz"):
+        raise InvalidInputError(f"convention must be 'gem' or 'diaz', got {convention!r}")
+
+
+def _best(column: Array) -> float:
+    seen = column[~np.isnan(column)]
+    return float(seen.max()) if seen.size else float("nan")
+
+
+def _mean(terms: list[float]) -> float:
+    seen = [term for term in terms if not np.isnan(term)]
+    return float(np.mean(seen)) if seen else float("nan")

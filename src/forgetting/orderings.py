@@ -1,0 +1,297 @@
+"""Who comes next: orderings of tasks, as objects of their own.
+
+An ordering is one generator. It gets a `TaskView` and a random generator and yields task numbers for ever, or until
+it runs out. An adaptive one sets `adaptive = True` and may ask the view, before each yield, for the distance or the
+loss of every task at the current iterate, and for nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, as_index
+from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
+
+__all__ = [
+    "Cyclic",
+    "Explicit",
+    "GreedyDistance",
+    "GreedyResidual",
+    "NormWeighted",
+    "Ordering",
+    "Reshuffled",
+    "TaskView",
+    "WithReplacement",
+    "WithoutReplacement",
+]
+
+BLOCK = 4096  # draws made at once; part of what a seed means, so it never changes
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What an ordering may know: how many tasks, their norms, and (adaptive ones) how far each is from solved.
+
+    >>> TaskView(3).num_tasks
+    3
+    """
+
+    num_tasks: int
+    norms: Array | None = None
+    _distances: Callable[[], Array] | None = None
+    _losses: Callable[[], Array] | None = None
+
+    def distances(self) -> Array:
+        """Distance from the current iterate to every task's solutions."""
+        return self._live(self._distances)
+
+    def losses(self) -> Array:
+        """Loss of every task at the current iterate."""
+        return self._live(self._losses)
+
+    @staticmethod
+    def _live(source: Callable[[], Array] | None) -> Array:
+        if source is None:
+            raise OrderingError("this ordering looks at the iterate; set `adaptive = True` on its class")
+        return source()
+
+
+@dataclass(frozen=True)
+class Ordering(ABC):
+    """Base class: implement `visits`, and `limit` if the ordering can run out.
+
+    >>> class BackAndForth(Ordering):
+    ...     def visits(self, tasks, rng):
+    ...         T = tasks.num_tasks
+    ...         yield from cycle([*range(T), *range(T - 2, 0, -1)])
+    >>> BackAndForth().first(TaskView(3), 6, seed=0).tolist()
+    [0, 1, 2, 1, 0, 1]
+    """
+
+    adaptive: ClassVar[bool] = False
+
+    @abstractmethod
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        """Yield task numbers, 0-based, one per step; all randomness comes from `rng`."""
+
+    def limit(self, num_tasks: int) -> int | None:
+        """How many steps there are, or None for no end."""
+        return None
+
+    def check(self, num_tasks: int, k: int) -> None:
+        """Raise if the ordering cannot give k steps over this many tasks."""
+        limit = self.limit(num_tasks)
+        if limit is not None and k > limit:
+            raise OrderingError(
+                f"{self} ends after {limit} steps over {num_tasks} tasks, but k = {k}; use k <= {limit}"
+            )
+
+    def first(self, tasks: TaskView, k: int, seed: int | np.random.Generator = 0) -> IntArray:
+        """The first k tasks."""
+        self.check(tasks.num_tasks, k)
+        order = np.fromiter(islice(self.visits(tasks, np.random.default_rng(seed)), k), dtype=np.int64)
+        if len(order) < k:
+            raise OrderingError(f"{self} gave {len(order)} tasks, but k = {k}")
+        return as_index(order, tasks.num_tasks, "order")
+
+    def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+        """`runs` independent orders of length k, one per row; row i does not depend on how many rows there are."""
+        rows = [self.first(tasks, k, child) for child in rng.spawn(runs)]
+        return np.stack(rows) if rows else np.empty((0, k), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class WithReplacement(Ordering):
+    """Independent draws, uniform or with probabilities p (normalised): the paper's random ordering with replacement.
+
+    >>> WithReplacement().first(TaskView(3), 8, seed=1).tolist()
+    [1, 1, 2, 2, 0, 0, 2, 2]
+    >>> WithReplacement(p=[0, 0, 2]).first(TaskView(3), 3).tolist()
+    [2, 2, 2]
+    """
+
+    p: Any = None
+
+    def __post_init__(self) -> None:
+        if self.p is not None:
+            weights = np.asarray(self.p, dtype=np.float64)
+            if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+                raise InvalidInputError(f"p must be finite, nonnegative and not all zero, got {self.p!r}")
+            object.__setattr__(self, "p", tuple((weights / weights.sum()).tolist()))
+
+    def probabilities(self, tasks: TaskView) -> Array:
+        """The probability of each task."""
+        if self.p is None:
+            return np.full(tasks.num_tasks, 1 / tasks.num_tasks)
+        if len(self.p) != tasks.num_tasks:
+            raise InvalidInputError(f"p has {len(self.p)} entries for {tasks.num_tasks} tasks")
+        return np.array(self.p)
+
+    def _draw(self, tasks: TaskView, rng: np.random.Generator) -> Callable[[int | tuple[int, int]], IntArray]:
+        p = self.probabilities(tasks)
+        if np.all(p == p[0]):
+            return lambda size: rng.integers(tasks.num_tasks, size=size)
+        edges = np.cumsum(p)
+        edges[np.flatnonzero(p)[-1] :] = 1.0  # rounding must never pick a task of probability zero
+        return lambda size: np.searchsorted(edges, rng.random(size), side="right")
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        draw = self._draw(tasks, rng)
+        while True:
+            yield from draw(BLOCK).tolist()
+
+    def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+        return self._draw(tasks, rng)((runs, k))
+
+
+@dataclass(frozen=True)
+class NormWeighted(WithReplacement):
+    """Independent draws with probability proportional to the squared spectral norm (the paper's `prop:mean_norm`).
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.heterogeneous_norms(T=3, d=4, spread=1e6)
+    >>> fg.run(tasks, NormWeighted(), k=6).order.tolist()
+    [0, 0, 0, 0, 0, 0]
+    """
+
+    p: None = None
+
+    def probabilities(self, tasks: TaskView) -> Array:
+        if tasks.norms is None:
+            raise NotSupportedError("norm-weighted sampling needs tasks with a norm; these have none")
+        weights: Array = tasks.norms**2
+        if weights.sum() == 0:
+            raise InvalidInputError("norm-weighted sampling needs a task that is not zero; all of these are")
+        return weights / float(weights.sum())
+
+
+@dataclass(frozen=True)
+class WithoutReplacement(Ordering):
+    """A uniformly random permutation: every task once, so at most T steps.
+
+    >>> WithoutReplacement().first(TaskView(5), 5, seed=0).tolist()
+    [2, 4, 3, 0, 1]
+    >>> WithoutReplacement().first(TaskView(3), 4)
+    Traceback (most recent call last):
+    forgetting.errors.OrderingError: WithoutReplacement() ends after 3 steps over 3 tasks, but k = 4; use k <= 3
+    """
+
+    def limit(self, num_tasks: int) -> int:
+        return num_tasks
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        yield from rng.permutation(tasks.num_tasks).tolist()
+
+    def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+        rows = np.tile(np.arange(tasks.num_tasks), (runs, 1))
+        return rng.permuted(rows, axis=1, out=rows)[:, :k]
+
+
+@dataclass(frozen=True)
+class Cyclic(Ordering):
+    """0, 1, ..., T - 1, over and over.
+
+    >>> Cyclic().first(TaskView(3), 5).tolist()
+    [0, 1, 2, 0, 1]
+    """
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        return cycle(range(tasks.num_tasks))
+
+
+@dataclass(frozen=True)
+class Reshuffled(Ordering):
+    """A new random permutation every epoch.
+
+    >>> Reshuffled().first(TaskView(3), 6, seed=0).tolist()
+    [2, 0, 1, 2, 1, 0]
+    """
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        while True:
+            yield from rng.permutation(tasks.num_tasks).tolist()
+
+
+@dataclass(frozen=True)
+class Explicit(Ordering):
+    """The tasks of a given sequence, once.
+
+    >>> Explicit([2, 0, 0]).first(TaskView(3), 3).tolist()
+    [2, 0, 0]
+    """
+
+    seq: Sequence[int] | IntArray
+
+    def __post_init__(self) -> None:
+        order = np.asarray(self.seq)
+        if order.ndim != 1 or (order.size and order.dtype.kind not in "iu"):
+            raise InvalidInputError(f"an explicit ordering is a sequence of task numbers, got {self.seq!r}")
+        object.__setattr__(self, "seq", tuple(int(task) for task in order))
+
+    def limit(self, num_tasks: int) -> int:
+        return len(self.seq)
+
+    def check(self, num_tasks: int, k: int) -> None:
+        super().check(num_tasks, k)
+        as_index(np.array(self.seq, dtype=np.int64), num_tasks, "Explicit ordering: seq")
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        return iter(self.seq)
+
+    def __str__(self) -> str:
+        return f"Explicit({len(self.seq)} tasks)"
+
+
+@dataclass(frozen=True)
+class _Greedy(Ordering):
+    """The task with the largest score; ties go to the lowest number. With repeat=False each task comes once."""
+
+    repeat: bool = True
+    adaptive: ClassVar[bool] = True
+
+    def limit(self, num_tasks: int) -> int | None:
+        return None if self.repeat else num_tasks
+
+    @abstractmethod
+    def scores(self, tasks: TaskView) -> Array:
+        """One number per task; the largest is next."""
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+        seen = np.zeros(tasks.num_tasks, dtype=bool)
+        while self.repeat or not seen.all():
+            scores = self.scores(tasks)
+            task = int(np.argmax(scores if self.repeat else np.where(seen, -np.inf, scores)))
+            seen[task] = True
+            yield task
+
+
+@dataclass(frozen=True)
+class GreedyDistance(_Greedy):
+    """The task whose solutions are farthest from the iterate: maximum distance (Motzkin) control.
+
+    >>> import forgetting as fg
+    >>> fg.run(fg.families.two_lines(0.5, w_star=(1, 0)), GreedyDistance(), k=4).order.tolist()
+    [1, 0, 1, 0]
+    """
+
+    def scores(self, tasks: TaskView) -> Array:
+        return tasks.distances()
+
+
+@dataclass(frozen=True)
+class GreedyResidual(_Greedy):
+    """The task of largest loss.
+
+    >>> import forgetting as fg
+    >>> fg.run(fg.families.two_lines(0.5, w_star=(1, 0)), GreedyResidual(repeat=False), k=2).order.tolist()
+    [1, 0]
+    """
+
+    def scores(self, tasks: TaskView) -> Array:
+        return tasks.losses()

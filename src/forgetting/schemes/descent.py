@@ -1,0 +1,106 @@
+"""The paper's Scheme 1 as it is written: gradient descent on the current task, really iterated to convergence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count, as_number
+from forgetting.errors import InvalidInputError
+from forgetting.geometry import Geometry
+from forgetting.schemes.base import Learned, Scheme
+
+__all__ = ["GradientDescent"]
+
+
+@dataclass(frozen=True)
+class GradientDescent(Scheme):
+    """Minimise L_m from w_(t-1) with (stochastic) gradient descent to convergence.
+
+    Full batch: w <- w - A^T (A w - b) / |A|^2 until |A w - b| <= tol (|A| |w_(t-1) - w*| + |b|), the part of b that
+    no w can fit left aside: about cond^2 log(1/tol) steps. With `accelerated`, Polyak's heavy ball: about
+    cond log(1/tol) steps. With `batch_size`, steps on random rows of the task with a step size of one over the
+    largest squared norm of such a batch, checked once an epoch.
+
+    A run records `inner_steps`; a task that has not converged after `max_steps` is named in `run.status`.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.gaussian(T=3, d=6, rank=2, seed=0)
+    >>> run = fg.run(tasks, fg.orderings.Cyclic(), k=6, scheme=GradientDescent())
+    >>> exact = fg.run(tasks, fg.orderings.Cyclic(), k=6)
+    >>> bool(abs(run.iterates - exact.iterates).max() < 1e-10)
+    True
+    """
+
+    tol: float = 1e-13
+    max_steps: int = 10_000_000
+    accelerated: bool = False
+    batch_size: int | None = None
+    intrinsic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        as_number(self.tol, "tol", above=0)
+        as_count(self.max_steps, "max_steps", least=1)
+        if self.batch_size is not None:
+            as_count(self.batch_size, "batch_size", least=1)
+            if self.accelerated:
+                raise InvalidInputError("accelerated=True is for full batches; leave batch_size out")
+
+    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> np.random.Generator:
+        return rng
+
+    def learn(self, problem: Geometry, task: int, w: Array, memory: np.random.Generator) -> Learned:
+        from forgetting import _kernels
+
+        block = problem.block(int(problem.index[task]))
+        sigma = problem.sigma[block]
+        if len(sigma) == 0:
+            return Learned(w, 0)
+        matrix, label = problem.equations(task)
+        if self.batch_size is None or self.batch_size >= len(matrix):
+            # what no w can fit has no gradient; without it convergence can be read off the residual
+            reachable = matrix @ (problem.rows[block].T @ problem.targets[block])
+            step, momentum = _heavy_ball(sigma) if self.accelerated else (float(sigma[0]) ** -2, 0.0)
+            point, steps, residual = _kernels.descend(
+                matrix, reachable, w, step, momentum, float(sigma[0]), self.tol, self.max_steps
+            )
+        else:
+            point, steps, residual = self._stochastic(matrix, label, w, float(sigma[0]), memory)
+        if residual <= self.tol:
+            return Learned(point, steps)
+        return Learned(
+            point,
+            steps,
+            f"gradient descent on task {task} stopped after {steps} inner steps with a relative residual of "
+            f"{residual:.1g}, above tol = {self.tol:g}; raise max_steps"
+            + ("" if self.accelerated or self.batch_size else " or set accelerated=True"),
+        )
+
+    def _stochastic(
+        self, matrix: Array, label: Array, w: Array, norm: float, rng: np.random.Generator
+    ) -> tuple[Array, int, float]:
+        from forgetting import _kernels
+
+        rows = len(matrix)
+        size = int(self.batch_size or rows)
+        row_sq = np.einsum("ij,ij->i", matrix, matrix)
+        # the squared norm of a batch is at most the sum of its row norms, and at most |A|^2
+        step = 1 / min(norm**2, float(np.sort(row_sq)[-size:].sum()))
+        epoch = -(-rows // size)
+        per_call = max(1, 1000 // rows) * epoch
+        size_of = norm * float(np.linalg.norm(w)) + float(np.linalg.norm(label))
+        point, steps, residual = w.copy(), 0, np.inf
+        while steps < self.max_steps and residual > self.tol:
+            picks = rng.integers(rows, size=(min(per_call, self.max_steps - steps), size))
+            _kernels.stochastic_steps(matrix, label, point, picks, step)
+            residual = float(np.linalg.norm(matrix @ point - label)) / size_of if size_of else 0.0
+            steps += len(picks)
+        return point, steps, residual
+
+
+def _heavy_ball(sigma: Array) -> tuple[float, float]:
+    """Step size and momentum that are optimal for singular values between sigma[-1] and sigma[0]."""
+    high, low = float(sigma[0]), float(sigma[-1])
+    return 4 / (high + low) ** 2, ((high - low) / (high + low)) ** 2

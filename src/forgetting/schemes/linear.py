@@ -1,0 +1,119 @@
+"""Linear schemes: one class, a gain per singular direction.
+
+With z = w - w*, learning task m moves the error as z <- (I - U_m diag(g) U_m^T) z, where U_m spans the row space of
+X_m and the gain g depends on the singular value alone. Kaczmarz, SGD, finitely many gradient steps and ridge differ
+only in g.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count, as_number
+from forgetting.errors import InvalidInputError
+from forgetting.geometry import Geometry
+from forgetting.schemes.base import Learned, Scheme
+
+__all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge"]
+
+
+@dataclass(frozen=True)
+class LinearScheme(Scheme):
+    """Base class: implement `gains`; the loop, the exact engines and the bounds need nothing else.
+
+    >>> class Quarter(LinearScheme):
+    ...     def gains(self, sigma):
+    ...         return np.full_like(sigma, 0.25)
+    >>> import forgetting as fg
+    >>> fg.run(fg.families.orthogonal(1), fg.orderings.Cyclic(), k=2, scheme=Quarter()).iterates[:, 0].tolist()
+    [0.0, 0.25, 0.4375]
+    """
+
+    intrinsic: ClassVar[bool] = True
+
+    @abstractmethod
+    def gains(self, sigma: Array) -> Array:
+        """g for each singular value."""
+
+    def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:
+        """z - U_m (g * (U_m^T z - c_m))."""
+        block = problem.block(int(problem.index[task]))
+        basis = problem.rows[block]
+        return Learned(w - basis.T @ (self.gains(problem.sigma[block]) * (basis @ w - problem.targets[block])))
+
+
+@dataclass(frozen=True)
+class Kaczmarz(LinearScheme):
+    """Block Kaczmarz, the paper's Scheme 2: w <- w - X_m^+ (X_m w - y_m), i.e. g = 1.
+
+    >>> Kaczmarz().gains(np.array([3.0, 0.1]))
+    array([1., 1.])
+    """
+
+    def gains(self, sigma: Array) -> Array:
+        return np.ones_like(sigma)
+
+
+@dataclass(frozen=True)
+class SGD(LinearScheme):
+    """SGD with a fixed step size, the paper's Scheme 3 and its `setup:sgd_main`.
+
+    On the modified objective f_m(w) = 1/2 |X_m^+ (X_m w - y_m)|^2 (`lem:cl_gd_equiv`), g = eta; on the loss itself,
+    g = eta sigma^2. Step sizes at which SGD diverges (eta beta > 2, with beta = 1 or R^2) are run as asked.
+
+    >>> SGD(0.5).gains(np.array([2.0])), SGD(0.5, objective="loss").gains(np.array([2.0]))
+    (array([0.5]), array([2.]))
+    """
+
+    step_size: float = 1.0
+    objective: Literal["modified", "loss"] = "modified"
+
+    def __post_init__(self) -> None:
+        as_number(self.step_size, "step_size", above=0)
+        if self.objective not in ("modified", "loss"):
+            raise InvalidInputError(f"objective must be 'modified' or 'loss', got {self.objective!r}")
+
+    def gains(self, sigma: Array) -> Array:
+        return np.full_like(sigma, self.step_size) if self.objective == "modified" else self.step_size * sigma**2
+
+
+@dataclass(frozen=True)
+class FiniteSteps(LinearScheme):
+    """n steps of gradient descent on the current task's loss: g = 1 - (1 - eta sigma^2)^n.
+
+    >>> FiniteSteps(2, step_size=0.5).gains(np.array([1.0]))
+    array([0.75])
+    """
+
+    n: int
+    step_size: float
+
+    def __post_init__(self) -> None:
+        as_count(self.n, "n", least=1)
+        as_number(self.step_size, "step_size", above=0)
+
+    def gains(self, sigma: Array) -> Array:
+        product = self.step_size * sigma**2
+        safe = product < 1  # there expm1/log1p keep the relative accuracy of small gains
+        return np.where(safe, -np.expm1(self.n * np.log1p(-np.where(safe, product, 0.0))), 1 - (1 - product) ** self.n)
+
+
+@dataclass(frozen=True)
+class Ridge(LinearScheme):
+    """Ridge to the previous solution, argmin_w L_m(w) + lam/2 |w - w_(t-1)|^2: g = sigma^2 / (sigma^2 + lam).
+
+    >>> Ridge(1.0).gains(np.array([1.0]))
+    array([0.5])
+    """
+
+    lam: float
+
+    def __post_init__(self) -> None:
+        as_number(self.lam, "lam", above=0)
+
+    def gains(self, sigma: Array) -> Array:
+        return sigma**2 / (sigma**2 + self.lam)

@@ -1,0 +1,9 @@
+"""Problems: T tasks that can be projected onto, with a loss and a distance each."""
+
+from forgetting.tasks import families
+from forgetting.tasks.kernel import KernelTasks
+from forgetting.tasks.linear import LinearTasks, Realizability
+from forgetting.tasks.problem import Problem
+from forgetting.tasks.regression import RegressionTasks
+
+__all__ = ["KernelTasks", "LinearTasks", "Problem", "Realizability", "RegressionTasks", "families"]

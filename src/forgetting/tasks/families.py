@@ -1,0 +1,199 @@
+"""Named collections of tasks, each with what it shows. All are realizable, with |w*| = 1 unless said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count, as_number, as_vector
+from forgetting.errors import InvalidInputError
+from forgetting.tasks.regression import RegressionTasks
+
+__all__ = [
+    "back_and_forth",
+    "catastrophic",
+    "gaussian",
+    "heterogeneous_norms",
+    "orthogonal",
+    "principal_angles",
+    "rank_one",
+    "repeated",
+    "two_lines",
+]
+
+
+def gaussian(
+    T: int, d: int, rank: int | Sequence[int] = 1, seed: int = 0, *, condition: float | None = None
+) -> RegressionTasks:
+    """T tasks with independent Gaussian rows and a random unit solution: the ordinary case.
+
+    Shows that forgetting under a random order is far below every worst-case bound. `rank` is one number or one per
+    task; `condition` spreads the singular values of every task evenly on a log scale from 1 to 1 / condition.
+
+    >>> tasks = gaussian(T=4, d=10, rank=[1, 2, 3, 2], seed=0)
+    >>> tasks.ranks.tolist(), tasks.rank_avg
+    ([1, 2, 3, 2], 2.0)
+    """
+    T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
+    ranks = np.broadcast_to(np.asarray(rank), (T,))
+    for task, r in enumerate(ranks):
+        if as_count(r, f"rank of task {task}") > d or r < 1:
+            raise InvalidInputError(f"rank of task {task} is {r}; it must be between 1 and d = {d}")
+    rng = np.random.default_rng(seed)
+    matrices = [rng.standard_normal((int(r), d)) for r in ranks]
+    if condition is not None:
+        spread = as_number(condition, "condition", least=1)
+        for task, matrix in enumerate(matrices):
+            left, _, right = np.linalg.svd(matrix, full_matrices=False)
+            matrices[task] = (left * np.geomspace(1, 1 / spread, len(matrix))) @ right
+    w_star = rng.standard_normal(d)
+    return _realizable(matrices, w_star / np.linalg.norm(w_star))
+
+
+def rank_one(T: int, d: int, seed: int = 0) -> RegressionTasks:
+    """T tasks of one unit row each, uniform on the sphere: the classical Kaczmarz setting.
+
+    Shows that a step of any scheme on a rank-one task is normalised SGD.
+
+    >>> rank_one(T=5, d=3).radius
+    1.0
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((as_count(T, "T", least=1), as_count(d, "d", least=1)))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    w_star = rng.standard_normal(d)
+    return _realizable([row[None] for row in rows], w_star / np.linalg.norm(w_star))
+
+
+def two_lines(theta: float, w_star: Any = None) -> RegressionTasks:
+    """X_1 = [0, 1] and X_2 = [-sin theta, cos theta]: rank-one tasks in the plane whose solutions meet at angle theta.
+
+    With w* halfway between the lines (the default), this is the worst pair of subspaces for a random order:
+    E L(w_k) = 1/4 sin^2 theta (1 + cos theta)/2 ((1 + cos^2 theta)/2)^(k-1). With w* = (1, 0) and sin^2 theta = 1/k,
+    alternating, forgetting is (1/4k)(1 - 1/k)^(k-1) (Evron et al. 2022, Theorem 10).
+
+    >>> tasks = two_lines(0.5)
+    >>> tasks.num_tasks, tasks.radius
+    (2, 1.0)
+    """
+    theta = as_number(theta, "theta")
+    solution = (np.cos(theta / 2), np.sin(theta / 2)) if w_star is None else w_star
+    return _realizable([_line(0.0), _line(theta)], as_vector(solution, 2, "w_star"))
+
+
+def orthogonal(d: int) -> RegressionTasks:
+    """T = d tasks X_m = e_m^T with w* = (1, ..., 1) / sqrt(d): nothing is ever forgotten.
+
+    The loss is what has not been seen: with replacement, E L(w_k) = (1 - 1/d)^k / (2 d), and forgetting is 0.
+
+    >>> orthogonal(3).rank_joint
+    3
+    """
+    d = as_count(d, "d", least=1)
+    return _realizable([row[None] for row in np.eye(d)], np.full(d, d**-0.5))
+
+
+def back_and_forth(T: int, theta: float) -> RegressionTasks:
+    """Lines in the plane whose directions turn by theta, forth for half of the T tasks and back again.
+
+    Learned in a cycle, each step turns the error a little and hardly shrinks it: at theta = 1/sqrt(k - 1) forgetting
+    is at least T^2 / (48 e k), the lower bound for cyclic orderings (Evron et al. 2022, Theorem 11).
+
+    >>> back_and_forth(T=6, theta=0.1).num_tasks
+    6
+    """
+    T = as_count(T, "T", least=2)
+    if T % 2:
+        raise InvalidInputError(f"T must be even to go back and forth, got {T}")
+    forth = np.arange(T // 2 + 1) * as_number(theta, "theta")
+    return _realizable([_line(angle) for angle in [*forth, *forth[-2:0:-1]]], np.array([1.0, 0.0]))
+
+
+def catastrophic(eps: float) -> RegressionTasks:
+    """Lines in the plane that turn slowly, then fast: in the given order forgetting tends to its maximum 1/2.
+
+    As eps -> 0 the number of tasks grows like 72/eps^2, and learning them in the order 0, 1, ..., T - 1 ends with
+    almost the whole norm of the error and none of the early tasks (Evron et al. 2022, Theorem 7).
+
+    >>> catastrophic(0.5).num_tasks
+    289
+    """
+    eps = as_number(eps, "eps", above=0)
+    if eps > 6:
+        raise InvalidInputError(f"eps must be at most 6, got {eps:g}")
+    slow = round((72 - 12 * eps) / eps**2 + 1)
+    fast = round(12 / eps)
+    turn = np.sqrt(eps / 6)
+    angles = [*np.linspace(0, turn, slow), *np.linspace(turn, np.pi / 2, fast + 1)[1:]]
+    return _realizable([_line(angle) for angle in angles], np.array([1.0, 0.0]))
+
+
+def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
+    """n copies of a collection, one after the other.
+
+    Shows that cloning changes nothing under sampling with replacement, and that without replacement it turns
+    randomness into repetition. Clones cost nothing: the engines see each distinct task once.
+
+    >>> clones = repeated(two_lines(0.5), 100)
+    >>> clones.num_tasks, clones.geometry.num_distinct
+    (200, 2)
+    """
+    n = as_count(n, "n", least=1)
+    pairs = [tasks.task(m) for m in range(tasks.num_tasks)] * n
+    return RegressionTasks(
+        [X for X, _ in pairs],
+        [y for _, y in pairs],
+        loss=tasks.loss_kind,
+        rank_tol=tasks.rank_tol,
+        rtol=tasks.rtol,
+        names=tasks.names * n,
+    )
+
+
+def principal_angles(angles: Sequence[float], seed: int | None = None) -> RegressionTasks:
+    """Two tasks of rank r in R^(2r) whose row spaces have the given r principal angles.
+
+    Shows that two tasks interact through their principal angles alone: equal and orthogonal subspaces (angles 0 and
+    pi/2) forget nothing, those between do. A seed rotates the whole problem.
+
+    >>> tasks = principal_angles([0.3, 1.2])
+    >>> tasks.num_tasks, tasks.rank_avg, tasks.rank_joint
+    (2, 2.0, 4)
+    """
+    angle = np.asarray([as_number(a, "angle") for a in angles])
+    r = len(angle)
+    if r == 0:
+        raise InvalidInputError("give at least one angle")
+    first = np.eye(r, 2 * r)
+    second = np.hstack([np.diag(np.cos(angle)), np.diag(np.sin(angle))])
+    rotation = np.eye(2 * r)
+    if seed is not None:
+        rotation = np.linalg.qr(np.random.default_rng(seed).standard_normal((2 * r, 2 * r)))[0]
+    return _realizable([first @ rotation, second @ rotation], rotation.T @ np.full(2 * r, (2 * r) ** -0.5))
+
+
+def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed: int = 0) -> RegressionTasks:
+    """Gaussian tasks whose spectral norms are spread evenly on a log scale from 1 down to 1 / spread.
+
+    Shows where R-bar, the mean squared norm, is far below R^2, and that a task of small norm is not lost: the
+    subspaces, and so the iterates, do not depend on the norms at all.
+
+    >>> tasks = heterogeneous_norms(T=4, d=8, spread=1e6)
+    >>> tasks.norms.round(9).tolist(), tasks.rank_joint
+    ([1.0, 0.01, 0.0001, 1e-06], 4)
+    """
+    base = gaussian(T, d, rank, seed)
+    norms = np.geomspace(1, 1 / as_number(spread, "spread", least=1), base.num_tasks)
+    matrices = [base.task(m)[0] * (norms[m] / base.norms[m]) for m in range(base.num_tasks)]
+    return _realizable(matrices, base.w_star / np.linalg.norm(base.w_star))
+
+
+def _line(angle: float) -> Array:
+    """The task whose solutions form the line at this angle."""
+    return np.array([[-np.sin(angle), np.cos(angle)]])
+
+
+def _realizable(matrices: Sequence[Any], w_star: Array) -> RegressionTasks:
+    return RegressionTasks(matrices, [matrix @ w_star for matrix in matrices])

@@ -1,0 +1,108 @@
+"""Problems on disk: one .npz file, no pickle, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from os import PathLike
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from forgetting.errors import ProblemFileError
+
+if TYPE_CHECKING:
+    from forgetting.tasks.regression import RegressionTasks
+
+__all__ = ["load_regression", "save_regression"]
+
+FORMAT = "forgetting/regression/1"
+
+
+def save_regression(tasks: RegressionTasks, path: str | PathLike[str]) -> None:
+    """Write the distinct tasks, stacked, and which one every task is."""
+    matrices, labels = tasks._matrices, tasks._labels
+    arrays: dict[str, Any] = {
+        "format": np.array(FORMAT),
+        "rows": np.array([matrix.shape[0] for matrix in matrices]),
+        "sparse": np.array([sp.issparse(matrix) for matrix in matrices]),
+        "y": np.concatenate(labels),
+        "index": tasks._index,
+        "names": np.array(tasks.names),
+        "loss": np.array(tasks.loss_kind),
+        "rtol": np.array(tasks.rtol),
+        "rank_tol": np.array(np.nan if tasks.rank_tol is None else tasks.rank_tol),
+    }
+    if arrays["sparse"].any():
+        stacked = sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
+        arrays |= {"data": stacked.data, "indices": stacked.indices, "indptr": stacked.indptr}
+        arrays["dim"] = np.array(tasks.dim)
+    else:
+        arrays["X"] = np.concatenate(matrices)
+    _write_atomically(Path(path), arrays)
+
+
+def load_regression(path: str | PathLike[str]) -> RegressionTasks:
+    """Read what `save_regression` wrote, or say what is wrong with the file."""
+    from forgetting.tasks.regression import RegressionTasks
+
+    arrays = _read(Path(path))
+    if str(arrays.get("format")) != FORMAT:
+        raise ProblemFileError(f"{path}: no collection of regression tasks (its 'format' entry is not {FORMAT!r})")
+    try:
+        rows = arrays["rows"]
+        cuts = np.cumsum(rows)[:-1]
+        starts = np.concatenate([[0], cuts])
+        if "X" in arrays:
+            matrices: list[Any] = np.split(arrays["X"], cuts)
+        else:
+            shape = (int(rows.sum()), int(arrays["dim"]))
+            stacked = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+            matrices = [stacked[start : start + count] for start, count in zip(starts, rows, strict=True)]
+            flags = arrays["sparse"]
+            matrices = [m if flag else m.toarray() for m, flag in zip(matrices, flags, strict=True)]
+        labels = np.split(arrays["y"], cuts)
+        rank_tol = float(arrays["rank_tol"])
+        return RegressionTasks(
+            [matrices[i] for i in arrays["index"]],
+            [labels[i] for i in arrays["index"]],
+            loss=str(arrays["loss"]),  # type: ignore[arg-type]
+            rank_tol=None if np.isnan(rank_tol) else rank_tol,
+            rtol=float(arrays["rtol"]),
+            names=[str(name) for name in arrays["names"]],
+        )
+    except (KeyError, IndexError, TypeError) as error:
+        raise ProblemFileError(f"{path}: damaged collection of regression tasks ({error})") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ProblemFileError(f"{path}: a single array, not an .npz collection")
+            return {name: archive[name] for name in archive.files}
+    except ProblemFileError:
+        raise
+    except FileNotFoundError:
+        raise ProblemFileError(f"{path}: no such file") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        reason = "it holds pickled objects, which are never loaded" if "pickle" in str(error) else str(error)
+        raise ProblemFileError(f"{path}: not a readable .npz file ({reason})") from error
+
+
+def _write_atomically(path: Path, arrays: dict[str, Any]) -> None:
+    """Write to a temporary name in the same folder and rename: an interrupted save leaves the old file."""
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            try:
+                np.savez_compressed(handle, **arrays)
+            except BaseException:
+                temporary.unlink()
+                raise
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ProblemFileError(f"{path}: cannot be written ({error.strerror or error})") from error

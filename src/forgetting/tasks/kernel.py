@@ -1,0 +1,108 @@
+"""Regression tasks known only through inner products."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from forgetting import geometry as _geometry
+from forgetting._arrays import Array, as_number, as_vector, group_rows, real_array
+from forgetting.errors import InvalidInputError
+from forgetting.geometry import Geometry
+from forgetting.tasks.linear import LinearTasks
+
+__all__ = ["KernelTasks"]
+
+
+class KernelTasks(LinearTasks):
+    """Continual kernel regression: the tasks phi(x_i) . w = y_i, known through K[i, j] = phi(x_i) . phi(x_j).
+
+    Iterates are dual coefficients a with w = sum_i a_i phi(x_i), so `dim` is the number of rows; a run has
+    `predictions`, the values K a at all rows. The tasks come in the order in which their group first appears.
+
+    Args:
+        kernel: N x N symmetric positive semidefinite matrix.
+        labels: N values.
+        groups: N group labels; rows of a group form a task.
+        loss: "sum", or "mean" to divide L_m by n_m.
+        rank_tol: relative tolerance for ranks; None is sqrt(N * eps), since a Gram matrix squares singular values.
+        rtol: relative residual below which the tasks count as jointly realizable.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.KernelTasks([[2.0, 1.0], [1.0, 2.0]], [1.0, 0.0], groups=[0, 1])
+    >>> tasks.num_tasks, tasks.rank_joint, round(tasks.radius ** 2, 12)
+    (2, 2, 2.0)
+    >>> tasks.w_star.round(12)   # solves K a = y
+    array([ 0.66666667, -0.33333333])
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        labels: Any,
+        groups: Any,
+        *,
+        loss: Literal["sum", "mean"] = "sum",
+        rank_tol: float | None = None,
+        rtol: float = 1e-6,
+    ) -> None:
+        matrix = real_array(kernel, "K")
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+            raise InvalidInputError(f"K: expected a square matrix, got shape {matrix.shape}")
+        rows = len(matrix)
+        asymmetry = float(np.max(np.abs(matrix - matrix.T)))
+        if asymmetry > 1e-10 * float(np.max(np.abs(matrix), initial=0.0)):
+            raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
+        if loss not in ("sum", "mean"):
+            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
+        names, self.rows_of = group_rows(groups, rows)
+        self.kernel = (matrix + matrix.T) / 2
+        self.labels = as_vector(labels, rows, "y")
+        self.names = tuple(names)
+        self.dim = rows
+        self.loss_kind = loss
+        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
+        self.rtol = as_number(rtol, "rtol", least=0)
+        lowest = float(np.linalg.eigvalsh(self.kernel)[0])
+        if lowest < -1e-8 * float(np.max(np.diag(self.kernel), initial=0.0)):
+            raise InvalidInputError(
+                f"K is not positive semidefinite: its least eigenvalue is {lowest:.2g}, so these are no inner products"
+            )
+
+    @cached_property
+    def _weights(self) -> Array:
+        if self.loss_kind == "sum":
+            return np.ones(len(self.rows_of))
+        return np.array([len(rows) ** -0.5 for rows in self.rows_of])
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The reduction to the joint row space, computed once from the kernel matrix."""
+        index = np.arange(len(self.rows_of), dtype=np.int64)
+        return _geometry.from_gram(self.kernel, self.labels, self.rows_of, self._weights, index, self.rank_tol)
+
+    def predict(self, coefficients: Any) -> Array:
+        """K a: the values at all rows, for one or several (one per row) vectors of dual coefficients."""
+        return real_array(coefficients, "coefficients") @ self.kernel
+
+    def task_losses(self, w: Any) -> Array:
+        """L_m for every task at dual coefficients w."""
+        missed = self.predict(as_vector(w, self.dim, "w")) - self.labels
+        return np.array(
+            [
+                0.5 * weight**2 * float(np.sum(missed[rows] ** 2))
+                for rows, weight in zip(self.rows_of, self._weights, strict=True)
+            ]
+        )
+
+    def task_loss(self, task: int, w: Any) -> float:
+        """L_m at dual coefficients w."""
+        return float(self.task_losses(w)[task])
+
+    def __len__(self) -> int:
+        return len(self.rows_of)
+
+    def __repr__(self) -> str:
+        return f"KernelTasks(T={len(self.rows_of)}, N={self.dim}, rank_avg={self.rank_avg:g}, R={self.radius:g})"

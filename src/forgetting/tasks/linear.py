@@ -1,0 +1,160 @@
+"""What `RegressionTasks` and `KernelTasks` share: the geometry, the statistics of the paper, realizability."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, as_vector
+from forgetting.errors import NotRealizableError
+from forgetting.geometry import Geometry
+
+__all__ = ["LinearTasks", "Realizability"]
+
+
+@dataclass(frozen=True)
+class Realizability:
+    """Whether one w solves all tasks, as measured.
+
+    Attributes:
+        holds: the largest relative residual is within the tolerance.
+        residual: the largest of |X_m w* - y_m| / (|X_m| |w*| + |y_m|) over tasks.
+        first_offender: the first task whose residual is above the tolerance, or None.
+        tolerance: what counts as zero.
+    """
+
+    holds: bool
+    residual: float
+    first_offender: int | None
+    tolerance: float
+
+    @property
+    def message(self) -> str:
+        """The finding in words."""
+        if self.holds:
+            return f"jointly realizable: largest relative residual {self.residual:.2g}"
+        return (
+            f"not jointly realizable: no w solves all tasks; the first that is missed is task {self.first_offender}, "
+            f"and the largest relative residual is {self.residual:.2g} (tolerance {self.tolerance:.2g})"
+        )
+
+
+class LinearTasks(ABC):
+    """T linear regression tasks, X_m w = y_m, known through their geometry."""
+
+    natural_scheme = "Kaczmarz"
+    dim: int
+    loss_kind: Literal["sum", "mean"]
+    names: tuple[str, ...]
+    rtol: float
+
+    @property
+    @abstractmethod
+    def geometry(self) -> Geometry:
+        """The reduction to the joint row space, computed once."""
+
+    @property
+    def num_tasks(self) -> int:
+        """T."""
+        return self.geometry.num_tasks
+
+    @property
+    def ranks(self) -> IntArray:
+        """Rank of each data matrix."""
+        return self.geometry.ranks[self.geometry.index]
+
+    @property
+    def rank_avg(self) -> float:
+        """Average rank of the data matrices."""
+        return float(np.mean(self.ranks))
+
+    @property
+    def rank_max(self) -> int:
+        """Largest rank of a data matrix."""
+        return int(np.max(self.ranks))
+
+    @property
+    def rank_joint(self) -> int:
+        """D, the rank of all tasks together."""
+        return self.geometry.dim
+
+    @property
+    def norms(self) -> Array:
+        """Spectral norm of each data matrix (divided by n_m^(1/2) for a mean loss)."""
+        return self.geometry.norms[self.geometry.index]
+
+    @property
+    def radius(self) -> float:
+        """R, the largest spectral norm."""
+        return float(np.max(self.norms))
+
+    @property
+    def radius_sq_mean(self) -> float:
+        """The paper's R-bar: the mean squared spectral norm."""
+        return float(np.mean(self.norms**2))
+
+    @cached_property
+    def realizability(self) -> Realizability:
+        """Measured joint realizability; see `Realizability`."""
+        residuals = self.geometry.residuals[self.geometry.index]
+        bad = np.flatnonzero(residuals > self.rtol)
+        first = int(bad[0]) if bad.size else None
+        return Realizability(first is None, float(residuals.max()), first, self.rtol)
+
+    def require_realizable(self, what: str) -> None:
+        """Raise unless one w solves all tasks; `what` is the operation that needs it."""
+        found = self.realizability
+        if found.first_offender is not None:
+            raise NotRealizableError(
+                f"{what} needs jointly realizable tasks, but these are {found.message}. "
+                "Use fewer rows per task or a richer feature map (dimension above the number of rows), "
+                "or raise rtol= if the labels are only known to that accuracy.",
+                task=found.first_offender,
+                residual=found.residual,
+            )
+
+    @property
+    def w_star(self) -> Array:
+        """The minimum-norm offline solution."""
+        return self.nearest_solution(np.zeros(self.dim))
+
+    def nearest_solution(self, w0: Array) -> Array:
+        """The offline solution nearest to w_0."""
+        self.require_realizable("w_star")
+        return self.geometry.nearest_solution(as_vector(w0, self.dim, "w0"))
+
+    @property
+    def scale(self) -> float:
+        """|w*|^2 R^2, the factor in front of every bound of the paper."""
+        return self.scale_from(np.zeros(self.dim))
+
+    def scale_from(self, w0: Array) -> float:
+        """|w_0 - w*|^2 R^2 for a run that starts at w_0."""
+        self.require_realizable("scale")
+        gap = self.geometry.start(as_vector(w0, self.dim, "w0"))
+        return float(gap @ gap) * self.radius**2
+
+    @abstractmethod
+    def task_loss(self, task: int, w: Array) -> float:
+        """L_m(w)."""
+
+    @abstractmethod
+    def task_losses(self, w: Array) -> Array:
+        """L_m(w) for every task."""
+
+    def loss(self, w: Array) -> float:
+        """L(w), the mean of the task losses."""
+        return float(np.mean(self.task_losses(w)))
+
+    def distances(self, w: Array) -> Array:
+        """Distance from w to the solution set of every task."""
+        return self.geometry.distances(self.geometry.start(as_vector(w, self.dim, "w")))
+
+    def project(self, task: int, w: Array) -> Array:
+        """The solution of one task nearest to w: w - X_m^+ (X_m w - y_m)."""
+        start = as_vector(w, self.dim, "w")
+        return self.geometry.lift(self.geometry.project(task, self.geometry.start(start)), start)

@@ -1,0 +1,237 @@
+"""Regression tasks from data matrices, dense or sparse, ragged or stacked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from forgetting import geometry as _geometry
+from forgetting._arrays import Array, IntArray, as_number, as_vector, check_finite, group_rows, real_array
+from forgetting.errors import InvalidInputError
+from forgetting.geometry import Geometry, Matrix
+from forgetting.tasks.linear import LinearTasks
+
+__all__ = ["RegressionTasks"]
+
+
+class RegressionTasks(LinearTasks):
+    """T linear regression tasks (X_m, y_m), with L_m(w) = 1/2 |X_m w - y_m|^2.
+
+    Args:
+        matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse; n_m may differ.
+        labels: T vectors of length n_m.
+        loss: "sum" as in the paper, or "mean" to divide L_m by n_m.
+        rank_tol: relative tolerance for ranks; None is max(shape) * eps.
+        rtol: relative residual below which the tasks count as jointly realizable.
+        names: T names for reports; task numbers if left out.
+        copy: False keeps references to float64 arrays instead of copies; do not change them afterwards.
+
+    Identical tasks are stored and computed with once.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[1.0], [0.6]])
+    >>> tasks.num_tasks, tasks.dim, tasks.ranks.tolist(), round(tasks.radius, 12)
+    (2, 2, [1, 1], 1.0)
+    >>> tasks.w_star.round(12) + 0.0
+    array([1., 0.])
+    >>> tasks
+    RegressionTasks(T=2, d=2, rank_avg=1, R=1)
+    """
+
+    def __init__(
+        self,
+        matrices: Sequence[Any],
+        labels: Sequence[Any],
+        *,
+        loss: Literal["sum", "mean"] = "sum",
+        rank_tol: float | None = None,
+        rtol: float = 1e-8,
+        names: Sequence[str] | None = None,
+        copy: bool = True,
+    ) -> None:
+        if len(matrices) == 0:
+            raise InvalidInputError("no tasks given; a collection needs at least one")
+        if len(matrices) != len(labels):
+            raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
+        if loss not in ("sum", "mean"):
+            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
+        self.loss_kind = loss
+        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
+        self.rtol = as_number(rtol, "rtol", least=0)
+        self._matrices: list[Matrix] = []
+        self._labels: list[Array] = []
+        self._index = self._take_in(matrices, labels, copy)
+        self.dim = int(self._matrices[0].shape[1])
+        if names is not None and len(names) != len(matrices):
+            raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
+        self.names = tuple(str(name) for name in (range(len(matrices)) if names is None else names))
+
+    def _take_in(self, matrices: Sequence[Any], labels: Sequence[Any], copy: bool) -> IntArray:
+        """Normalise the tasks, keep each distinct one once, and return which one every task is."""
+        index = np.empty(len(matrices), dtype=np.int64)
+        by_identity: dict[tuple[int, int], int] = {}
+        by_content: dict[bytes, int] = {}
+        width: int | None = None
+        for task, (raw_matrix, raw_label) in enumerate(zip(matrices, labels, strict=True)):
+            identity = (id(raw_matrix), id(raw_label))
+            if identity not in by_identity:
+                matrix, label = _normalise(raw_matrix, raw_label, task)
+                if width is not None and matrix.shape[1] != width:
+                    raise InvalidInputError(
+                        f"task {task}: X has {matrix.shape[1]} columns, but task 0 has {width}; all need the same d"
+                    )
+                width = matrix.shape[1]
+                content = _fingerprint(matrix, label)
+                if content not in by_content:
+                    by_content[content] = len(self._matrices)
+                    self._matrices.append(matrix.copy() if copy else matrix)
+                    self._labels.append(label.copy())
+                by_identity[identity] = by_content[content]
+            index[task] = by_identity[identity]
+        return index
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> RegressionTasks:
+        """Tasks from one stacked matrix: rows with the same entry of `groups` form a task.
+
+        Tasks come in the order in which their group first appears, and are named after it.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks.from_arrays([[1.0, 0], [0, 1], [1, 1]], [1.0, 2, 3], ["b", "a", "b"])
+        >>> tasks.names, tasks.ranks.tolist()
+        (('b', 'a'), [2, 1])
+        """
+        matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        label = np.asarray(y)
+        if matrix.ndim != 2:
+            raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
+        if label.shape != (matrix.shape[0],):
+            raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has shape {label.shape}")
+        names, members = group_rows(groups, matrix.shape[0])
+        picks = [_as_slice(rows) for rows in members]
+        return cls([matrix[pick] for pick in picks], [label[pick] for pick in picks], **{"names": names, **options})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> RegressionTasks:
+        """Read a collection written by `save`; nothing is unpickled."""
+        from forgetting.tasks.files import load_regression
+
+        return load_regression(path)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the collection to an .npz file, atomically; `load` gives the same numbers back.
+
+        >>> import forgetting as fg, tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "two_lines.npz"
+        ...     fg.families.two_lines(0.5).save(path)
+        ...     fg.RegressionTasks.load(path)
+        RegressionTasks(T=2, d=2, rank_avg=1, R=1)
+        """
+        from forgetting.tasks.files import save_regression
+
+        save_regression(self, path)
+
+    @property
+    def num_tasks(self) -> int:
+        """T, clones included; known without any factorisation."""
+        return len(self._index)
+
+    @property
+    def num_rows(self) -> IntArray:
+        """n_m for every task."""
+        return np.array([self._matrices[i].shape[0] for i in self._index])
+
+    def task(self, task: int) -> tuple[Matrix, Array]:
+        """(X_m, y_m) as given; do not write into them."""
+        which = self._index[task]
+        return self._matrices[which], self._labels[which]
+
+    @cached_property
+    def _weights(self) -> Array:
+        if self.loss_kind == "sum":
+            return np.ones(len(self._matrices))
+        return np.array([matrix.shape[0] ** -0.5 for matrix in self._matrices])
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The reduction to the joint row space, computed once."""
+        return _geometry.from_data(self._matrices, self._labels, self._weights, self._index, self.rank_tol)
+
+    def equations(self, task: int) -> tuple[Matrix, Array]:
+        """(A, b) with L_m(w) = 1/2 |A w - b|^2: the data, divided by n_m^(1/2) for a mean loss."""
+        weight = self._weights[self._index[task]]
+        matrix, label = self.task(task)
+        return matrix * weight, label * weight
+
+    def task_loss(self, task: int, w: Any) -> float:
+        """L_m(w), from the data themselves."""
+        return self._distinct_loss(int(self._index[task]), as_vector(w, self.dim, "w"))
+
+    def task_losses(self, w: Any) -> Array:
+        """L_m(w) for every task, from the data themselves."""
+        point = as_vector(w, self.dim, "w")
+        return np.array([self._distinct_loss(which, point) for which in range(len(self._matrices))])[self._index]
+
+    def _distinct_loss(self, which: int, w: Array) -> float:
+        missed = self._matrices[which] @ w - self._labels[which]
+        return 0.5 * float(self._weights[which] ** 2 * (missed @ missed))
+
+    def __len__(self) -> int:
+        return self.num_tasks
+
+    def __repr__(self) -> str:
+        return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rank_avg={self.rank_avg:g}, R={self.radius:g})"
+
+
+def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:
+    """One task as float64, or an error that names it."""
+    name = f"task {task}"
+    matrix: Matrix
+    if sp.issparse(raw_matrix):
+        if raw_matrix.dtype.kind not in "biuf":
+            raise InvalidInputError(f"{name}, X: expected real numbers, got dtype {raw_matrix.dtype}")
+        matrix = sp.csr_array(raw_matrix, dtype=np.float64)
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        check_finite(matrix.data, f"{name}, X (stored values)")
+    else:
+        matrix = real_array(raw_matrix, f"{name}, X")
+    if matrix.ndim != 2:
+        raise InvalidInputError(
+            f"{name}, X: expected a matrix of shape (rows, d), got shape {matrix.shape}; a single row is [x]"
+        )
+    label = real_array(raw_label, f"{name}, y")
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InvalidInputError(f"{name}: X of shape {matrix.shape} is empty; leave the task out")
+    if label.shape != (matrix.shape[0],):
+        raise InvalidInputError(
+            f"{name}: X has {matrix.shape[0]} rows, but y has shape {label.shape}; expected ({matrix.shape[0]},)"
+        )
+    return matrix, label
+
+
+def _fingerprint(matrix: Matrix, label: Array) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr(matrix.shape).encode())
+    if isinstance(matrix, np.ndarray):
+        digest.update(np.ascontiguousarray(matrix).data)
+    else:
+        digest.update(b"sparse")
+        for part in (matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)):
+            digest.update(np.ascontiguousarray(part).data)
+    digest.update(np.ascontiguousarray(label).data)
+    return digest.digest()
+
+
+def _as_slice(members: IntArray) -> slice | IntArray:
+    """A view instead of a copy where the rows are contiguous."""
+    if members[-1] - members[0] + 1 == len(members):
+        return slice(int(members[0]), int(members[-1]) + 1)
+    return members
