@@ -7,21 +7,50 @@
 np.True_
 """
 
-from forgetting import errors, metrics, orderings, schemes
+from forgetting import bounds, errors, metrics, orderings, schemes
 from forgetting.ensembles import Ensemble, run_many
+from forgetting.expectation import Expectation, compare, decay_rate, expect
 from forgetting.loop import Trajectory, run
-from forgetting.tasks import KernelTasks, Problem, RegressionTasks, families
+from forgetting.projections import (
+    Affine,
+    Ball,
+    Box,
+    CustomSet,
+    Halfspace,
+    Polyhedron,
+    SecondOrderCone,
+    Simplex,
+    Slab,
+    Subspace,
+)
+from forgetting.tasks import ConvexSets, KernelTasks, Problem, RegressionTasks, families
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Affine",
+    "Ball",
+    "Box",
+    "ConvexSets",
+    "CustomSet",
     "Ensemble",
+    "Expectation",
+    "Halfspace",
     "KernelTasks",
+    "Polyhedron",
     "Problem",
     "RegressionTasks",
+    "SecondOrderCone",
+    "Simplex",
+    "Slab",
+    "Subspace",
     "Trajectory",
     "__version__",
+    "bounds",
+    "compare",
+    "decay_rate",
     "errors",
+    "expect",
     "families",
     "metrics",
     "orderings",

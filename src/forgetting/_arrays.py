@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from forgetting.errors import InvalidInputError
@@ -48,15 +49,21 @@ def real_array(value: Any, what: str) -> Array:
     return array
 
 
-def check_finite(array: Array, what: str) -> None:
-    """Raise with the position of the first NaN or infinity."""
-    finite = np.isfinite(array)
+def check_finite(array: Any, what: str) -> None:
+    """Raise with the position of the first NaN or infinity of a dense array or a scipy.sparse CSR array."""
+    stored = array.data if sp.issparse(array) else array
+    with np.errstate(all="ignore"):
+        if np.isfinite(np.sum(stored)):  # one pass and no temporary; an overflowing sum only costs the second look
+            return
+    finite = np.isfinite(stored)
     if finite.all():
         return
     where = tuple(int(i) for i in np.argwhere(~finite)[0])
-    names = ("row", "column") if array.ndim == 2 else ("entry",) * array.ndim
-    place = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
-    raise InvalidInputError(f"{what}: entry at {place} is {array[where]}; remove or impute it first")
+    value = stored[where]
+    if sp.issparse(array):
+        where = (int(np.searchsorted(array.indptr, where[0], side="right")) - 1, int(array.indices[where[0]]))
+    place = f"at row {where[0]}, column {where[1]}" if len(where) == 2 else ", ".join(map(str, where))
+    raise InvalidInputError(f"{what}: entry {place} is {value}; remove or impute it first")
 
 
 def as_vector(value: Any, length: int, what: str) -> Array:
@@ -96,6 +103,8 @@ def as_number(value: Any, what: str, *, above: float | None = None, least: float
     forgetting.errors.InvalidInputError: lam must be greater than 0, got -1
     """
     try:
+        if isinstance(value, str):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise InvalidInputError(f"{what} must be a number, got {value!r}") from None
@@ -113,7 +122,7 @@ def as_index(value: Sequence[int] | IntArray, bound: int, what: str) -> IntArray
 
     >>> as_index([0, 5], 3, "order")
     Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: order[1] is 5, but tasks are numbered 0 to 2
+    forgetting.errors.InvalidInputError: order[1] is 5, but must be between 0 and 2
     """
     raw = np.asarray(value)
     if raw.size == 0:
@@ -123,7 +132,7 @@ def as_index(value: Sequence[int] | IntArray, bound: int, what: str) -> IntArray
     bad = np.flatnonzero((raw < 0) | (raw >= bound))
     if bad.size:
         first = int(bad[0])
-        raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but tasks are numbered 0 to {bound - 1}")
+        raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but must be between 0 and {bound - 1}")
     return raw.astype(np.int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import metrics
-from forgetting._arrays import Array, IntArray, as_count, as_vector
+from forgetting._arrays import Array, IntArray, as_count
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.loop import Trajectory, describe, linear_gains, recorded_steps, resolve, run, view_of
@@ -47,11 +47,6 @@ class Ensemble:
     def __len__(self) -> int:
         return len(self.order)
 
-    @property
-    def record_every(self) -> int:
-        """Steps between records."""
-        return int(self.steps[1] - self.steps[0]) if len(self.steps) > 1 else 1
-
     def __getitem__(self, i: int) -> Trajectory:
         return run(
             self.problem,
@@ -60,7 +55,7 @@ class Ensemble:
             scheme=self.scheme,
             seed=self.seed + int(range(len(self))[i]),
             w0=self.w0,
-            record_every=self.record_every,
+            record_every=self.steps.tolist(),
         )
 
     @cached_property
@@ -75,9 +70,7 @@ class Ensemble:
             return np.stack([self[i].forgetting for i in range(len(self))])
         result = np.full(self.order.shape, np.nan)
         keep = self.steps[self.steps > 0]
-        values = batch_forgetting(
-            self.problem.geometry, self.scheme, self.order, self.w0, keep, self.after, threads=self.threads
-        )
+        values = batch_forgetting(self.problem.geometry, self.scheme, self.order, self.w0, keep, threads=self.threads)
         result[:, keep - 1] = values
         return result
 
@@ -100,7 +93,7 @@ def run_many(
     scheme: Scheme | None = None,
     seed: int = 0,
     w0: Any = None,
-    record_every: int = 1,
+    record_every: int | Sequence[int] = 1,
     threads: int | None = None,
 ) -> Ensemble:
     """Many runs with independent orders; compiled, and parallel over runs, for linear schemes.
@@ -114,17 +107,16 @@ def run_many(
     ((100, 11), (100, 10))
     """
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
-    every = as_count(record_every, "record_every", least=1)
     workers = (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1)
     if not isinstance(ordering, Ordering):
         raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
-    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
-    steps = recorded_steps(k, every)
+    start = space.w0
+    steps = recorded_steps(k, record_every)
     status = f"completed {runs} runs of {k} steps"
     if ordering.adaptive or not isinstance(scheme, LinearScheme):
-        each = [run(problem, ordering, k, scheme, seed + i, w0, every) for i in range(runs)]
+        each = [run(problem, ordering, k, scheme, seed + i, w0, record_every) for i in range(runs)]
         return Ensemble(
             problem,
             ordering,
@@ -192,7 +184,6 @@ def batch_forgetting(
     orders: IntArray,
     w0: Array,
     keep: IntArray,
-    after: Array,
     *,
     threads: int,
 ) -> Array:

@@ -6,8 +6,11 @@ Each message names the task and the value, says why it matters and what to do. A
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ForgettingError",
+    "InfeasibleError",
     "InvalidInputError",
     "MemoryLimitError",
     "NotRealizableError",
@@ -32,6 +35,24 @@ class InvalidInputError(ForgettingError):
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: task 2, row 0, column 3 is nan
     """
+
+
+class InfeasibleError(ForgettingError):
+    """A set without points, or sets without a common one.
+
+    `certificate` is a vector y with A^T y = 0 and b.y > 0 (Farkas): no w has A w >= b with y >= 0, or A w = b with any
+    y. It is scaled to b.y = 1, and `residual` is |A^T y|: whatever rounding left of it, no point within 1/residual of
+    the origin is in the set. None where emptiness is known without one.
+
+    >>> error = InfeasibleError("empty", certificate=[1.0, 1.0])
+    >>> error.certificate, error.residual
+    ([1.0, 1.0], 0.0)
+    """
+
+    def __init__(self, message: str, *, certificate: Any = None, residual: float = 0.0) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+        self.residual = residual
 
 
 class NotRealizableError(ForgettingError):

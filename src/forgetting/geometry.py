@@ -157,7 +157,7 @@ class Geometry:
         """rho = U^T z - c for each state: the R numbers that losses and distances are made of."""
         return states @ self.rows.T - self.targets
 
-    def _per_task(self, squares: Array) -> Array:
+    def per_task(self, squares: Array) -> Array:
         """Sum R columns into one per distinct task."""
         sums = np.zeros((*squares.shape[:-1], self.num_distinct))
         filled = np.flatnonzero(self.ranks)
@@ -167,7 +167,7 @@ class Geometry:
 
     def distinct_losses(self, states: Array) -> Array:
         """Loss of each distinct task at each state."""
-        return 0.5 * self._per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
+        return 0.5 * self.per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
 
     def task_loss(self, task: int, z: Array) -> float:
         """L_m at one state."""
@@ -186,7 +186,7 @@ class Geometry:
 
     def distances(self, states: Array) -> Array:
         """Distance to the solution set of every task; shape (..., T)."""
-        return np.sqrt(self._per_task(self.errors(states) ** 2))[..., self.index]
+        return np.sqrt(self.per_task(self.errors(states) ** 2))[..., self.index]
 
     def project(self, task: int, z: Array) -> Array:
         """The point nearest to z that minimises the loss of the task."""
@@ -337,7 +337,7 @@ def _task_bases(
             right = matrix / norm if norm[0] > 0 else matrix
         else:
             left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-        rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * sigma[0]))
+        rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * np.max(sigma, initial=0.0)))
         along = left[:, :rank].T @ label
         bases.append(right[:rank])
         sigmas.append(sigma[:rank])
@@ -383,23 +383,62 @@ def _dense(matrix: Matrix, columns: IntArray | slice | None) -> Array:
 
 
 def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple[Array, Array]:
-    """X^T = basis @ triangle, by QR of chunks of columns of X and a QR of the stacked triangles."""
+    """X^T = basis @ triangle with orthonormal columns in basis, reading X in chunks of columns."""
     if columns is not None or any(sp.issparse(matrix) for matrix in matrices):
         stacked = sp.csc_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
-        parts: list[sp.csc_array | Array] = [stacked if columns is None else stacked[:, columns]]
+        parts: list[Matrix] = [stacked if columns is None else stacked[:, columns]]
     else:
         parts = list(matrices)
     width = parts[0].shape[1]
     num_rows = sum(part.shape[0] for part in parts)
     size = max(2 * num_rows, CHUNK_ENTRIES // num_rows)
     cuts = [slice(start, min(start + size, width)) for start in range(0, width, size)]
-    if len(cuts) > 1 and cuts[-1].stop - cuts[-1].start < num_rows:  # keep every chunk tall
+    if len(cuts) > 1 and cuts[-1].stop - cuts[-1].start < num_rows:  # keep every chunk wide
         cuts[-2:] = [slice(cuts[-2].start, cuts[-1].stop)]
-    basis = np.empty((width, num_rows))
+
+    def chunk(cut: slice) -> Array:
+        return np.concatenate([_dense(part, cut) for part in parts])
+
+    return _cholesky_qr(chunk, cuts, num_rows) or _householder_qr(chunk, cuts, num_rows)
+
+
+def _cholesky_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: int) -> tuple[Array, Array] | None:
+    """Cholesky QR, done twice: all matrix products, six times faster than Householder on tall matrices.
+
+    The second pass restores the orthogonality that the first loses, to rounding, as long as the condition number of
+    the scaled rows is below 1e6 (Yamamoto et al. 2015); None if it is not.
+    """
+    gram = np.zeros((num_rows, num_rows))
+    for cut in cuts:
+        part = chunk(cut)
+        gram += part @ part.T
+    norms = np.sqrt(np.diag(gram))
+    if not norms.all():
+        return None
+    gram /= np.outer(norms, norms)
+    spectrum = np.linalg.eigvalsh(gram)
+    if spectrum[0] < 1e-12 * spectrum[-1]:
+        return None
+    first = np.linalg.cholesky(gram).T
+    mix = np.linalg.inv(first) / norms[:, None]
+    basis = np.empty((cuts[-1].stop, num_rows))
+    again = np.zeros((num_rows, num_rows))
+    for cut in cuts:
+        np.matmul(chunk(cut).T, mix, out=basis[cut])
+        again += basis[cut].T @ basis[cut]
+    second = np.linalg.cholesky(again).T
+    mix = np.linalg.inv(second)
+    for cut in cuts:
+        basis[cut] = basis[cut] @ mix
+    return basis, second @ first * norms
+
+
+def _householder_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: int) -> tuple[Array, Array]:
+    """QR of the chunks and a QR of the stacked triangles: slower, and stable whatever the condition number."""
+    basis = np.empty((cuts[-1].stop, num_rows))
     triangles = []
     for cut in cuts:
-        chunk = np.concatenate([_dense(part, cut).T for part in parts], axis=1)
-        basis[cut], triangle = np.linalg.qr(chunk)
+        basis[cut], triangle = np.linalg.qr(chunk(cut).T)
         triangles.append(triangle)
     if len(cuts) == 1:
         return basis, triangles[0]

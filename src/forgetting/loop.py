@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from forgetting import metrics, schemes
-from forgetting._arrays import Array, IntArray, as_count, as_vector
+from forgetting._arrays import Array, IntArray, as_count, as_index, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView
@@ -32,6 +32,8 @@ class Space(Protocol):
 
     @property
     def problem(self) -> Any: ...
+    @property
+    def w0(self) -> Array: ...
 
     def iterates(self, states: Array) -> Array: ...
     def task_losses(self, states: Array) -> Array: ...
@@ -250,18 +252,23 @@ class _Interpreted:
         before, after = np.empty(len(order)), np.empty(len(order))
         inner = np.empty(len(order), dtype=np.int64)
         complaints = []
-        for t, task in enumerate(order.tolist()):
-            before[t] = self.problem.task_loss(task, self.state)
-            learned = self.scheme.learn(self.problem, task, self.state, self.memory)
-            self.state = learned.w
-            after[t] = self.problem.task_loss(task, self.state)
-            inner[t] = learned.inner_steps
-            if learned.complaint:
-                complaints.append(learned.complaint)
-            if t + 1 in wanted:
-                kept.append(self.state.copy())
+        done = 0
+        try:
+            for t, task in enumerate(order.tolist()):
+                before[t] = self.problem.task_loss(task, self.state)
+                learned = self.scheme.learn(self.problem, task, self.state, self.memory)
+                after[t] = self.problem.task_loss(task, learned.w)
+                inner[t] = learned.inner_steps
+                self.state = learned.w
+                if learned.complaint:
+                    complaints.append(learned.complaint)
+                if t + 1 in wanted:
+                    kept.append(self.state.copy())
+                done = t + 1
+        except KeyboardInterrupt:  # a step may take long: what is complete is handed back as a shorter piece
+            kept = kept[: np.count_nonzero(keep <= done)]
         states = np.stack(kept) if kept else np.empty((0, len(self.state)))
-        return _Piece(order, states, before, after, inner, tuple(complaints))
+        return _Piece(order[:done], states, before[:done], after[:done], inner[:done], tuple(complaints))
 
 
 def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
@@ -279,7 +286,7 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
     chosen: Scheme = getattr(schemes, problem.natural_scheme)() if scheme is None else scheme
     if not isinstance(chosen, Scheme):
         raise InvalidInputError(f"expected a scheme such as fg.schemes.Kaczmarz(), got {scheme!r}")
-    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
+    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
     if not chosen.intrinsic:
         return chosen, _Direct(problem, start)
     geometry = getattr(problem, "geometry", None)
@@ -290,10 +297,13 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
     return chosen, _Reduced(geometry, start)
 
 
-def recorded_steps(k: int, every: int) -> IntArray:
-    """0, every, 2 every, ..., and k."""
-    steps = np.arange(0, k + 1, every)
-    return steps if steps[-1] == k else np.append(steps, k)
+def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
+    """0, every, 2 every, ..., and k; or the given steps, and 0 and k."""
+    if np.ndim(record_every) == 0:
+        chosen = np.arange(0, k + 1, as_count(record_every, "record_every", least=1))
+    else:
+        chosen = as_index(record_every, k + 1, "record_every")  # type: ignore[arg-type]
+    return np.unique(np.concatenate([chosen, [0, k]]))
 
 
 def view_of(problem: Any, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
@@ -319,7 +329,7 @@ def run(
     scheme: Scheme | None = None,
     seed: int = 0,
     w0: Any = None,
-    record_every: int = 1,
+    record_every: int | Sequence[int] = 1,
     callback: Callback | None = None,
 ) -> Trajectory:
     """Learn k tasks, one after another.
@@ -331,7 +341,7 @@ def run(
         scheme: how a task is learned; None is the problem's natural scheme (block Kaczmarz for regression).
         seed: decides the order, and nothing else unless the scheme itself is random.
         w0: the start; 0 if left out.
-        record_every: keep every this many steps (0 and k are always kept).
+        record_every: keep every this many steps, or the steps listed (0 and k are always kept).
         callback: called as callback(step, w) at each recorded step; True stops the run.
 
     Ctrl-C returns what was computed so far, with `interrupted` set.
@@ -344,7 +354,7 @@ def run(
     'completed 4 steps'
     """
     k = as_count(k, "k")
-    every = as_count(record_every, "record_every", least=1)
+    steps = recorded_steps(k, record_every)
     if not isinstance(ordering, Ordering):
         raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
     scheme, space = resolve(problem, scheme, w0)
@@ -363,12 +373,14 @@ def run(
     done, ending = 0, ""
     try:
         while done < k and not ending:
-            size = 1 if ordering.adaptive else CHUNK if callback is None else every - done % every
+            upcoming = steps[np.searchsorted(steps, done, side="right") :]
+            size = 1 if ordering.adaptive else CHUNK if callback is None else int(upcoming[0]) - done
             piece = _take(visits, min(size, k - done), problem.num_tasks, ordering, done)
-            ends = np.arange(done + 1, done + len(piece) + 1)
-            keep = np.flatnonzero((ends % every == 0) | (ends == k)) + 1
+            keep = upcoming[: np.searchsorted(upcoming, done + len(piece), side="right")] - done
             pieces.append(stepper.advance(piece, keep))
-            done += len(piece)
+            done += len(pieces[-1].order)
+            if len(pieces[-1].order) < len(piece):
+                raise KeyboardInterrupt
             if callback is not None and len(keep) and callback(done, space.iterates(stepper.state)):
                 ending = f"stopped by the callback after {done} of {k} steps"
     except KeyboardInterrupt:
@@ -376,7 +388,6 @@ def run(
 
     kept = [start[None], *(piece.states for piece in pieces)]
     order = np.concatenate([np.empty(0, dtype=np.int64), *(piece.order for piece in pieces)])
-    steps = recorded_steps(k, every)
     steps = steps[steps <= len(order)]
     before = np.concatenate([np.empty(0), *(piece.before for piece in pieces)])
     complaints = [text for piece in pieces for text in piece.complaints]
@@ -390,7 +401,7 @@ def run(
         inner_steps=np.concatenate([np.empty(0, dtype=np.int64), *(piece.inner_steps for piece in pieces)]),
         status=describe(ending or f"completed {k} steps", complaints, before, problem),
         interrupted=ending.startswith("interrupted"),
-        w0=np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0"),
+        w0=space.w0,
         states=np.concatenate(kept),
         before=before,
         after=np.concatenate([np.empty(0), *(piece.after for piece in pieces)]),

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_index
+from forgetting._arrays import Array, IntArray, as_index, real_array
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 
 __all__ = [
@@ -120,8 +120,8 @@ class WithReplacement(Ordering):
 
     def __post_init__(self) -> None:
         if self.p is not None:
-            weights = np.asarray(self.p, dtype=np.float64)
-            if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+            weights = real_array(self.p, "p")
+            if weights.ndim != 1 or (weights < 0).any() or weights.sum() <= 0:
                 raise InvalidInputError(f"p must be finite, nonnegative and not all zero, got {self.p!r}")
             object.__setattr__(self, "p", tuple((weights / weights.sum()).tolist()))
 

@@ -3,11 +3,13 @@
 from forgetting.schemes.base import Learned, Scheme
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
+from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
 from forgetting.schemes.rows import NLMS
 
 __all__ = [
     "NLMS",
+    "POCS",
     "SGD",
     "FiniteSteps",
     "GradientDescent",

@@ -52,8 +52,6 @@ class GradientDescent(Scheme):
         return rng
 
     def learn(self, problem: Geometry, task: int, w: Array, memory: np.random.Generator) -> Learned:
-        from forgetting import _kernels
-
         block = problem.block(int(problem.index[task]))
         sigma = problem.sigma[block]
         if len(sigma) == 0:
@@ -62,12 +60,12 @@ class GradientDescent(Scheme):
         if self.batch_size is None or self.batch_size >= len(matrix):
             # what no w can fit has no gradient; without it convergence can be read off the residual
             reachable = matrix @ (problem.rows[block].T @ problem.targets[block])
-            step, momentum = _heavy_ball(sigma) if self.accelerated else (float(sigma[0]) ** -2, 0.0)
-            point, steps, residual = _kernels.descend(
-                matrix, reachable, w, step, momentum, float(sigma[0]), self.tol, self.max_steps
-            )
+            point, steps, residual = self._full_batch(matrix, reachable, w, sigma)
         else:
             point, steps, residual = self._stochastic(matrix, label, w, float(sigma[0]), memory)
+        # gradients lie in the row space of the task, their rounding errors do not, and momentum adds them up
+        basis = problem.rows[block]
+        point = w + basis.T @ (basis @ (point - w))
         if residual <= self.tol:
             return Learned(point, steps)
         return Learned(
@@ -77,6 +75,26 @@ class GradientDescent(Scheme):
             f"{residual:.1g}, above tol = {self.tol:g}; raise max_steps"
             + ("" if self.accelerated or self.batch_size else " or set accelerated=True"),
         )
+
+    def _full_batch(self, matrix: Array, label: Array, w: Array, sigma: Array) -> tuple[Array, int, float]:
+        from forgetting import _kernels
+
+        norm = float(sigma[0])
+        step, momentum = _heavy_ball(sigma) if self.accelerated else (norm**-2, 0.0)
+        size_of = norm * float(np.linalg.norm(w)) + float(np.linalg.norm(label))
+        point, steps = w, 0
+        while True:
+            missed = label - matrix @ point
+            residual = float(np.linalg.norm(missed)) / size_of if size_of else 0.0
+            if residual <= self.tol or steps == self.max_steps:
+                return point, steps, residual
+            # Momentum amplifies rounding errors by up to cond^2: descend in stages, each on the correction that is
+            # still missing, whose rounding errors are as small as itself.
+            goal = max(0.5 * self.tol / residual, 1e-6)
+            change, more, _ = _kernels.descend(
+                matrix, missed, np.zeros_like(w), step, momentum, norm, goal, self.max_steps - steps
+            )
+            point, steps = point + change, steps + more
 
     def _stochastic(
         self, matrix: Array, label: Array, w: Array, norm: float, rng: np.random.Generator

@@ -5,5 +5,6 @@ from forgetting.tasks.kernel import KernelTasks
 from forgetting.tasks.linear import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
+from forgetting.tasks.sets import ConvexSets
 
-__all__ = ["KernelTasks", "LinearTasks", "Problem", "Realizability", "RegressionTasks", "families"]
+__all__ = ["ConvexSets", "KernelTasks", "LinearTasks", "Problem", "Realizability", "RegressionTasks", "families"]

@@ -37,6 +37,8 @@ def gaussian(
     ([1, 2, 3, 2], 2.0)
     """
     T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
+    if np.ndim(rank) > 0 and np.shape(rank) != (T,):
+        raise InvalidInputError(f"rank: expected one number or one for each of {T} tasks, got shape {np.shape(rank)}")
     ranks = np.broadcast_to(np.asarray(rank), (T,))
     for task, r in enumerate(ranks):
         if as_count(r, f"rank of task {task}") > d or r < 1:
@@ -96,10 +98,11 @@ def orthogonal(d: int) -> RegressionTasks:
 
 
 def back_and_forth(T: int, theta: float) -> RegressionTasks:
-    """Lines in the plane whose directions turn by theta, forth for half of the T tasks and back again.
+    """Lines in the plane whose directions turn by theta, forth for T/2 - 1 tasks and then back, to end at -theta.
 
-    Learned in a cycle, each step turns the error a little and hardly shrinks it: at theta = 1/sqrt(k - 1) forgetting
-    is at least T^2 / (48 e k), the lower bound for cyclic orderings (Evron et al. 2022, Theorem 11).
+    Learned in a cycle, each step turns the error a little and hardly shrinks it, and a cycle ends where the turning
+    ends: at theta = 1/sqrt(k - 1), for k >= T^2 / 4 a multiple of T, forgetting is at least T^2 / (48 e k), the lower
+    bound for cyclic orderings (Evron et al. 2022, Theorem 11).
 
     >>> back_and_forth(T=6, theta=0.1).num_tasks
     6
@@ -107,8 +110,8 @@ def back_and_forth(T: int, theta: float) -> RegressionTasks:
     T = as_count(T, "T", least=2)
     if T % 2:
         raise InvalidInputError(f"T must be even to go back and forth, got {T}")
-    forth = np.arange(T // 2 + 1) * as_number(theta, "theta")
-    return _realizable([_line(angle) for angle in [*forth, *forth[-2:0:-1]]], np.array([1.0, 0.0]))
+    turns = np.array([*range(T // 2), *range(T // 2 - 2, -2, -1)])
+    return _realizable([_line(angle) for angle in turns * as_number(theta, "theta")], np.array([1.0, 0.0]))
 
 
 def catastrophic(eps: float) -> RegressionTasks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from os import PathLike
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -54,6 +55,8 @@ def load_regression(path: str | PathLike[str]) -> RegressionTasks:
         raise ProblemFileError(f"{path}: no collection of regression tasks (its 'format' entry is not {FORMAT!r})")
     try:
         rows = arrays["rows"]
+        if int(rows.sum()) != len(arrays["y"]):
+            raise ValueError(f"{int(rows.sum())} rows announced, {len(arrays['y'])} labels found")
         cuts = np.cumsum(rows)[:-1]
         starts = np.concatenate([[0], cuts])
         if "X" in arrays:
@@ -74,21 +77,26 @@ def load_regression(path: str | PathLike[str]) -> RegressionTasks:
             rtol=float(arrays["rtol"]),
             names=[str(name) for name in arrays["names"]],
         )
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ProblemFileError(f"{path}: damaged collection of regression tasks ({error})") from error
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ProblemFileError(f"{path}: a single array, not an .npz collection")
+        with path.open("rb") as handle:
+            if not zipfile.is_zipfile(handle):
+                raise ProblemFileError(
+                    f"{path}: not a readable .npz file (no archive; single arrays and pickles are never loaded)"
+                )
+            handle.seek(0)
+            archive = np.load(handle, allow_pickle=False)
             return {name: archive[name] for name in archive.files}
     except ProblemFileError:
         raise
     except FileNotFoundError:
         raise ProblemFileError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    # all of these are what NumPy and zipfile raise on one kind of damage or another
+    except (OSError, ValueError, EOFError, RuntimeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         reason = "it holds pickled objects, which are never loaded" if "pickle" in str(error) else str(error)
         raise ProblemFileError(f"{path}: not a readable .npz file ({reason})") from error
 

@@ -59,7 +59,7 @@ class KernelTasks(LinearTasks):
             raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
         names, self.rows_of = group_rows(groups, rows)
         self.kernel = (matrix + matrix.T) / 2
-        self.labels = as_vector(labels, rows, "y")
+        self.labels = as_vector(labels, rows, "y").copy()
         self.names = tuple(names)
         self.dim = rows
         self.loss_kind = loss

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
@@ -10,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from forgetting import geometry as _geometry
 from forgetting._arrays import Array, IntArray, as_number, as_vector, check_finite, group_rows, real_array
@@ -55,6 +55,7 @@ class RegressionTasks(LinearTasks):
         names: Sequence[str] | None = None,
         copy: bool = True,
     ) -> None:
+        matrices, labels = list(matrices), list(labels)  # held on to, so that an id stands for one object
         if len(matrices) == 0:
             raise InvalidInputError("no tasks given; a collection needs at least one")
         if len(matrices) != len(labels):
@@ -76,7 +77,7 @@ class RegressionTasks(LinearTasks):
         """Normalise the tasks, keep each distinct one once, and return which one every task is."""
         index = np.empty(len(matrices), dtype=np.int64)
         by_identity: dict[tuple[int, int], int] = {}
-        by_content: dict[bytes, int] = {}
+        by_checksum: dict[tuple[tuple[int, int], bytes, bytes], list[int]] = {}
         width: int | None = None
         for task, (raw_matrix, raw_label) in enumerate(zip(matrices, labels, strict=True)):
             identity = (id(raw_matrix), id(raw_label))
@@ -87,12 +88,14 @@ class RegressionTasks(LinearTasks):
                         f"task {task}: X has {matrix.shape[1]} columns, but task 0 has {width}; all need the same d"
                     )
                 width = matrix.shape[1]
-                content = _fingerprint(matrix, label)
-                if content not in by_content:
-                    by_content[content] = len(self._matrices)
+                alike = by_checksum.setdefault((matrix.shape, label.tobytes(), _checksum(matrix)), [])
+                same = next((i for i in alike if _equal(self._matrices[i], matrix)), None)
+                if same is None:
+                    same = len(self._matrices)
+                    alike.append(same)
                     self._matrices.append(matrix.copy() if copy else matrix)
                     self._labels.append(label.copy())
-                by_identity[identity] = by_content[content]
+                by_identity[identity] = same
             index[task] = by_identity[identity]
         return index
 
@@ -198,9 +201,10 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
         if raw_matrix.dtype.kind not in "biuf":
             raise InvalidInputError(f"{name}, X: expected real numbers, got dtype {raw_matrix.dtype}")
         matrix = sp.csr_array(raw_matrix, dtype=np.float64)
-        matrix.sum_duplicates()
-        matrix.sort_indices()
-        check_finite(matrix.data, f"{name}, X (stored values)")
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the conversion may share the caller's arrays, and this works in place
+            matrix.sum_duplicates()
+        check_finite(matrix, f"{name}, X")
     else:
         matrix = real_array(raw_matrix, f"{name}, X")
     if matrix.ndim != 2:
@@ -217,17 +221,30 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
     return matrix, label
 
 
-def _fingerprint(matrix: Matrix, label: Array) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(repr(matrix.shape).encode())
-    if isinstance(matrix, np.ndarray):
-        digest.update(np.ascontiguousarray(matrix).data)
-    else:
-        digest.update(b"sparse")
-        for part in (matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)):
-            digest.update(np.ascontiguousarray(part).data)
-    digest.update(np.ascontiguousarray(label).data)
-    return digest.digest()
+def _checksum(matrix: Matrix) -> bytes:
+    """The same for equal matrices, whatever their layout (sums of integers do not round), in one quick pass."""
+    if sp.issparse(matrix):
+        return np.asarray(_folded(matrix.data.view(np.uint64)) @ _scrambled(matrix.indices)).tobytes()
+    weights = _scrambled(np.arange(matrix.shape[1]))
+    return np.array([_folded(row.view(np.uint64)) @ weights for row in matrix]).tobytes()
+
+
+def _folded(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Low bits for numbers that have none: whole numbers differ in their high bits only, which products lose."""
+    return bits ^ (bits >> np.uint64(32))
+
+
+def _scrambled(places: NDArray[Any]) -> NDArray[np.uint64]:
+    """A weight for every column, without pattern."""
+    mixed = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    return _folded(mixed) * np.uint64(0xBF58476D1CE4E5B9)
+
+
+def _equal(a: Matrix, b: Matrix) -> bool:
+    """Whether two normalised matrices of one shape hold the same numbers."""
+    if sp.issparse(a) and sp.issparse(b):
+        return all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data"))
+    return not sp.issparse(a) and not sp.issparse(b) and np.array_equal(a, b)
 
 
 def _as_slice(members: IntArray) -> slice | IntArray:

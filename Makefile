@@ -1,0 +1,43 @@
+# Two commands do everything on a fresh machine with Python 3.11+: `make report` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help report test lint bench hunt clean
+
+help:
+	@echo "make report   run the main job on embedded data; summary here, HTML in report-out/"
+	@echo "make test     lint, types, layers, doctests and tests"
+	@echo "make bench    timings against peers, as ratios"
+	@echo "make hunt     the long searches"
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetting needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+report: $(VENV)/ready
+	$(BIN)/forgetting report --out report-out --force
+
+lint: $(VENV)/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/ready-dev
+	$(BIN)/python -m benchmarks
+
+hunt: $(VENV)/ready-dev
+	$(BIN)/python -m pytest -n 2 -m slow
+
+clean:
+	rm -rf $(VENV) report-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,187 @@
+"""Simulation with intervals that hold for heavy tails.
+
+At large k the loss of a random run is mostly tiny and rarely large, so the sample mean is far from normal and normal
+intervals fail. But losses are bounded: errors never grow for gains in [0, 2], so L <= R^2 |z_0|^2 / 2. The intervals
+bet against candidate means (Waudby-Smith and Ramdas 2024) and hold for every bounded distribution at every sample size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.ensembles import batch_forgetting, batch_losses
+from forgetting.errors import InvalidInputError
+from forgetting.expectation.exact import curve_at
+from forgetting.expectation.progress import track
+from forgetting.expectation.request import Request
+from forgetting.expectation.result import Outcome
+from forgetting.geometry import Geometry
+from forgetting.loop import linear_gains, run, view_of
+from forgetting.metrics import paper_regret
+from forgetting.schemes import LinearScheme
+
+__all__ = ["bounded_interval", "column_intervals", "sample", "simulate", "value_range"]
+
+BATCH = 1024  # runs simulated at once; part of what a seed means
+DEFAULT_RUNS = 4096
+
+
+def sample(request: Request, seed: int, batches: Iterable[int], threads: int | None) -> Iterator[dict[str, Array]]:
+    """Simulated values of the quantities at the steps asked for, batch by batch; shape (BATCH, len(steps), ...)."""
+    problem, ordering, scheme, w0 = request.problem, request.ordering, request.scheme, request.w0
+    steps, last = request.steps, request.last
+    wanted = set(request.names)
+    workers = threads or os.cpu_count() or 1
+    for batch in track(list(batches), "simulating"):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
+        found: dict[str, Array] = {}
+        if isinstance(scheme, LinearScheme) and not ordering.adaptive and not wanted & {"error", "task_losses"}:
+            geometry: Geometry = problem.geometry
+            orders = ordering.batch(view_of(problem), last, BATCH, rng)
+            keep = np.unique(steps)
+            where = np.searchsorted(keep, steps)
+            if wanted & {"loss", "regret"}:
+                losses, before, _ = batch_losses(geometry, scheme, orders, w0, keep, threads=workers)
+                found["loss"] = losses[:, where]
+                found["regret"] = curve_at(paper_regret(before), steps)
+            if "forgetting" in wanted:
+                later = keep[keep > 0]
+                values = batch_forgetting(geometry, scheme, orders, w0, later, threads=workers)
+                padded = np.concatenate([np.full((BATCH, 1), np.nan), values], axis=1)
+                found["forgetting"] = padded[:, np.where(steps > 0, np.searchsorted(later, steps) + 1, 0)]
+        else:
+            seeds = rng.integers(2**62, size=BATCH).tolist()
+            runs = [run(problem, ordering, last, scheme, one, w0, record_every=steps.tolist()) for one in seeds]
+            where = np.searchsorted(runs[0].steps, steps)
+            found["loss"] = np.stack([one.losses[where] for one in runs])
+            found["regret"] = np.stack([curve_at(one.regret, steps) for one in runs])
+            if "forgetting" in wanted:
+                found["forgetting"] = np.stack([curve_at(one.forgetting, steps) for one in runs])
+            if "task_losses" in wanted:
+                found["task_losses"] = np.stack([one.loss_matrix[where] for one in runs])
+            if "error" in wanted:
+                target = problem.nearest_solution(w0)
+                found["error"] = np.stack([np.sum((one.iterates[where] - target) ** 2, axis=1) for one in runs])
+        yield {name: found[name] for name in wanted}
+
+
+def value_range(request: Request, name: str) -> tuple[float, float] | None:
+    """The interval that a quantity cannot leave, or None if none is known."""
+    scheme = request.scheme
+    if not request.linear or not isinstance(scheme, LinearScheme) or not request.problem.realizability.holds:
+        return None
+    geometry = request.geometry
+    gains = linear_gains(geometry, scheme)
+    if np.any(gains < 0) or np.any(gains > 2):
+        return None
+    gap = geometry.start(request.w0)
+    size = float(gap @ gap)
+    if name == "error":
+        return 0.0, size
+    top = 0.5 * float(np.max(geometry.norms, initial=0.0)) ** 2 * size
+    if name == "forgetting" and np.any(gains != 1):
+        return -top, top
+    return 0.0, top
+
+
+def bounded_interval(samples: Array, low: float, high: float, confidence: float) -> tuple[float, float]:
+    """A confidence interval for the mean of samples known to lie in [low, high].
+
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = bounded_interval(rng.random(1000), 0.0, 1.0, 0.99)
+    >>> bool(a < 0.5 < b), bool(b - a < 0.08)
+    (True, True)
+    """
+    from forgetting.expectation import _moment_kernels as kernels
+
+    width = high - low
+    if width <= 0:
+        return low, low
+    scaled = np.clip((samples - low) / width, 0.0, 1.0)
+    count = len(scaled)
+    level = (1 - confidence) / 2
+    # the stake on sample i may depend on the samples before it only
+    index = np.arange(1, count + 1)
+    mean = (0.5 + np.cumsum(scaled)) / (index + 1)
+    spread = (0.25 + np.cumsum((scaled - mean) ** 2)) / (index + 1)
+    variance = np.concatenate([[0.25], spread[:-1]])
+    stakes = np.sqrt(2 * np.log(1 / level) / (count * variance))
+    lower = kernels.betting_bounds(scaled, stakes, level, False)
+    upper = kernels.betting_bounds(scaled, stakes, level, True)
+    return low + width * lower, low + width * upper
+
+
+def simulate(
+    request: Request, seed: int, runs: int | None, rtol: float | None, confidence: float, threads: int | None
+) -> Outcome:
+    """Monte Carlo, in rounds that double until `rtol` is reached or `runs` are spent."""
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must be between 0 and 1, got {confidence:g}")
+    budget = runs or (DEFAULT_RUNS if rtol is None else 2**20)
+    most = -(-budget // BATCH)
+    gathered: dict[str, list[Array]] = {name: [] for name in request.names}
+    ranges = {name: value_range(request, name) for name in request.names}
+    trusted = None not in ranges.values()
+    done, look = 0, 0
+    notes: list[str] = []
+    while True:
+        upto = most if rtol is None else min(most, max(1, 2 * done))
+        for found in sample(request, seed, range(done, upto), threads):
+            for name, value in found.items():
+                gathered[name].append(value)
+        done, look = upto, look + 1
+        # each look at the data spends its own share of the error probability, so that stopping early stays honest
+        spent = confidence if rtol is None else 1 - (1 - confidence) / (look * (look + 1))
+        samples = {name: np.concatenate(parts) for name, parts in gathered.items()}
+        values = {name: np.mean(value, axis=0) for name, value in samples.items()}
+        intervals = {name: column_intervals(value, ranges[name], spent) for name, value in samples.items()}
+        if rtol is None:
+            break
+        widths = {name: np.diff(intervals[name], axis=-1)[..., 0] / 2 for name in values}
+        reached = all(np.all(~(widths[name] > rtol * np.abs(values[name]))) for name in values)
+        if reached:
+            break
+        if done == most:
+            notes.append(
+                f"rtol = {rtol:g} was not reached with {done * BATCH} runs: too much of the mean comes from rare and "
+                "large values; an exact method, or smaller k, would answer this"
+            )
+            break
+    if not trusted:
+        notes.append("no bound on the values is known here: the intervals are normal ones and fail for heavy tails")
+    kind = "betting intervals for bounded values" if trusted else "normal intervals"
+    return Outcome(
+        "monte-carlo",
+        f"{done * BATCH} runs, {kind} at {confidence:g}",
+        values,
+        {name: np.diff(value, axis=-1)[..., 0] / 2 for name, value in intervals.items()},
+        intervals,
+        confidence,
+        done * BATCH,
+        notes,
+    )
+
+
+def column_intervals(samples: Array, bounds: tuple[float, float] | None, confidence: float) -> Array:
+    """An interval for the mean of each column; without bounds on the values, a normal one."""
+    flat = samples.reshape(len(samples), -1)
+    if bounds is None:
+        from scipy.stats import norm
+
+        middle = flat.mean(axis=0)
+        half = norm.ppf((1 + confidence) / 2) * flat.std(axis=0, ddof=1) / np.sqrt(len(flat))
+        pairs = np.stack([middle - half, middle + half], axis=-1)
+    else:
+        pairs = np.array(
+            [
+                (np.nan, np.nan)
+                if np.isnan(column).any()
+                else bounded_interval(np.ascontiguousarray(column), *bounds, confidence)
+                for column in flat.T
+            ]
+        )
+    return pairs.reshape(*samples.shape[1:], 2)

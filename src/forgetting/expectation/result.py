@@ -1,0 +1,152 @@
+"""What `expect` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.errors import InvalidInputError
+
+__all__ = ["QUANTITIES", "Expectation", "Outcome", "Values"]
+
+Values = dict[str, Array]
+QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses")
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Expected quantities at the steps k, with intervals and the method that gave them.
+
+    A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
+    (low, high). Where the method is exact both ends equal the value; `uncertainty` then bounds its rounding error.
+
+    Attributes:
+        k: the steps.
+        method: "moments", "spectral", "subsets", "deterministic" or "monte-carlo".
+        detail: how exactly it was computed, in words.
+        confidence: of the intervals; 1 for exact methods.
+        runs: simulated runs, 0 for exact methods.
+        notes: what a reader should know before quoting a number.
+    """
+
+    k: int | IntArray
+    method: str
+    detail: str
+    values: dict[str, Array | float] = field(repr=False)
+    intervals: dict[str, Array] = field(repr=False)
+    uncertainty: dict[str, Array | float] = field(repr=False)
+    confidence: float = 1.0
+    runs: int = 0
+    notes: tuple[str, ...] = ()
+
+    def _get(self, name: str, table: dict[str, Array | float] | dict[str, Array]) -> Array:
+        if name not in table:
+            raise InvalidInputError(f"{name} was not asked for; add it to quantities=, which was {tuple(self.values)}")
+        return table[name]  # type: ignore[return-value]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the method is exact up to rounding."""
+        return self.method != "monte-carlo"
+
+    @property
+    def loss(self) -> Array:
+        """E L(w_k)."""
+        return self._get("loss", self.values)
+
+    @property
+    def forgetting(self) -> Array:
+        """E F(k)."""
+        return self._get("forgetting", self.values)
+
+    @property
+    def regret(self) -> Array:
+        """E of 1/k sum_t L_tau(t)(w_(t-1))."""
+        return self._get("regret", self.values)
+
+    @property
+    def error(self) -> Array:
+        """E |w_k - w*|^2, with w* the offline solution nearest to w_0."""
+        return self._get("error", self.values)
+
+    @property
+    def task_losses(self) -> Array:
+        """E L_m(w_k) for every task m (last axis)."""
+        return self._get("task_losses", self.values)
+
+    @property
+    def loss_interval(self) -> Array:
+        """(low, high) for `loss`."""
+        return self._get("loss", self.intervals)
+
+    @property
+    def forgetting_interval(self) -> Array:
+        """(low, high) for `forgetting`."""
+        return self._get("forgetting", self.intervals)
+
+    def interval(self, name: str) -> Array:
+        """(low, high) for any quantity."""
+        return self._get(name, self.intervals)
+
+    def __str__(self) -> str:
+        ks = np.atleast_1d(self.k)
+        shown = [name for name in QUANTITIES if name in self.values and name != "task_losses"]
+        lines = [f"expected over orderings by {self.method}: {self.detail}"]
+        lines.append("k".rjust(10) + "".join(name.rjust(24) for name in shown))
+        for row in sorted({*range(min(8, len(ks))), len(ks) - 1}):
+            cells = [_cell(self, name, row) for name in shown]
+            lines.append(f"{int(ks[row]):>10}" + "".join(cell.rjust(24) for cell in cells))
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _cell(result: Expectation, name: str, row: int) -> str:
+    value = float(np.atleast_1d(result.values[name])[row])
+    if result.exact:
+        return f"{value:.6g}"
+    low, high = np.asarray(result.intervals[name]).reshape(-1, 2)[row]
+    return f"{value:.3g} [{low:.2g}, {high:.2g}]"
+
+
+class Outcome:
+    """Values at the sorted steps, on their way to an `Expectation`."""
+
+    def __init__(
+        self,
+        method: str,
+        detail: str,
+        values: Values,
+        uncertainty: Values | None = None,
+        intervals: Values | None = None,
+        confidence: float = 1.0,
+        runs: int = 0,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.method, self.detail, self.values = method, detail, values
+        self.uncertainty = uncertainty or {}
+        self.intervals = intervals or {name: np.stack([value, value], axis=-1) for name, value in values.items()}
+        self.confidence, self.runs, self.notes = confidence, runs, tuple(notes)
+
+    def build(self, steps: IntArray, scalar: bool, order: IntArray) -> Expectation:
+        """Back to the order, and the shape, in which the steps were asked for."""
+
+        def shape(table: Values) -> dict[str, Any]:
+            picked = {name: value[order] for name, value in table.items()}
+            if not scalar:
+                return picked
+            return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in picked.items()}
+
+        return Expectation(
+            k=int(steps[0]) if scalar else steps,
+            method=self.method,
+            detail=self.detail,
+            values=shape(self.values),
+            intervals=shape(self.intervals),
+            uncertainty=shape(self.uncertainty),
+            confidence=self.confidence,
+            runs=self.runs,
+            notes=self.notes,
+        )

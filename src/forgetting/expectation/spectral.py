@@ -1,0 +1,245 @@
+"""Very large k: Q is self-adjoint, so every k comes from one factorisation.
+
+E L(w_k) = <H/2, Q^k[W_0]> is a sum of k-th powers of eigenvalues; regret and the loss that learned tasks keep are
+geometric sums; forgetting is a sum of divided differences (l_i^k - l_j^k) / (l_i - l_j). The eigenvalues come from
+diagonalising Q on symmetric matrices (D (D + 1) / 2 numbers) where that is small, and from Lanczos runs with full
+re-orthogonalisation where it is not: one from W_0, and for forgetting one from each X_m^T X_m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.errors import NotSupportedError
+from forgetting.expectation.moments import Moments
+from forgetting.expectation.progress import track
+
+__all__ = ["decay", "solve_spectral"]
+
+DENSE_LIMIT = 2000  # order up to which Q is diagonalised outright
+MAX_LANCZOS = 800
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class _Ritz:
+    """Q seen from a start v: Q^k v = sum_i (weight_i l_i^k) (row i of basis), exactly or within a Krylov space."""
+
+    values: Array
+    weights: Array
+    basis: Array  # one packed symmetric matrix per row
+
+
+def solve_spectral(
+    moments: Moments, z0: Array, steps: IntArray, quantities: Iterable[str]
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Expected quantities at the given steps, and an estimate of the absolute error of each."""
+    if moments.dual:
+        raise NotSupportedError("the spectral method works on primal moments")
+    wanted = set(quantities)
+    geometry, p = moments.geometry, moments.probability
+    share = geometry.counts / geometry.num_tasks
+    owner, sigma_sq = geometry.owner, geometry.sigma**2
+    kept = sigma_sq * (1 - moments.gains) ** 2
+
+    def form(weights: Array) -> Array:
+        """sum_i weights_i b_i b_i^T / 2, packed."""
+        return _pack((moments.right.T * (0.5 * weights)) @ moments.right)
+
+    start = _pack(np.outer(z0, z0))
+    functionals: dict[str, Array] = {}
+    if "loss" in wanted:
+        functionals["loss"] = form(share[owner] * sigma_sq)[None]
+    if "error" in wanted:
+        functionals["error"] = _pack(np.eye(moments.size))[None]
+    if "regret" in wanted:
+        functionals["regret"] = form(p[owner] * sigma_sq)[None]
+    if wanted & {"task_losses", "forgetting"}:
+        each = np.stack([form((owner == m) * sigma_sq) for m in range(geometry.num_distinct)])
+        functionals["task_losses"] = each
+    if "forgetting" in wanted:
+        functionals["learned"] = form(p[owner] * kept)[None]
+    dense = len(start) <= DENSE_LIMIT
+    factor = _diagonalise(moments) if dense else None
+
+    def ritz(vector: Array, against: Array) -> _Ritz:
+        if factor is not None:
+            return _Ritz(factor[0], factor[1] @ vector, factor[1])
+        return _lanczos(moments, vector, against, steps)
+
+    whole = ritz(start, np.concatenate(list(functionals.values())))
+    values: dict[str, Array] = {}
+    errors: dict[str, Array] = {}
+    for name, against in functionals.items():
+        summed = name in ("regret", "learned")
+        values[name], errors[name] = _evaluate(whole, against, start, steps, summed=summed)
+    result, error = {}, {}
+    for name in wanted - {"forgetting"}:
+        found, doubt = values[name], errors[name]
+        if name == "task_losses":
+            result[name], error[name] = np.maximum(found[:, geometry.index], 0), doubt[:, geometry.index]
+        elif name == "regret":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                result[name], error[name] = found[:, 0] / steps, doubt[:, 0] / steps
+        else:
+            result[name], error[name] = np.maximum(found[:, 0], 0), doubt[:, 0]
+    if "forgetting" in wanted:
+        total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
+        for m in track(range(geometry.num_distinct), "forgetting"):
+            if p[m] == 0 or geometry.ranks[m] == 0:
+                continue
+            mine = functionals["task_losses"][m]
+            seen = ritz(mine, start[None])
+            part, its_doubt = _visits(moments, m, whole, seen, steps)
+            total += p[m] * part
+            doubt += p[m] * its_doubt
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result["forgetting"] = (total - values["learned"][:, 0]) / steps
+            error["forgetting"] = (doubt + errors["learned"][:, 0]) / steps
+            result["forgetting"][steps == 0] = np.nan
+    return result, error
+
+
+def decay(moments: Moments) -> float:
+    """The largest eigenvalue of Q on the joint row space: E|w_k - w*|^2 falls like its k-th power.
+
+    By Perron-Frobenius its eigenvector is positive semidefinite, so a Lanczos run from the identity finds it.
+    """
+    if moments.size * (moments.size + 1) // 2 <= DENSE_LIMIT:
+        return float(np.max(np.abs(_diagonalise(moments)[0]), initial=0.0))
+    identity = _pack(np.eye(moments.size))
+    ritz = _lanczos(moments, identity, identity[None], 10 ** np.arange(9))
+    return float(np.max(np.abs(ritz.values)))
+
+
+def _divided_differences(a: Array, b: Array, k: int) -> Array:
+    """(a_i^k - b_j^k) / (a_i - b_j), accurate also where a_i and b_j are close: |.| <= k."""
+    x, y = np.broadcast_arrays(a[:, None], b[None, :])
+    if k == 0:
+        return np.zeros(x.shape)
+    large = np.where(np.abs(x) >= np.abs(y), x, y)
+    small = np.where(np.abs(x) >= np.abs(y), y, x)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(large == 0, 0.0, small / large)
+        gap = np.where(large == 0, 1.0, (large - small) / large)  # 1 - ratio without rounding of the ratio
+        close = ratio > 0.5
+        # (1 - r^k) / (1 - r) = -expm1(k log(1 - gap)) / gap for r near 1, plainly otherwise
+        near = np.where(gap == 0, float(k), -np.expm1(k * np.log1p(-np.where(close, gap, 0.5))) / gap)
+        far = (1 - np.power(ratio, k)) / gap
+    return np.asarray(np.power(large, k - 1) * np.where(close, near, far))
+
+
+def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
+    """<f, Q^k v> (or its sum over 0..k-1) for each functional f (columns) at each k (rows), with error estimates."""
+    inner = against @ ritz.basis.T * ritz.weights
+    size = np.linalg.norm(against, axis=1) * float(np.linalg.norm(start))
+
+    def at(k: int, products: Array) -> Array:
+        terms = _divided_differences(np.ones(1), ritz.values, k)[0] if summed else np.power(ritz.values, k)
+        return np.asarray(products @ terms)
+
+    found = np.array([at(int(k), inner) for k in steps]).reshape(len(steps), len(against))
+    spread = np.array([np.abs(at(int(k), np.abs(inner))) for k in steps]).reshape(found.shape)
+    # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power), and of the sum
+    longest = np.abs(ritz.values).max(initial=0.0)
+    alive = np.array([_at_most(longest, int(k), summed) for k in steps])[:, None]
+    doubt = 4 * EPS * (size * alive + spread * np.maximum(1.0, steps[:, None]))
+    return found, doubt
+
+
+def _at_most(value: float, k: int, summed: bool) -> float:
+    """value^k, or its sum over exponents 0..k-1."""
+    return float(_divided_differences(np.ones(1), np.array([value]), k)[0, 0]) if summed else value**k
+
+
+def _visits(moments: Moments, task: int, whole: _Ritz, mine: _Ritz, steps: IntArray) -> tuple[Array, Array]:
+    """sum_(t=1..k) <Q^(k-t)[G_m / 2], S_m Q^(t-1)[W_0] S_m>: the expected loss on all visits to task m."""
+    size = moments.size
+    moved = np.concatenate(
+        [_pack(moments.step(task, _unpack(whole.basis[i : i + 256], size))) for i in range(0, len(whole.basis), 256)]
+    )
+    cross = (mine.basis @ moved.T) * mine.weights[:, None] * whole.weights[None, :]
+    found, doubt = np.empty(len(steps)), np.empty(len(steps))
+    for i, k in enumerate(steps.tolist()):
+        differences = _divided_differences(mine.values, whole.values, k)
+        found[i] = float(np.sum(cross * differences))
+        doubt[i] = 4 * EPS * max(k, 1) * float(np.sum(np.abs(cross * differences)))
+    return found, doubt
+
+
+def _diagonalise(moments: Moments) -> tuple[Array, Array]:
+    """Eigenvalues of Q on symmetric matrices, and its eigenvectors as rows, packed."""
+    size = moments.size
+    order = size * (size + 1) // 2
+    columns = [_pack(moments.apply(_unpack(np.eye(order)[i : i + 256], size))) for i in range(0, order, 256)]
+    matrix = np.concatenate(columns) if columns else np.zeros((0, 0))
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return values, np.ascontiguousarray(vectors.T)
+
+
+def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) -> _Ritz:
+    """Krylov space of `start`, grown until <f, Q^k start> has settled for every f and k."""
+    size = moments.size
+    norm = float(np.linalg.norm(start))
+    limit = min(MAX_LANCZOS, len(start))
+    basis = np.empty((limit + 1, len(start)))
+    if norm == 0:
+        return _Ritz(np.zeros(1), np.zeros(1), np.zeros((1, len(start))))
+    basis[0] = start / norm
+    diagonal, off = np.empty(limit), np.empty(limit)
+    previous: Array | None = None
+    settled = count = 0
+    check = 5
+    for count in range(1, limit + 1):
+        vector = _pack(moments.apply(_unpack(basis[count - 1], size)))
+        diagonal[count - 1] = vector @ basis[count - 1]
+        for _ in range(2):  # full re-orthogonalisation, twice is enough
+            vector -= basis[:count].T @ (basis[:count] @ vector)
+        off[count - 1] = np.linalg.norm(vector)
+        if off[count - 1] < 10 * EPS * np.abs(diagonal[:count]).max():
+            break
+        basis[count] = vector / off[count - 1]
+        if count >= check or count == limit:
+            check = count + max(5, count // 10)
+            values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
+            reach = (against @ basis[:count].T) @ vectors * (norm * vectors[0])
+            terms = np.stack([np.power(values, k) for k in steps.tolist()])
+            current = terms @ reach.T
+            slack = 1e-13 * np.abs(current) + 4 * EPS * (np.abs(terms) @ np.abs(reach.T))
+            done = previous is not None and bool(np.all(np.abs(current - previous) <= slack))
+            settled = settled + 1 if done else 0
+            previous = current
+            if settled == 3:
+                break
+    values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
+    return _Ritz(values, norm * vectors[0], vectors.T @ basis[:count])
+
+
+def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
+    from scipy.linalg import eigh_tridiagonal
+
+    values, vectors = eigh_tridiagonal(diagonal, off)
+    return values, vectors
+
+
+def _packing(size: int) -> tuple[tuple[IntArray, IntArray], Array]:
+    rows, columns = np.triu_indices(size)
+    return (rows, columns), np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+
+def _pack(matrices: Array) -> Array:
+    """Symmetric matrices as vectors with the same inner product."""
+    where, factor = _packing(matrices.shape[-1])
+    return np.asarray(matrices[..., where[0], where[1]] * factor)
+
+
+def _unpack(vectors: Array, size: int) -> Array:
+    where, factor = _packing(size)
+    matrices = np.zeros((*vectors.shape[:-1], size, size))
+    matrices[..., where[0], where[1]] = vectors / factor
+    matrices[..., where[1], where[0]] = vectors / factor
+    return matrices

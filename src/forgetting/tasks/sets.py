@@ -1,0 +1,215 @@
+"""Convex sets as a problem: a task is solved by being in its set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from forgetting._arrays import Array, as_vector
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.geometry import Geometry
+from forgetting.projections import (
+    Affine,
+    CommonPoint,
+    ConvexSet,
+    CustomSet,
+    Subspace,
+    nearest_common_point,
+)
+from forgetting.tasks.linear import Realizability
+from forgetting.tasks.regression import RegressionTasks
+
+__all__ = ["ConvexSets"]
+
+
+class ConvexSets:
+    """T closed convex sets C_m in R^d, with the loss L_m(w) = 1/2 dist(w, C_m)^2.
+
+    The setting of the paper's `scheme:pocs`: L is the residual of `thm:pocs-rate`, and each L_m is convex and 1-smooth
+    with gradient w - P_m(w) (`reduc:pocs`). When every set is `Affine` or `Subspace` there is a `geometry`, and all
+    that works for regression tasks works here.
+
+    Args:
+        sets: T sets; a `CustomSet` without a dimension takes that of the others.
+        names: T names for reports; numbers if left out.
+
+    >>> import forgetting as fg
+    >>> sets = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Halfspace([1.0, 0.0], 0.5)])
+    >>> sets, sets.distances([3.0, 4.0]), sets.loss([3.0, 4.0])
+    (ConvexSets(T=2, d=2), array([4., 0.]), 4.0)
+    >>> fg.run(sets, fg.orderings.Cyclic(), k=2, w0=[-3.0, 4.0]).iterates.round(6)
+    array([[-3. ,  4. ],
+           [-0.6,  0.8],
+           [ 0.5,  0.8]])
+    """
+
+    natural_scheme = "POCS"
+    #: the smoothness of the losses, in the place of the radius of regression tasks
+    radius = 1.0
+
+    def __init__(self, sets: Sequence[ConvexSet], *, names: Sequence[str] | None = None) -> None:
+        given = list(sets)
+        if not given:
+            raise InvalidInputError("no sets given; a collection needs at least one")
+        for position, one in enumerate(given):
+            if not isinstance(one, ConvexSet):
+                raise InvalidInputError(
+                    f"set {position}: expected a convex set such as fg.Halfspace(a, b), got {type(one).__name__}"
+                )
+        dims = [(position, one.dim) for position, one in enumerate(given) if "dim" in one.__dict__]
+        if not dims:
+            raise InvalidInputError("no set knows its dimension; give dim= to a CustomSet")
+        first, self.dim = dims[0]
+        for position, dim in dims:
+            if dim != self.dim:
+                raise InvalidInputError(f"set {position} is in dimension {dim}, but set {first} in {self.dim}")
+        self.sets: tuple[ConvexSet, ...] = tuple(
+            one.with_dim(self.dim) if isinstance(one, CustomSet) else one for one in given
+        )
+        if names is not None and len(names) != len(given):
+            raise InvalidInputError(f"{len(names)} names for {len(given)} sets")
+        self.names = tuple(str(name) for name in (range(len(given)) if names is None else names))
+
+    @classmethod
+    def from_affine(cls, tasks: RegressionTasks) -> ConvexSets:
+        """The solution sets {w: X_m w = y_m} of regression tasks.
+
+        >>> import forgetting as fg
+        >>> fg.ConvexSets.from_affine(fg.families.two_lines(0.5)).sets[0]
+        Affine(d=2, rank=1)
+        """
+        distinct: dict[int, Affine] = {}
+        sets: list[ConvexSet] = []
+        for task in range(tasks.num_tasks):
+            matrix, label = tasks.task(task)
+            if id(label) not in distinct:
+                distinct[id(label)] = Affine(matrix, label)
+            sets.append(distinct[id(label)])
+        return cls(sets, names=tasks.names)
+
+    @property
+    def num_tasks(self) -> int:
+        """T."""
+        return len(self.sets)
+
+    def project(self, task: int, w: Any) -> Array:
+        """The point of C_m nearest to w."""
+        return self.sets[task].nearest(self._point(w))
+
+    def project_from(self, task: int, w: Array, warm: Any) -> tuple[Array, Any, int]:
+        """`project` helped by what the last projection onto this set left: point, what it leaves, inner steps."""
+        return self.sets[task].nearest_from(w, warm)
+
+    def task_loss(self, task: int, w: Any) -> float:
+        """1/2 dist(w, C_m)^2."""
+        point = self._point(w)
+        gap = point - self.sets[task].nearest(point)
+        return 0.5 * float(gap @ gap)
+
+    def task_losses(self, w: Any) -> Array:
+        """1/2 dist(w, C_m)^2 for every set."""
+        return np.asarray(0.5 * self.distances(w) ** 2)
+
+    def loss(self, w: Any) -> float:
+        """(1/2T) sum_m dist(w, C_m)^2."""
+        return float(np.mean(self.task_losses(w)))
+
+    def distances(self, w: Any) -> Array:
+        """dist(w, C_m) for every set; a set that comes more than once is projected onto once."""
+        point = self._point(w)
+        known = {one: float(np.linalg.norm(point - one.nearest(point))) for one in set(self.sets)}
+        return np.array([known[one] for one in self.sets])
+
+    def _point(self, w: Any) -> Array:
+        # an iterate of a run is fine as it is, and the full check costs as much as a projection
+        if isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (self.dim,) and np.isfinite(w @ w):
+            return w
+        return as_vector(w, self.dim, "w")
+
+    # ------------------------------------------------------------------------------------------------- intersection
+
+    def nearest_in_intersection(
+        self,
+        w0: Any = None,
+        *,
+        tol: float = 1e-10,
+        max_sweeps: int = 10_000,
+        method: Literal["auto", "dykstra", "polyhedron"] = "auto",
+    ) -> CommonPoint:
+        """The common point nearest to w_0 (0 if left out); see `forgetting.projections.nearest_common_point`.
+
+        >>> import forgetting as fg
+        >>> sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 2.0)])
+        >>> sets.nearest_in_intersection().point
+        array([1., 2.])
+        """
+        start = np.zeros(self.dim) if w0 is None else self._point(w0)
+        return nearest_common_point(self.sets, start, tol=tol, max_sweeps=max_sweeps, method=method)
+
+    def nearest_solution(self, w0: Any) -> Array:
+        """The common point nearest to w_0; an error if there is none or it was not found."""
+        found = self.nearest_in_intersection(w0)
+        if not found.converged:
+            raise ForgettingError(f"the common point nearest to w0 was not found: {found.status}")
+        return found.point
+
+    @cached_property
+    def w_star(self) -> Array:
+        """The common point of least norm."""
+        return self.nearest_solution(np.zeros(self.dim))
+
+    @property
+    def scale(self) -> float:
+        """|w*|^2, the factor in front of `thm:pocs-rate` for a start at 0."""
+        return float(self.w_star @ self.w_star)
+
+    def scale_from(self, w0: Any) -> float:
+        """min |w_0 - w|^2 over common points w."""
+        start = self._point(w0)
+        gap = start - self.nearest_solution(start)
+        return float(gap @ gap)
+
+    # ------------------------------------------------------------------------------------------------- affine sets
+
+    @cached_property
+    def regression(self) -> RegressionTasks | None:
+        """The same problem as regression tasks with orthonormal rows, if every set is affine: then losses agree too."""
+        matrices, labels = [], []
+        for one in self.sets:
+            if isinstance(one, Affine):
+                rows, targets = one.basis, one.targets
+            elif isinstance(one, Subspace):
+                rows = one.complement()
+                targets = np.zeros(len(rows))
+            else:
+                return None
+            whole = len(rows) == 0
+            matrices.append(np.zeros((1, self.dim)) if whole else rows)
+            labels.append(np.zeros(1) if whole else targets)
+        return RegressionTasks(matrices, labels, names=self.names)
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """The reduction to subspaces that exact engines and compiled loops use; None unless every set is affine."""
+        return None if self.regression is None else self.regression.geometry
+
+    @property
+    def realizability(self) -> Realizability | None:
+        """Whether affine sets have a common point, as measured; None for other sets."""
+        return None if self.regression is None else self.regression.realizability
+
+    def require_realizable(self, what: str) -> None:
+        """Raise unless the sets have a common point; `what` is the operation that needs it."""
+        if self.regression is not None:
+            self.regression.require_realizable(what)
+        else:
+            self.nearest_solution(np.zeros(self.dim))
+
+    def __len__(self) -> int:
+        return self.num_tasks
+
+    def __repr__(self) -> str:
+        return f"ConvexSets(T={self.num_tasks}, d={self.dim})"

@@ -1,0 +1,176 @@
+"""Digits: exact expectations against high-precision arithmetic, and error estimates against true errors."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.expectation import spectral
+
+WR = fg.orderings.WithReplacement()
+
+
+def two_lines_loss(theta, k):
+    """E L(w_k) of the two lines in 60 digits (NUMERICS: closed form)."""
+    with mp.workdps(60):
+        angle = mp.mpf(float(theta))
+        factor = ((1 + mp.cos(angle) ** 2) / 2) ** (k - 1)
+        return mp.sin(angle) ** 2 / 4 * (1 + mp.cos(angle)) / 2 * factor
+
+
+def high_precision(tasks, k, digits=40):
+    """E L(w_k) and E F(k) by iterating the moment recursions in mpmath on the float data."""
+    with mp.workdps(digits):
+        T, d = tasks.num_tasks, tasks.dim
+        eye = mp.eye(d)
+        projections, forms = [], []
+        for m in range(T):
+            X = mp.matrix(tasks.task(m)[0].tolist())
+            forms.append(X.T * X)
+            projections.append(eye - X.T * (X * X.T) ** -1 * X)
+        # the labels are X w* with this w*: keep it free of rounding by solving the stacked normal equations
+        stacked = mp.matrix(np.concatenate([tasks.task(m)[0] for m in range(T)]).tolist())
+        labels = mp.matrix(np.concatenate([tasks.task(m)[1] for m in range(T)]).tolist())
+        w = mp.lu_solve(stacked.T * stacked, stacked.T * labels)
+        W = w * w.T
+        S = [mp.zeros(d) for _ in range(T)]
+        for _ in range(k):
+            steps = [P * W * P / T for P in projections]
+            S = [
+                sum((P * A * P for P in projections), mp.zeros(d)) / T + step for A, step in zip(S, steps, strict=True)
+            ]
+            W = sum(steps, mp.zeros(d))
+
+        def trace(G, A):
+            return mp.fsum(G[i, j] * A[j, i] for i in range(d) for j in range(d))
+
+        loss = mp.fsum(trace(G, W) for G in forms) / (2 * T)
+        forgetting = mp.fsum(trace(G, A) for G, A in zip(forms, S, strict=True)) / (2 * k)
+        return loss, forgetting
+
+
+@pytest.mark.parametrize("theta", [1e-3, 1e-2, 0.05])
+def test_loss_at_a_hundred_thousand_steps_has_ten_digits_also_on_nearly_identical_tasks(theta):
+    for method in ("moments", "spectral"):
+        e = fg.expect(fg.families.two_lines(theta), WR, 10**5, method=method, quantities=("loss",))
+        true = two_lines_loss(theta, 10**5)
+        assert abs(e.loss / true - 1) < 1e-10
+        assert abs(e.loss - true) <= e.uncertainty["loss"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_and_forgetting_agree_with_forty_digit_arithmetic(seed):
+    tasks = fg.families.gaussian(T=3, d=4, rank=[1, 2, 2], seed=seed)
+    for k in (5, 60):
+        loss, forgetting = high_precision(tasks, k)
+        for method in ("moments", "spectral"):
+            e = fg.expect(tasks, WR, k, method=method)
+            assert abs(e.loss / loss - 1) < 1e-10
+            assert abs(e.forgetting / forgetting - 1) < 1e-10
+
+
+def test_nearly_identical_random_tasks_keep_their_digits():
+    rng = np.random.default_rng(0)
+    base, bend = rng.standard_normal((2, 4)), rng.standard_normal((3, 2, 4))
+    w = rng.standard_normal(4)
+    matrices = [base + 1e-3 * turn for turn in bend]
+    tasks = fg.RegressionTasks(matrices, [X @ w for X in matrices])
+    loss, forgetting = high_precision(tasks, 40)
+    e = fg.expect(tasks, WR, 40)
+    assert e.method == "moments"
+    assert "dual" in e.detail
+    assert abs(e.loss / loss - 1) < 1e-10
+    assert abs(e.forgetting / forgetting - 1) < 1e-10
+
+
+@pytest.mark.parametrize("theta", [1e-2, 1e-3, 1e-4])
+def test_a_hundred_million_steps_have_six_digits(theta):
+    e = fg.expect(fg.families.two_lines(theta), WR, [10**6, 10**7, 10**8], quantities=("loss",))
+    assert e.method == "spectral"
+    for k, value in zip(e.k, e.loss, strict=True):
+        true = two_lines_loss(theta, int(k))
+        if true > 1e-300:
+            assert abs(value / true - 1) < 1e-6
+
+
+def test_lanczos_and_diagonalisation_agree_with_iteration(monkeypatch):
+    tasks = fg.families.gaussian(T=8, d=12, rank=2, seed=1)
+    ks = [1, 10, 100, 1000, 3000]
+    names = ("loss", "forgetting", "regret", "error", "task_losses")
+    iterated = fg.expect(tasks, WR, ks, method="moments", quantities=names)
+    dense = fg.expect(tasks, WR, ks, method="spectral", quantities=names)
+    monkeypatch.setattr(spectral, "DENSE_LIMIT", 0)
+    lanczos = fg.expect(tasks, WR, ks, method="spectral", quantities=names)
+    assert "Lanczos" in lanczos.detail
+    for other in (dense, lanczos):
+        for name in names:
+            np.testing.assert_allclose(other.values[name], iterated.values[name], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_error_estimate_covers_the_true_error(seed, dense, monkeypatch):
+    if not dense:
+        monkeypatch.setattr(spectral, "DENSE_LIMIT", 0)
+    rng = np.random.default_rng(seed)
+    T, d = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    tasks = fg.families.gaussian(T=T, d=d, rank=1, seed=seed)
+    for k in (3, 50, 200):
+        loss, forgetting = high_precision(tasks, k) if tasks.rank_joint == d else (None, None)
+        if loss is None:
+            continue
+        for method in ("moments", "spectral"):
+            e = fg.expect(tasks, WR, k, method=method)
+            assert abs(e.loss - loss) <= e.uncertainty["loss"]
+            assert abs(e.forgetting - forgetting) <= e.uncertainty["forgetting"]
+            # and it is an estimate, not a disclaimer: within 1e-9 of a value that is not tiny
+            if loss > 1e-3 * tasks.scale:
+                assert e.uncertainty["loss"] < 1e-9 * loss
+
+
+def test_losses_are_never_negative_and_noise_is_named():
+    tasks = fg.families.gaussian(T=4, d=3, rank=2, seed=0)  # D = 3 < R: primal, converges at once
+    e = fg.expect(tasks, WR, [1, 10, 1000, 10**5], quantities=("loss", "error"), method="spectral")
+    assert np.all(e.loss >= 0)
+    rank_deficient = fg.families.two_lines(1e-9)
+    e = fg.expect(rank_deficient, WR, [1, 10, 1000], method="spectral", quantities=("loss",))
+    assert any("rounding floor" in note and "loss" in note for note in e.notes)
+    e = fg.expect(rank_deficient, WR, [1, 10, 1000], method="moments", quantities=("loss",))
+    assert e.notes == ()
+    assert abs(e.loss[-1] / two_lines_loss(1e-9, 1000) - 1) < 1e-10
+
+
+def test_step_sizes_above_one_have_negative_eigenvalues_and_may_forget_less_than_nothing():
+    tasks = fg.families.gaussian(T=3, d=4, rank=2, seed=0)
+    scheme = fg.schemes.SGD(1.9)
+    a = fg.expect(tasks, WR, [1, 2, 3, 11, 400], scheme=scheme, method="moments")
+    b = fg.expect(tasks, WR, [1, 2, 3, 11, 400], scheme=scheme, method="spectral")
+    np.testing.assert_allclose(a.loss, b.loss, rtol=1e-9)
+    np.testing.assert_allclose(a.forgetting, b.forgetting, rtol=1e-8)
+    assert a.forgetting.min() < 0
+
+
+@pytest.mark.parametrize("theta", [0.1, 0.7, 1.5])
+def test_the_decay_rate_of_two_lines_is_known(theta):
+    tasks = fg.families.two_lines(theta)
+    assert fg.decay_rate(tasks, WR) == pytest.approx((1 + np.cos(theta) ** 2) / 2, rel=1e-13)
+
+
+def test_the_decay_rate_is_what_the_error_decays_by(monkeypatch):
+    tasks = fg.families.gaussian(T=6, d=10, rank=2, seed=2)
+    e = fg.expect(tasks, WR, [20000, 20001], quantities=("error",), method="spectral")
+    rate = fg.decay_rate(tasks, WR)
+    assert e.error[1] / e.error[0] == pytest.approx(rate, rel=1e-9)
+    monkeypatch.setattr(spectral, "DENSE_LIMIT", 0)
+    assert fg.decay_rate(tasks, WR) == pytest.approx(rate, rel=1e-12)
+
+
+def test_kernel_and_data_give_the_same_expectations():
+    tasks = fg.families.gaussian(T=5, d=30, rank=3, seed=4, condition=10)
+    X = np.concatenate([tasks.task(m)[0] for m in range(5)])
+    y = np.concatenate([tasks.task(m)[1] for m in range(5)])
+    kernel = fg.KernelTasks(X @ X.T, y, np.repeat(np.arange(5), 3))
+    for ordering in (WR, fg.orderings.WithoutReplacement()):
+        a, b = fg.expect(tasks, ordering, [1, 3, 5]), fg.expect(kernel, ordering, [1, 3, 5])
+        np.testing.assert_allclose(a.loss, b.loss, rtol=1e-10)
+        np.testing.assert_allclose(a.forgetting, b.forgetting, rtol=1e-9, atol=1e-15)
