@@ -1,0 +1,74 @@
+"""The functions that several bounds share."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["last_iterate", "spectral", "two_lines_forgetting", "two_lines_loss"]
+
+
+def spectral(n: int) -> float:
+    """max over lambda in [0, 1] of lambda^n (1 - lambda) = n^n / (n+1)^(n+1), which is below 1/(e n).
+
+    >>> spectral(0), spectral(1)
+    (1.0, 0.25)
+    """
+    return math.exp(-n * math.log1p(1 / n)) / (n + 1) if n else 1.0
+
+
+def last_iterate(x: float, k: int) -> float:
+    """The bound on E f(w_k; next task) in units of beta |w_0 - w*|^2, for x = eta beta in (0, 2).
+
+    `lem:regret_bound` and the product inside the proof of `lem:ratio_avg_last`, before 1 + u <= e^u is used:
+    1 / (2 x (2 - x) (k + 1)) * prod_{j=1..k} (1 + a/j) with a = x (1 - x/4). Cost: constant.
+
+    >>> round(last_iterate(1.0, 1), 12)
+    0.4375
+    """
+    a = x * (1 - x / 4)
+    if k < 1000:
+        product = math.exp(math.lgamma(k + 1 + a) - math.lgamma(1 + a) - math.lgamma(k + 1))
+    else:  # differences of lgamma lose digits; the expansion about the midpoint is good to k^-4
+        middle = k + (1 + a) / 2
+        ratio = middle**a * (1 - a * (a * a - 1) / (24 * middle**2))
+        product = ratio / math.gamma(1 + a)
+    return product / (2 * x * (2 - x) * (k + 1))
+
+
+def two_lines_loss(k: int) -> float:
+    """The largest E L(w_k) over all pairs of subspaces, with replacement, at |w_0 - w*| R = 1.
+
+    max over c = cos(theta) of 1/8 (1 - c^2) (1 + c) ((1 + c^2)/2)^(k-1), reached by two lines with w* halfway. The
+    derivative vanishes where (2k+1) c^3 - c^2 - (2k-5) c - 1 = 0, which has one root in (0, 1).
+
+    >>> round(two_lines_loss(1) * 27, 12)
+    4.0
+    """
+    low, high = 0.0, 1.0
+    for _ in range(60):  # the cubic is -1 at 0 and 4 at 1
+        c = (low + high) / 2
+        if (2 * k + 1) * c**3 - c**2 - (2 * k - 5) * c - 1 < 0:
+            low = c
+        else:
+            high = c
+    c = (low + high) / 2
+    return (1 - c * c) * (1 + c) / 8 * math.exp((k - 1) * math.log((1 + c * c) / 2))
+
+
+def two_lines_forgetting(k: int) -> float:
+    """E F(k) of two lines with sin^2(theta) = 2/(k+1) and w* halfway: a lower bound on the worst case.
+
+    With s = cos^2(theta), n = (1 + cos(theta))/2 and N visits to the task that was not learned last, E[|z_k|^2 N] =
+    n s/2 * sum_{j=1..k-1} j b^(j-1) a^(k-1-j) for a = (1 - s)/2, b = (1 + s)/2, and F = (1 - s)/(2k) times that.
+
+    >>> two_lines_forgetting(1)
+    0.0
+    >>> round(two_lines_forgetting(2), 6)  # (1 - s) s n / 8 at s = 1/3
+    0.021908
+    """
+    s = 1 - 2 / (k + 1)
+    if k < 2:
+        return 0.0
+    a, b, n, m = (1 - s) / 2, (1 + s) / 2, (1 + math.sqrt(s)) / 2, k - 1
+    total = ((m + 1) * b**m * s - (b**k - a**k)) / s**2
+    return (1 - s) / (2 * k) * n * s / 2 * total

@@ -1,0 +1,262 @@
+"""One object per guarantee, and the one place where all of them are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from forgetting._arrays import as_count
+from forgetting.bounds.setting import ORDERINGS, ProblemKind, Setting
+from forgetting.errors import InvalidInputError
+
+__all__ = ["Bound", "Condition", "Range", "all_bounds", "declare", "get", "register"]
+
+Quantity = Literal["loss", "forgetting", "objective", "residual", "regret"]
+Kind = Literal["upper", "lower", "rate"]
+Status = Literal["holds as stated", "holds where proved", "corrected", "refuted", "second-hand", "rate only"]
+Origin = Literal["statement", "branch", "proof", "tightened", "trivial"]
+
+QUANTITIES = ("loss", "forgetting", "objective", "residual", "regret")
+KINDS = ("upper", "lower", "rate")
+STATUSES = ("holds as stated", "holds where proved", "corrected", "refuted", "second-hand", "rate only")
+ORIGINS = ("statement", "branch", "proof", "tightened", "trivial")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The k that a bound covers: from `first` to `last`, which may be T, T-1 or T^2, in steps of `every`.
+
+    >>> print(Range(2, "T"))
+    2 <= k <= T
+    >>> Range(2, "T").why_not(7, T=5)
+    'k = 7, but the bound covers 2 <= k <= T = 5'
+    >>> print(Range("T^2", every="T"))
+    k >= T^2, a multiple of T
+    """
+
+    first: int | Literal["T^2"] = 1
+    last: Literal["T", "T-1"] | None = None
+    every: Literal["T"] | None = None
+
+    def __str__(self) -> str:
+        span = f"k >= {self.first}" if self.last is None else f"{self.first} <= k <= {self.last}"
+        return span + (f", a multiple of {self.every}" if self.every else "")
+
+    @property
+    def needs_tasks(self) -> bool:
+        """Whether T must be known."""
+        return self.first == "T^2" or self.last is not None or self.every is not None
+
+    def why_not(self, k: int, T: int | None) -> str | None:
+        """The reason why k is outside, or None."""
+        tasks = T if T is not None else 1
+        first = tasks**2 if self.first == "T^2" else self.first
+        last = {"T": tasks, "T-1": tasks - 1, None: math.inf}[self.last]
+        if first <= k <= last and (self.every is None or k % tasks == 0):
+            return None
+        return f"k = {k}, but the bound covers {self}" + (f" = {last}" if self.last else "")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One more thing that must hold: a test on (setting, k) and the reason given when it fails.
+
+    >>> even = Condition(lambda s, k: s.T % 2 == 0, "T must be even")
+    >>> even.holds(Setting(T=3), 1)
+    False
+    """
+
+    holds: Callable[[Setting, int], bool]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A guarantee: what it bounds, where it applies, its formula, its source and what is known about its truth.
+
+    Attributes:
+        key: unique; the paper's own label where there is one, then the part.
+        title: in a few words.
+        source: author, year, theorem.
+        quantity: loss, forgetting, objective (of SGD), residual (mean of half squared distances) or regret.
+        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known).
+        status: what is known about its truth; `note` says more.
+        origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
+        orderings, schemes, problems: what it covers.
+        assumptions: in words.
+        range: the k it covers.
+        needs: names of the parameters of `Setting` that its formula uses.
+        formula, latex: the right-hand side; S stands for |w_0 - w*|^2 R^2, r for the average rank.
+        convention: how the source's numbers were converted, and what exactly is bounded.
+        iterate: the last iterate, or an average of iterates.
+        tight: whether equality is reached, at least in the limit.
+
+    >>> bound = get("thm:cl_by_sgd_main/loss")
+    >>> bound.value(Setting(), k=16)
+    1.0
+    >>> bound.value(Setting(), k=1)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: thm:cl_by_sgd_main/loss: k = 1, but the bound covers k >= 2
+    """
+
+    key: str
+    title: str
+    source: str
+    quantity: Quantity
+    orderings: tuple[str, ...]
+    formula: str
+    latex: str
+    compute: Callable[[Setting, int], float] = field(repr=False)
+    kind: Kind = "upper"
+    status: Status = "holds as stated"
+    origin: Origin = "statement"
+    schemes: tuple[str, ...] = ("projection",)
+    problems: tuple[ProblemKind, ...] = ("regression",)
+    assumptions: str = "jointly realizable tasks, each learned to convergence"
+    range: Range = Range()
+    needs: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    convention: str = "losses carry the factor 1/2"
+    note: str = ""
+    iterate: Literal["last", "average"] = "last"
+    tight: bool = False
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("quantity", QUANTITIES),
+            ("kind", KINDS),
+            ("status", STATUSES),
+            ("origin", ORIGINS),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InvalidInputError(f"{self.key}: {name} must be one of {', '.join(allowed)}")
+        for ordering in self.orderings:
+            if ordering not in ORDERINGS:
+                raise InvalidInputError(f"{self.key}: unknown ordering {ordering!r}")
+
+    @property
+    def label(self) -> str:
+        """The part of the key that names the statement."""
+        return self.key.split("/")[0]
+
+    def why_not(self, setting: Setting, k: int) -> str | None:
+        """Why the formula cannot be used at these numbers, or None."""
+        needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
+        missing = sorted(name for name in needed if getattr(setting, name) is None)
+        if missing:
+            names = ", ".join("rank_joint (or d, or T and rank_avg)" if name == "span" else name for name in missing)
+            return f"needs {names}, not known here"
+        if "beta" in needed and not (setting.beta is not None and setting.beta > 0):
+            return f"beta must be positive, got {setting.beta:g}"
+        if "eta" in needed and not (setting.eta is not None and setting.eta > 0):
+            return f"eta must be positive, got {setting.eta:g}"
+        outside = self.range.why_not(k, setting.T)
+        if outside is not None:
+            return outside
+        return next((c.reason for c in self.conditions if not c.holds(setting, k)), None)
+
+    def value(self, setting: Setting, k: int) -> float:
+        """The right-hand side at k; an error names the reason where the formula cannot be used."""
+        k = as_count(k, "k")
+        reason = self.why_not(setting, k)
+        if reason is not None:
+            raise InvalidInputError(f"{self.key}: {reason}")
+        return float(self.compute(setting, k))
+
+    def __str__(self) -> str:
+        sign = {"upper": "<=", "lower": ">=", "rate": "= O of"}[self.kind]
+        name = {"loss": "E L(w_k)", "forgetting": "E F(k)", "objective": "E f(w_k)"}.get(self.quantity, self.quantity)
+        return f"[{self.key}] {name} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
+
+
+_BOUNDS: dict[str, Bound] = {}
+
+
+def register(bound: Bound) -> Bound:
+    """Add a bound; `evaluate`, `crossovers` and the tests pick it up.
+
+    >>> import forgetting as fg
+    >>> mine = Bound("demo/loss", "a demonstration", "nobody", "loss", ("any",), "S", "S", lambda s, k: s.scale)
+    >>> register(mine) is get("demo/loss")
+    True
+    >>> unregister("demo/loss")
+    """
+    if bound.key in _BOUNDS:
+        raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key")
+    _BOUNDS[bound.key] = bound
+    return bound
+
+
+def unregister(key: str) -> None:
+    """Take a bound out again."""
+    _BOUNDS.pop(get(key).key)
+
+
+def declare(**fields: Any) -> Callable[[Callable[[Setting, int], float]], Callable[[Setting, int], float]]:
+    """Register the decorated formula: one small declaration per bound.
+
+    With `joint=True` the bound is registered twice: as given, and with the joint rank D in place of d (the problem
+    reduced to its row space is an equivalent problem of dimension D). Write d as DIM in `formula` and `latex` then.
+
+    >>> @declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss", orderings=("any",),
+    ...          formula="S/2", latex=r"S/2")
+    ... def _(s, k):
+    ...     return s.scale / 2
+    >>> get("demo/declared").value(Setting(radius=2), k=1)
+    2.0
+    >>> unregister("demo/declared")
+    """
+
+    def add(compute: Callable[[Setting, int], float]) -> Callable[[Setting, int], float]:
+        joint = fields.pop("joint", False)
+        texts = {name: fields[name].replace("DIM", "d") for name in ("formula", "latex")}
+        bound = register(Bound(compute=compute, **{**fields, **texts}))
+        if joint:
+            register(
+                replace(
+                    bound,
+                    key=f"{bound.key}/D",
+                    title=f"{bound.title}, joint rank for dimension",
+                    formula=fields["formula"].replace("DIM", "D"),
+                    latex=fields["latex"].replace("DIM", "D"),
+                    compute=lambda s, k: compute(replace(s, d=s.rank_joint), k),
+                    needs=tuple("rank_joint" if name == "d" else name for name in bound.needs),
+                    origin="tightened",
+                    note=(bound.note + " " if bound.note else "") + "D is the rank of all tasks together.",
+                )
+            )
+        return compute
+
+    return add
+
+
+def get(key: str) -> Bound:
+    """The bound of this key.
+
+    >>> get("thm:random_convergence_rate/loss").source
+    'Evron et al. 2026, Theorem thm:random_convergence_rate'
+    """
+    try:
+        return _BOUNDS[key]
+    except KeyError:
+        close = [known for known in _BOUNDS if key.split("/")[0] in known]
+        hint = f"; did you mean {', '.join(close)}" if close else "; see all_bounds()"
+        raise InvalidInputError(f"no bound {key!r}{hint}") from None
+
+
+def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> tuple[Bound, ...]:
+    """All bounds, in the order of declaration, or those on one quantity or ordering.
+
+    >>> len(all_bounds()) > 60
+    True
+    >>> {b.quantity for b in all_bounds(quantity="residual")}
+    {'residual'}
+    """
+    return tuple(
+        bound
+        for bound in _BOUNDS.values()
+        if (quantity is None or bound.quantity == quantity)
+        and (ordering is None or ordering in bound.orderings or "any" in bound.orderings)
+    )

@@ -1,0 +1,163 @@
+"""Every formula against a value worked out by hand. S = dist_sq radius^2 = 2 * 3^2 = 18 throughout.
+
+A(k) = prod_{j<=k} (1 + 3/(4j)) / (2 (k + 1)): A(1) = 1.75/4, A(2) = 1.75 * 1.375 / 6 = 2.40625/6, and
+A(3) = 2.40625 * 1.25 / 8 = 0.3759765625.
+"""
+
+from math import e, exp, log, sqrt
+
+import pytest
+
+from forgetting.bounds import Setting, all_bounds, get
+
+# d - r = 25, T r = 100, D - r = 16, S = 18, Rbar |w|^2 = 10, x = eta beta = 1/2, beta |w|^2 = 4
+BASE = {
+    "T": 20, "d": 30, "rank_avg": 5, "rank_max": 6, "rank_joint": 21, "dist_sq": 2, "radius": 3, "radius_sq_mean": 5,
+    "weight_ratio": 7, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3, "previous_loss": 0.5,
+}  # fmt: skip
+STATED_SGD = 4 * e / (1.5 * 2**2.25)  # k = 16: k^((1 - 1/4)^2) = 16^0.5625 = 2^2.25, and 2 x (2 - x) = 1.5
+
+CASES = [
+    ("thm:random_convergence_rate/loss", 11, 4.5 / e, {}),  # 5 * 18 / (2e * 10)
+    ("thm:random_convergence_rate/loss", 11, 1.8 / e, {"T": 2, "rank_avg": 2, "rank_joint": 4}),  # sqrt(T r) = 2 wins
+    ("thm:random_convergence_rate/loss/D", 11, 3.6 / e, {}),  # 4 * 18 / (20 e)
+    ("thm:random_convergence_rate/loss/dimension", 11, 4.5 / e, {}),
+    ("thm:random_convergence_rate/loss/rows", 11, 9 / e, {}),  # 10 * 18 / (20 e)
+    ("thm:random_convergence_rate/loss/proof", 3, 9 * sqrt(21) * 27 / 256, {}),  # sqrt(21) 3^3/4^4 < 4 * 2^2/3^3
+    ("thm:random_convergence_rate/loss/proof", 3, 4 / 3, {"rank_avg": 20, "rank_max": 20}),  # D - r = 1: 9 * 4/27
+    ("thm:random_convergence_rate/forgetting", 11, 15, {}),  # 3 * 5 * 18 / (2 * 9)
+    ("thm:random_convergence_rate/forgetting/D", 11, 12, {}),
+    ("thm:random_convergence_rate/forgetting/dimension", 11, 15, {}),
+    ("thm:random_convergence_rate/forgetting/rows", 11, 30, {}),
+    ("thm:random_convergence_rate/forgetting/proof", 3, 8 / 3 * sqrt(21) + 6, {}),  # 18 sqrt(21) * 4/27 + 18/3
+    ("thm:cl_by_sgd_main/loss", 16, 18, {}),  # 2 * 18 / 2
+    ("thm:cl_by_sgd_main/loss/proof", 16, 4.5 * e, {}),  # e/2 * 18 / 2
+    ("thm:cl_by_sgd_main/loss/product", 2, 7.21875, {}),  # 18 A(2) = 3 * 2.40625
+    ("thm:cl_by_sgd_main/forgetting", 17, 45, {}),  # 5 * 18 / 2
+    ("thm:cl_by_sgd_main/forgetting/proof", 17, 9 * e + 18 / 17, {}),
+    ("thm:cl_by_sgd_main/forgetting/product", 3, 20.4375, {}),  # 36 A(2) + 6 = 14.4375 + 6
+    ("thm:cl_by_sgd_wor/loss", 17, 29.25, {}),  # min(7/2, 26/16) * 18
+    ("thm:cl_by_sgd_wor/loss", 2, 126, {}),  # min(7, 26) * 18
+    ("thm:cl_by_sgd_wor/loss/D", 17, 19.125, {}),  # 17/16 * 18
+    ("thm:cl_by_sgd_wor/loss/universal", 17, 63, {}),
+    ("thm:cl_by_sgd_wor/loss/dimension", 17, 29.25, {}),
+    ("thm:cl_by_sgd_wor/loss/proof", 17, 26.015625 + 18 / 17, {}),  # 37/40 * 25/16 * 18 + 18/17
+    # h(3) = 2 A(2) = 2.40625/3, h(4) = 2 A(3): 18 (2.40625 + 1)/20 + 18 * 17/40 * 0.751953125
+    ("thm:cl_by_sgd_wor/loss/product", 3, 3.065625 + 5.75244140625, {}),
+    ("thm:cl_by_sgd_wor/forgetting", 17, 29.25, {}),
+    ("thm:cl_by_sgd_wor/forgetting/D", 17, 19.125, {}),
+    ("thm:cl_by_sgd_wor/forgetting/universal", 17, 63, {}),
+    ("thm:cl_by_sgd_wor/forgetting/dimension", 17, 29.25, {}),
+    ("thm:cl_by_sgd_wor/forgetting/proof", 17, 28.125 + 18 / 17, {}),
+    ("thm:cl_by_sgd_wor/forgetting/product", 3, 20.4375, {}),
+    ("prop:mean_norm/loss", 16, 10, {}),  # 2 * 10 / 2
+    ("prop:mean_norm/loss/proof", 16, 2.5 * e, {}),
+    ("prop:mean_norm/loss/weights", 2, 14 * 2.40625 / 6, {}),  # 2 * 7 * A(2)
+    ("prop:mean_norm/forgetting", 17, 25, {}),
+    ("prop:mean_norm/forgetting/corrected", 17, 45, {}),
+    ("prop:mean_norm/forgetting/corrected/product", 3, 20.4375, {}),
+    ("lem:in_to_all_sample/forgetting", 9, 3, {}),  # 2 * 0.5 + 18/9
+    ("lem:regret_bound/regret", 6, 2, {}),  # 18 / (2 * 0.5 * 1.5 * 6)
+    ("lem:regret_bound/regret", 6, 1.5, {"eta": 1, "beta": 1}),  # 18 / (2 * 6)
+    ("trivial/loss", 1, 5, {}),
+    ("trivial/loss", 1, 9, {"radius_sq_mean": None}),
+    ("trivial/forgetting", 1, 9, {}),
+    ("trivial/regret", 1, 9, {}),
+    ("trivial/residual", 1, 1, {}),
+    ("trivial/objective", 1, 2, {}),
+    ("thm:sgd_last_iterate_main/objective", 16, STATED_SGD, {}),
+    ("thm:sgd_last_iterate_main/objective/greedy", 16, e, {"eta": 0.5}),  # e * 4 / (2 * 2)
+    ("thm:sgd_last_iterate_main/objective/log", 16, log(2), {"eta": 1 / (2 * log(16))}),  # 4 * 4 log 2 / 16
+    # a = 0.5 * 0.875: 1.4375 * 1.21875 = 1.751953125 over 1.5 * 3, times 4
+    ("thm:sgd_last_iterate_main/objective/product", 2, 4 * 1.751953125 / 4.5, {}),
+    ("thm:wor_sgd_last_iterate_main/objective", 16, 2 * STATED_SGD + 0.5, {}),  # 4 * 0.5 * 4 / 16
+    ("thm:wor_sgd_last_iterate_main/objective/greedy", 16, 14, {"eta": 0.5}),
+    ("thm:wor_sgd_last_iterate_main/objective/log", 16, 14 * log(2), {"eta": 1 / (2 * log(16))}),
+    ("thm:wor_sgd_last_iterate_main/objective/corrected", 16, 33 / 17 * STATED_SGD + 8 / 25.5, {}),
+    # 4 (2/3 (2 * 1.4375/3 + 1/6) + 1.751953125/4.5/3) = 4 (0.75 + 0.12977430...)
+    ("thm:wor_sgd_last_iterate_main/objective/product", 2, 3 + 4 * 1.751953125 / 13.5, {}),
+    ("sgd:shamir-zhang-2013/objective", 16, 0.5 + 9 * log(2), {}),  # 2/(4) + 0.25 * 9 * 4 log 2
+    ("sgd:nesterov-1998/objective", 16, 1 / 3, {}),  # 0.5 / 1.5
+    ("sgd:lan-2012/objective", 16, 1.5, {}),  # 0.5 + 0.25 * 4
+    ("sgd:liu-2024/objective", 16, 0.5 + 4 * log(2), {}),
+    ("sgd:srebro-2010/objective", 16, 1, {}),  # 0.5 / 0.5
+    ("sgd:bach-moulines-2013/objective", 16, 0.5, {}),
+    # x = 1/32 and 2 x log(16) = log(2)/4
+    ("sgd:varre-2021/objective", 16, 2 / (1 - log(2) / 4), {"eta": 0.0625, "beta": 0.5}),
+    ("thm:pocs-rate/residual/with", 16, 7, {}),
+    ("thm:pocs-rate/residual/with/proof", 16, e / 2, {}),
+    ("thm:pocs-rate/residual/with/product", 2, 2.40625 / 3, {}),
+    ("thm:pocs-rate/residual/without", 16, 7, {}),
+    # 2 (3/20 (2.40625/3 + 1/3) + 17/20 * 0.3759765625)
+    ("thm:pocs-rate/residual/without/corrected", 3, 0.340625 + 0.63916015625, {}),
+    ("thm:pocs-rate/residual/without/corrected", 1, 0.83125, {}),  # 2 * 19/20 * 0.4375
+    *((f"cor:pocs_forgetting/forgetting/{name}", 16, 63, {}) for name in ("with", "without")),
+    *((f"cor:pocs_forgetting/forgetting/{name}/proof", 16, 9 * e + 4.5, {}) for name in ("with", "without")),
+    *((f"cor:pocs_forgetting/forgetting/{name}/product", 3, 20.4375, {}) for name in ("with", "without")),
+    *((f"cor:pocs_forgetting/forgetting/{name}/product", 1, 0, {}) for name in ("with", "without")),
+    ("evron2023:random/forgetting", 1440, 18 / e, {}),  # 4 T S = 1440
+    ("evron2023:cyclic/forgetting", 6400, 36 * exp(-1 / 18), {}),  # 9 min(800/80, 4 exp(-6400/(6400 * 18)))
+    ("evron2023:cyclic/forgetting", 10**6, 7.2e6, {"dist_sq": 2e6}),  # S = 1.8e7: 9e6 * 800/1000
+    ("evron2023:cyclic/residual", 6400, 4 * exp(-1 / 18), {}),
+    ("evron2022:random/forgetting", 45, 45, {}),  # 9 * 25 * 18 / 90
+    ("evron2022:random/forgetting/D", 45, 28.8, {}),
+    ("evron2022:cyclic/forgetting/universal", 400, 180, {}),  # 400 * 18 / 40
+    ("evron2022:cyclic/forgetting", 400, 108, {}),  # 400 * 9 * min(1/20, 24/800)
+    ("evron2022:cyclic/forgetting/D", 400, 67.5, {}),  # 400 * 9 * 15/800
+    ("evron2022:cyclic/forgetting/lower", 400, 0.375 / e, {}),  # 18 / (48 e)
+    ("evron2022:alternating/forgetting", 2, 1.125, {"T": 2, "rank_avg": 11}),  # 18/8 * 1/2
+    ("two-lines:random/loss/lower", 1, 8 / 3, {}),  # 18 * 4/27, at cos(theta) = 1/3
+    ("two-lines:random/loss", 1, 8 / 3, {"T": 2, "rank_avg": 11}),
+    # cos^2 = 1/2: 18 * 0.5/6 * n * 0.25 * (0.25 + 2 * 0.75), n = (1 + sqrt(1/2))/2
+    ("two-lines:random/forgetting/lower", 3, 0.328125 * (1 + sqrt(0.5)), {}),
+    ("two-lines:single-pass/loss/lower", 9, 2, {}),
+    ("two-lines:single-pass/forgetting/lower", 9, 2, {}),
+    ("swartworth2023:cyclic/forgetting", 80, 1800, {}),  # 8000 * 18 / 80
+    *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
+    ("derezinski2026:random/loss", 16, 2.25, {}),
+    ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),
+    ("levinstein2025:increasing/loss", 9, 2, {}),
+    ("tsipory2025:single-pass/loss/lower", 20, 1.05, {}),  # (15/240 - 1/240) * 18
+    ("tsipory2025:repeated/loss", 27, 6, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "k", "expected", "change"), CASES, ids=[f"{c[0]}@{c[1]}" for c in CASES])
+def test_value_worked_out_by_hand(key, k, expected, change):
+    assert get(key).value(Setting(**{**BASE, **change}), k) == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+def test_every_bound_has_a_value_worked_out_by_hand():
+    assert {case[0] for case in CASES} == {bound.key for bound in all_bounds()}
+
+
+def test_without_replacement_dimension_branches_of_the_sharpened_rows():
+    # T = k = 3, D = 1, r = 1/3: h(3) = min(2 A(2) = 0.80, (2/3)/2, 1/3) = 1/3, so S (3 * 1/3 + 1)/3 = 12 and S/3 + S/3
+    small = Setting(T=3, d=5, rank_avg=1 / 3, rank_joint=1, dist_sq=2, radius=3)
+    assert get("thm:cl_by_sgd_wor/loss/product").value(small, 3) == pytest.approx(12)
+    assert get("thm:cl_by_sgd_wor/forgetting/product").value(small, 3) == pytest.approx(12)
+    # D = 2, r = 1.5 at T = 4, k = 3: (D - r)/(k-1) = 1/4 is the least of 0.80, 0.25, 0.67
+    assert get("thm:cl_by_sgd_wor/forgetting/product").value(
+        Setting(T=4, d=5, rank_avg=1.5, rank_joint=2), 3
+    ) == pytest.approx(1 / 4 + 1 / 3)
+
+
+def test_the_special_case_14_log_is_smaller_than_the_formula_only_at_two():
+    # exp(2 - 1/(4 log 2))/(2 - 1/log 2) * log(2)/2 + 4/(2 log 2) = 3.204 + 2.885 against 14 * 0.3466 = 4.852
+    at = {k: Setting(T=10**6, eta=1 / log(k), beta=1) for k in (2, 3, 10, 1000)}
+    general, special = (get(f"thm:wor_sgd_last_iterate_main/objective{part}") for part in ("", "/log"))
+    assert general.value(at[2], 2) == pytest.approx(6.09, abs=0.005)
+    assert special.value(at[2], 2) == pytest.approx(4.85, abs=0.005)
+    assert special.value(at[2], 2) > at[2].trivial("objective")
+    assert all(general.value(at[k], k) <= special.value(at[k], k) for k in (3, 10, 1000))
+
+
+def test_the_product_at_large_k_continues_the_one_at_small_k():
+    # A(k) k^(1/4) tends to 1/(2 Gamma(7/4)) = 1/(2 * 0.9190625268) = 0.54403263
+    product = get("thm:cl_by_sgd_main/loss/product")
+    direct = 1.0
+    for j in range(1, 1501):
+        direct *= 1 + 0.75 / j
+        if j in (998, 999, 1000, 1500):
+            assert product.value(Setting(), j) == pytest.approx(direct / (2 * (j + 1)), rel=1e-12)
+    assert product.value(Setting(), 10**12) == pytest.approx(0.54403263e-3, rel=1e-7)
