@@ -7,7 +7,7 @@
 np.True_
 """
 
-from forgetting import bounds, errors, metrics, orderings, schemes
+from forgetting import bounds, checks, errors, metrics, orderings, schemes
 from forgetting.ensembles import Ensemble, run_many
 from forgetting.expectation import Expectation, compare, decay_rate, expect
 from forgetting.loop import Trajectory, run
@@ -47,6 +47,7 @@ __all__ = [
     "Trajectory",
     "__version__",
     "bounds",
+    "checks",
     "compare",
     "decay_rate",
     "errors",

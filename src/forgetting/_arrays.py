@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from forgetting.errors import InvalidInputError
@@ -21,6 +21,7 @@ __all__ = [
     "as_vector",
     "check_finite",
     "group_rows",
+    "is_sparse",
     "real_array",
 ]
 
@@ -49,9 +50,19 @@ def real_array(value: Any, what: str) -> Array:
     return array
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether this is a scipy.sparse matrix or array, without importing scipy.sparse for those who never use it.
+
+    >>> is_sparse([[1.0]])
+    False
+    """
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(value))
+
+
 def check_finite(array: Any, what: str) -> None:
     """Raise with the position of the first NaN or infinity of a dense array or a scipy.sparse CSR array."""
-    stored = array.data if sp.issparse(array) else array
+    stored = array.data if is_sparse(array) else array
     with np.errstate(all="ignore"):
         if np.isfinite(np.sum(stored)):  # one pass and no temporary; an overflowing sum only costs the second look
             return
@@ -60,7 +71,7 @@ def check_finite(array: Any, what: str) -> None:
         return
     where = tuple(int(i) for i in np.argwhere(~finite)[0])
     value = stored[where]
-    if sp.issparse(array):
+    if is_sparse(array):
         where = (int(np.searchsorted(array.indptr, where[0], side="right")) - 1, int(array.indices[where[0]]))
     place = f"at row {where[0]}, column {where[1]}" if len(where) == 2 else ", ".join(map(str, where))
     raise InvalidInputError(f"{what}: entry {place} is {value}; remove or impute it first")

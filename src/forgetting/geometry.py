@@ -15,10 +15,9 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, IntArray, is_sparse
 
 __all__ = ["Frame", "Geometry", "Matrix", "from_data", "from_gram"]
 
@@ -368,7 +367,7 @@ def _rotate(frame: Frame, rotation: Array) -> Frame:
 
 def _active_columns(matrices: Sequence[Matrix]) -> IntArray | None:
     """Columns that are nonzero in some sparse task, if all tasks are sparse and leaving the others out pays."""
-    if not all(sp.issparse(matrix) for matrix in matrices):
+    if not all(is_sparse(matrix) for matrix in matrices):
         return None
     dim = matrices[0].shape[1]
     active: NDArray[np.bool_] = np.zeros(dim, dtype=bool)
@@ -379,12 +378,14 @@ def _active_columns(matrices: Sequence[Matrix]) -> IntArray | None:
 
 def _dense(matrix: Matrix, columns: IntArray | slice | None) -> Array:
     picked = matrix if columns is None else matrix[:, columns]
-    return picked.toarray() if sp.issparse(picked) else np.asarray(picked)
+    return picked.toarray() if is_sparse(picked) else np.asarray(picked)
 
 
 def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple[Array, Array]:
     """X^T = basis @ triangle with orthonormal columns in basis, reading X in chunks of columns."""
-    if columns is not None or any(sp.issparse(matrix) for matrix in matrices):
+    if columns is not None or any(is_sparse(matrix) for matrix in matrices):
+        import scipy.sparse as sp
+
         stacked = sp.csc_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
         parts: list[Matrix] = [stacked if columns is None else stacked[:, columns]]
     else:

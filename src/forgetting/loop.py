@@ -243,8 +243,8 @@ class _Interpreted:
     def __init__(self, problem: Any, scheme: Scheme, state: Array, rng: np.random.Generator) -> None:
         self.problem = problem
         self.scheme = scheme
-        self.state = state
-        self.memory = scheme.start(problem, state, rng)
+        self.state = _read_only(state)
+        self.memory = scheme.start(problem, self.state, rng)
 
     def advance(self, order: IntArray, keep: IntArray) -> _Piece:
         wanted = set(keep.tolist())
@@ -259,7 +259,7 @@ class _Interpreted:
                 learned = self.scheme.learn(self.problem, task, self.state, self.memory)
                 after[t] = self.problem.task_loss(task, learned.w)
                 inner[t] = learned.inner_steps
-                self.state = learned.w
+                self.state = _read_only(learned.w)
                 if learned.complaint:
                     complaints.append(learned.complaint)
                 if t + 1 in wanted:
@@ -269,6 +269,13 @@ class _Interpreted:
             kept = kept[: np.count_nonzero(keep <= done)]
         states = np.stack(kept) if kept else np.empty((0, len(self.state)))
         return _Piece(order[:done], states, before[:done], after[:done], inner[:done], tuple(complaints))
+
+
+def _read_only(state: Array) -> Array:
+    """A view that a scheme cannot write into: what was recorded stays as it was."""
+    view = state.view()
+    view.flags.writeable = False
+    return view
 
 
 def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:

@@ -8,22 +8,22 @@ from forgetting.errors import InvalidInputError, MemoryLimitError, NotRealizable
 from forgetting.expectation.monte_carlo import bounded_interval
 from forgetting.expectation.subsets import states_needed
 
-orderings = fg.orderings
+od = fg.orderings
 GAUSSIAN = fg.families.gaussian(T=6, d=10, rank=2, seed=0)
 
 
 @pytest.mark.parametrize(
     ("ordering", "k", "method"),
     [
-        (orderings.WithReplacement(), 20, "moments"),
-        (orderings.WithReplacement(), 10**8, "spectral"),
-        (orderings.NormWeighted(), 20, "moments"),
-        (orderings.WithoutReplacement(), 6, "subsets"),
-        (orderings.Reshuffled(), 20, "subsets"),
-        (orderings.Cyclic(), 20, "deterministic"),
-        (orderings.Explicit([0, 1, 2]), 3, "deterministic"),
-        (orderings.GreedyDistance(), 20, "deterministic"),
-        (orderings.GreedyResidual(repeat=False), 6, "deterministic"),
+        (od.WithReplacement(), 20, "moments"),
+        (od.WithReplacement(), 10**8, "spectral"),
+        (od.NormWeighted(), 20, "moments"),
+        (od.WithoutReplacement(), 6, "subsets"),
+        (od.Reshuffled(), 20, "subsets"),
+        (od.Cyclic(), 20, "deterministic"),
+        (od.Explicit([0, 1, 2]), 3, "deterministic"),
+        (od.GreedyDistance(), 20, "deterministic"),
+        (od.GreedyResidual(repeat=False), 6, "deterministic"),
     ],
     ids=str,
 )
@@ -37,24 +37,24 @@ def test_auto_picks_the_exact_method_that_fits(ordering, k, method):
 
 def test_auto_simulates_where_exactness_does_not_fit_and_says_so():
     many = fg.families.gaussian(T=40, d=50, rank=1, seed=0)
-    e = fg.expect(many, orderings.WithoutReplacement(), 10)
+    e = fg.expect(many, od.WithoutReplacement(), 10)
     assert (e.method, e.runs) == ("monte-carlo", 4096)
     assert e.loss_interval[0] < e.loss < e.loss_interval[1]
-    small = fg.expect(GAUSSIAN, orderings.WithReplacement(), 5, memory=100)
+    small = fg.expect(GAUSSIAN, od.WithReplacement(), 5, memory=100)
     assert small.method == "monte-carlo"
-    exact = fg.expect(GAUSSIAN, orderings.WithReplacement(), 5)
+    exact = fg.expect(GAUSSIAN, od.WithReplacement(), 5)
     assert small.loss_interval[0] < exact.loss < small.loss_interval[1]
-    own = fg.expect(GAUSSIAN, orderings.Cyclic(), 5, scheme=fg.schemes.NLMS())
+    own = fg.expect(GAUSSIAN, od.Cyclic(), 5, scheme=fg.schemes.NLMS())
     assert own.method == "deterministic"
 
 
 def test_an_exact_method_that_does_not_fit_says_what_it_would_need():
     many = fg.families.gaussian(T=40, d=50, rank=1, seed=0)
     with pytest.raises(MemoryLimitError, match=r"subsets.*would need about .*monte-carlo") as caught:
-        fg.expect(many, orderings.WithoutReplacement(), 20, method="subsets")
+        fg.expect(many, od.WithoutReplacement(), 20, method="subsets")
     assert caught.value.needed > caught.value.allowed
     with pytest.raises(MemoryLimitError, match="more than the 1e\\+03 bytes allowed"):
-        fg.expect(GAUSSIAN, orderings.WithReplacement(), 5, method="moments", memory=1000)
+        fg.expect(GAUSSIAN, od.WithReplacement(), 5, method="moments", memory=1000)
 
 
 def test_states_are_counted_for_thousands_of_tasks_without_listing_them():
@@ -66,27 +66,27 @@ def test_states_are_counted_for_thousands_of_tasks_without_listing_them():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: fg.expect(GAUSSIAN, orderings.Cyclic(), 3, method="moments"), NotSupportedError, r"moments.*Cyclic"),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, method="subsets"), NotSupportedError, "subsets"),
+        (lambda: fg.expect(GAUSSIAN, od.Cyclic(), 3, method="moments"), NotSupportedError, r"moments.*Cyclic"),
+        (lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 3, method="subsets"), NotSupportedError, "subsets"),
         (
-            lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, method="deterministic"),
+            lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 3, method="deterministic"),
             NotSupportedError,
             "is random",
         ),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, method="magic"), InvalidInputError, "magic"),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), []), InvalidInputError, "k is empty"),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), -1), InvalidInputError, "at least 0, got -1"),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 2.5), InvalidInputError, "whole number"),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, quantities=("los",)), InvalidInputError, "los"),
-        (lambda: fg.expect(GAUSSIAN, orderings.WithoutReplacement(), 7), OrderingError, "ends after 6 steps"),
+        (lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 3, method="magic"), InvalidInputError, "magic"),
+        (lambda: fg.expect(GAUSSIAN, od.WithReplacement(), []), InvalidInputError, "k is empty"),
+        (lambda: fg.expect(GAUSSIAN, od.WithReplacement(), -1), InvalidInputError, "at least 0, got -1"),
+        (lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 2.5), InvalidInputError, "whole number"),
+        (lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 3, quantities=("los",)), InvalidInputError, "los"),
+        (lambda: fg.expect(GAUSSIAN, od.WithoutReplacement(), 7), OrderingError, "ends after 6 steps"),
         (lambda: fg.expect(GAUSSIAN, "cyclic", 7), InvalidInputError, "expected an ordering"),
         (
-            lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, scheme=fg.schemes.NLMS(), method="moments"),
+            lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 3, scheme=fg.schemes.NLMS(), method="moments"),
             NotSupportedError,
             "linear scheme",
         ),
         (
-            lambda: fg.expect(GAUSSIAN, orderings.WithReplacement(), 3).regret,
+            lambda: fg.expect(GAUSSIAN, od.WithReplacement(), 3).regret,
             InvalidInputError,
             "regret was not asked for",
         ),
@@ -100,16 +100,16 @@ def test_what_cannot_be_answered_is_refused_in_words(call, error, message):
 def test_unrealizable_tasks_are_simulated_without_a_promise_and_refused_by_exact_methods():
     tasks = fg.RegressionTasks([[[1.0, 0.0]], [[2.0, 0.0]]], [[1.0], [0.0]])
     with pytest.raises(NotRealizableError, match="task"):
-        fg.expect(tasks, orderings.WithReplacement(), 3, method="moments")
-    e = fg.expect(tasks, orderings.WithReplacement(), 3)
+        fg.expect(tasks, od.WithReplacement(), 3, method="moments")
+    e = fg.expect(tasks, od.WithReplacement(), 3)
     assert e.method == "monte-carlo"
     assert any("heavy tails" in note for note in e.notes)
 
 
 def test_the_same_seed_gives_the_same_result_whatever_the_threads():
-    a = fg.expect(GAUSSIAN, orderings.WithReplacement(), [1, 7], method="monte-carlo", runs=2000, threads=1)
-    b = fg.expect(GAUSSIAN, orderings.WithReplacement(), [1, 7], method="monte-carlo", runs=2000, threads=2)
-    other = fg.expect(GAUSSIAN, orderings.WithReplacement(), [1, 7], method="monte-carlo", runs=2000, seed=1)
+    a = fg.expect(GAUSSIAN, od.WithReplacement(), [1, 7], method="monte-carlo", runs=2000, threads=1)
+    b = fg.expect(GAUSSIAN, od.WithReplacement(), [1, 7], method="monte-carlo", runs=2000, threads=2)
+    other = fg.expect(GAUSSIAN, od.WithReplacement(), [1, 7], method="monte-carlo", runs=2000, seed=1)
     np.testing.assert_array_equal(a.loss, b.loss)
     np.testing.assert_array_equal(a.forgetting, b.forgetting)
     assert not np.array_equal(a.loss, other.loss)
@@ -118,9 +118,9 @@ def test_the_same_seed_gives_the_same_result_whatever_the_threads():
 def test_every_quantity_is_simulated_within_its_interval():
     names = ("loss", "forgetting", "regret", "error", "task_losses")
     for ordering, k in [
-        (orderings.WithReplacement(), [1, 4]),
-        (orderings.WithoutReplacement(), [2, 6]),
-        (orderings.Reshuffled(), [6, 9]),
+        (od.WithReplacement(), [1, 4]),
+        (od.WithoutReplacement(), [2, 6]),
+        (od.Reshuffled(), [6, 9]),
     ]:
         exact = fg.expect(GAUSSIAN, ordering, k, quantities=names)
         e = fg.expect(GAUSSIAN, ordering, k, quantities=names, method="monte-carlo", runs=2048, confidence=0.9999)
@@ -131,21 +131,21 @@ def test_every_quantity_is_simulated_within_its_interval():
 
 
 def test_a_target_precision_decides_the_number_of_runs():
-    loose = fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, method="monte-carlo", rtol=0.3, quantities=("loss",))
-    tight = fg.expect(GAUSSIAN, orderings.WithReplacement(), 3, method="monte-carlo", rtol=0.05, quantities=("loss",))
+    loose = fg.expect(GAUSSIAN, od.WithReplacement(), 3, method="monte-carlo", rtol=0.3, quantities=("loss",))
+    tight = fg.expect(GAUSSIAN, od.WithReplacement(), 3, method="monte-carlo", rtol=0.05, quantities=("loss",))
     assert loose.runs < tight.runs
     for e, rtol in ((loose, 0.3), (tight, 0.05)):
         assert e.uncertainty["loss"] <= rtol * e.loss
     capped = fg.expect(
-        fg.families.two_lines(np.pi / 3), orderings.WithReplacement(), 100, method="monte-carlo", rtol=0.1, runs=4096
+        fg.families.two_lines(np.pi / 3), od.WithReplacement(), 100, method="monte-carlo", rtol=0.1, runs=4096
     )
     assert capped.runs == 4096
     assert any("was not reached" in note for note in capped.notes)
 
 
 def test_comparisons_are_exact_where_both_arms_are():
-    gap = fg.compare(GAUSSIAN, orderings.WithReplacement(), orderings.Cyclic(), [3, 6])
-    a, b = fg.expect(GAUSSIAN, orderings.WithReplacement(), [3, 6]), fg.expect(GAUSSIAN, orderings.Cyclic(), [3, 6])
+    gap = fg.compare(GAUSSIAN, od.WithReplacement(), od.Cyclic(), [3, 6])
+    a, b = fg.expect(GAUSSIAN, od.WithReplacement(), [3, 6]), fg.expect(GAUSSIAN, od.Cyclic(), [3, 6])
     np.testing.assert_allclose(gap.loss, a.loss - b.loss)
     assert gap.method == "exact difference"
 
@@ -153,8 +153,8 @@ def test_comparisons_are_exact_where_both_arms_are():
 def test_common_random_numbers_narrow_the_difference_between_two_schemes():
     many = fg.families.gaussian(T=40, d=50, rank=1, seed=0)
     arms = [
-        (orderings.WithoutReplacement(), fg.schemes.Kaczmarz()),
-        (orderings.WithoutReplacement(), fg.schemes.SGD(0.98)),
+        (od.WithoutReplacement(), fg.schemes.Kaczmarz()),
+        (od.WithoutReplacement(), fg.schemes.SGD(0.98)),
     ]
     paired, apart = [], []
     for seed in range(6):
@@ -186,10 +186,10 @@ def coverage(tasks, ordering, k, repetitions=1000):
 @pytest.mark.parametrize(
     ("tasks", "ordering", "k"),
     [
-        (fg.families.gaussian(T=5, d=8, rank=2, seed=1), orderings.WithReplacement(), 10),
-        (fg.families.two_lines(np.pi / 3), orderings.WithReplacement(), 20),
-        (fg.families.two_lines(np.pi / 3), orderings.WithReplacement(), 100),
-        (fg.families.repeated(fg.families.two_lines(0.5), 10), orderings.WithoutReplacement(), 12),
+        (fg.families.gaussian(T=5, d=8, rank=2, seed=1), od.WithReplacement(), 10),
+        (fg.families.two_lines(np.pi / 3), od.WithReplacement(), 20),
+        (fg.families.two_lines(np.pi / 3), od.WithReplacement(), 100),
+        (fg.families.repeated(fg.families.two_lines(0.5), 10), od.WithoutReplacement(), 12),
     ],
     ids=["gaussian", "two lines, k=20", "two lines, k=100", "clones"],
 )
@@ -200,12 +200,10 @@ def test_intervals_hold_at_their_stated_confidence_in_a_thousand_repetitions(tas
 def test_normal_intervals_would_fail_where_betting_ones_hold():
     # two lines at 60 degrees, k = 20, NUMERICS: normal intervals cover about 80 %
     tasks = fg.families.two_lines(np.pi / 3)
-    exact = fg.expect(tasks, orderings.WithReplacement(), 20, quantities=("loss",)).loss
+    exact = fg.expect(tasks, od.WithReplacement(), 20, quantities=("loss",)).loss
     hits = 0
     for seed in range(300):
-        sample = fg.run_many(tasks, orderings.WithReplacement(), 20, runs=1000, seed=seed, record_every=20).losses[
-            :, -1
-        ]
+        sample = fg.run_many(tasks, od.WithReplacement(), 20, runs=1000, seed=seed, record_every=20).losses[:, -1]
         half = 2.576 * sample.std(ddof=1) / np.sqrt(len(sample))
         hits += abs(sample.mean() - exact) <= half
     assert hits / 300 < 0.95
@@ -228,7 +226,7 @@ def test_a_million_dimensions_reduce_to_the_rows_sparsely():
     matrices = [sp.random_array((3, 10**6), density=1e-4, rng=rng, format="csr") for _ in range(5)]
     w = rng.standard_normal(10**6)
     tasks = fg.RegressionTasks(matrices, [X @ w for X in matrices])
-    e = fg.expect(tasks, orderings.WithoutReplacement(), 5)
+    e = fg.expect(tasks, od.WithoutReplacement(), 5)
     assert (e.method, tasks.rank_joint) == ("subsets", 15)
 
 

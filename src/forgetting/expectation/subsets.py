@@ -16,7 +16,7 @@ from forgetting._arrays import Array, IntArray
 from forgetting.expectation.moments import Moments
 from forgetting.expectation.progress import track
 
-__all__ = ["permutations", "states_needed"]
+__all__ = ["next_layer", "permutations", "probability_of", "states_needed"]
 
 
 def states_needed(counts: IntArray, steps: int) -> tuple[float, float]:
@@ -62,7 +62,7 @@ def permutations(
         layer: dict[tuple[int, ...], Array] = {(0,) * len(counts): start}
         for size in track(range(min(T, last - begun) + 1), "subsets"):
             k = begun + size
-            weights = {seen: _chance(seen, counts, T) for seen in layer}
+            weights = {seen: probability_of(seen, counts, T) for seen in layer}
             losses = {seen: moments.losses(moments.quadratic(moment)) for seen, moment in layer.items()}
             if not (size == T and k < last):  # the end of an epoch is recorded as the start of the next
                 while pending and pending[0] == k:
@@ -88,7 +88,7 @@ def permutations(
                         result["forgetting"].append((total - learned) / k if k else np.nan)
             if size == T or k == last:
                 break
-            layer, gained = _next_layer(moments, layer, weights, counts, T - size)
+            layer, gained = next_layer(moments, layer, weights, counts, T - size)
             regret += gained[0]
             learned += gained[1]
             lost += gained[2]
@@ -98,7 +98,7 @@ def permutations(
         begun += T
 
 
-def _next_layer(
+def next_layer(
     moments: Moments,
     layer: dict[tuple[int, ...], Array],
     weights: dict[tuple[int, ...], float],
@@ -127,7 +127,7 @@ def _next_layer(
     return grown, (before, after, lost)
 
 
-def _chance(seen: tuple[int, ...], counts: IntArray, total: int) -> float:
+def probability_of(seen: tuple[int, ...], counts: IntArray, total: int) -> float:
     """The probability that these are the tasks seen after sum(seen) steps."""
     ways = prod(comb(int(count), taken) for count, taken in zip(counts, seen, strict=True))
     return ways / comb(total, sum(seen))

@@ -11,25 +11,37 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from forgetting._arrays import is_sparse
 from forgetting.errors import ProblemFileError
 
 if TYPE_CHECKING:
     from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["load_regression", "save_regression"]
+__all__ = [
+    "load_regression",
+    "read_arrays",
+    "regression_arrays",
+    "regression_from",
+    "save_regression",
+    "write_atomically",
+]
 
 FORMAT = "forgetting/regression/1"
 
 
 def save_regression(tasks: RegressionTasks, path: str | PathLike[str]) -> None:
     """Write the distinct tasks, stacked, and which one every task is."""
+    write_atomically(Path(path), regression_arrays(tasks))
+
+
+def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
+    """The arrays of a file: distinct tasks, stacked, and which one every task is."""
     matrices, labels = tasks._matrices, tasks._labels
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
         "rows": np.array([matrix.shape[0] for matrix in matrices]),
-        "sparse": np.array([sp.issparse(matrix) for matrix in matrices]),
+        "sparse": np.array([is_sparse(matrix) for matrix in matrices]),
         "y": np.concatenate(labels),
         "index": tasks._index,
         "names": np.array(tasks.names),
@@ -38,19 +50,25 @@ def save_regression(tasks: RegressionTasks, path: str | PathLike[str]) -> None:
         "rank_tol": np.array(np.nan if tasks.rank_tol is None else tasks.rank_tol),
     }
     if arrays["sparse"].any():
+        import scipy.sparse as sp
+
         stacked = sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
         arrays |= {"data": stacked.data, "indices": stacked.indices, "indptr": stacked.indptr}
         arrays["dim"] = np.array(tasks.dim)
     else:
         arrays["X"] = np.concatenate(matrices)
-    _write_atomically(Path(path), arrays)
+    return arrays
 
 
 def load_regression(path: str | PathLike[str]) -> RegressionTasks:
     """Read what `save_regression` wrote, or say what is wrong with the file."""
+    return regression_from(read_arrays(Path(path)), path)
+
+
+def regression_from(arrays: dict[str, Any], path: str | PathLike[str]) -> RegressionTasks:
+    """The tasks whose `regression_arrays` these are; `path` is for messages."""
     from forgetting.tasks.regression import RegressionTasks
 
-    arrays = _read(Path(path))
     if str(arrays.get("format")) != FORMAT:
         raise ProblemFileError(f"{path}: no collection of regression tasks (its 'format' entry is not {FORMAT!r})")
     try:
@@ -63,7 +81,9 @@ def load_regression(path: str | PathLike[str]) -> RegressionTasks:
             matrices: list[Any] = np.split(arrays["X"], cuts)
         else:
             shape = (int(rows.sum()), int(arrays["dim"]))
-            stacked = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+            from scipy.sparse import csr_array
+
+            stacked = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
             matrices = [stacked[start : start + count] for start, count in zip(starts, rows, strict=True)]
             flags = arrays["sparse"]
             matrices = [m if flag else m.toarray() for m, flag in zip(matrices, flags, strict=True)]
@@ -81,7 +101,8 @@ def load_regression(path: str | PathLike[str]) -> RegressionTasks:
         raise ProblemFileError(f"{path}: damaged collection of regression tasks ({error})") from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_arrays(path: Path) -> dict[str, Any]:
+    """All arrays of an .npz file, or an error that says what is wrong with it; nothing is unpickled."""
     try:
         with path.open("rb") as handle:
             if not zipfile.is_zipfile(handle):
@@ -101,7 +122,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ProblemFileError(f"{path}: not a readable .npz file ({reason})") from error
 
 
-def _write_atomically(path: Path, arrays: dict[str, Any]) -> None:
+def write_atomically(path: Path, arrays: dict[str, Any]) -> None:
     """Write to a temporary name in the same folder and rename: an interrupted save leaves the old file."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:

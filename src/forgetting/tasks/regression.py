@@ -8,11 +8,10 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, IntArray, as_number, as_vector, check_finite, group_rows, real_array
+from forgetting._arrays import Array, IntArray, as_number, as_vector, check_finite, group_rows, is_sparse, real_array
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
@@ -110,7 +109,7 @@ class RegressionTasks(LinearTasks):
         >>> tasks.names, tasks.ranks.tolist()
         (('b', 'a'), [2, 1])
         """
-        matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
         label = np.asarray(y)
         if matrix.ndim != 2:
             raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
@@ -197,10 +196,12 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
     """One task as float64, or an error that names it."""
     name = f"task {task}"
     matrix: Matrix
-    if sp.issparse(raw_matrix):
+    if is_sparse(raw_matrix):
         if raw_matrix.dtype.kind not in "biuf":
             raise InvalidInputError(f"{name}, X: expected real numbers, got dtype {raw_matrix.dtype}")
-        matrix = sp.csr_array(raw_matrix, dtype=np.float64)
+        from scipy.sparse import csr_array
+
+        matrix = csr_array(raw_matrix, dtype=np.float64)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # the conversion may share the caller's arrays, and this works in place
             matrix.sum_duplicates()
@@ -223,7 +224,7 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
 
 def _checksum(matrix: Matrix) -> bytes:
     """The same for equal matrices, whatever their layout (sums of integers do not round), in one quick pass."""
-    if sp.issparse(matrix):
+    if is_sparse(matrix):
         return np.asarray(_folded(matrix.data.view(np.uint64)) @ _scrambled(matrix.indices)).tobytes()
     weights = _scrambled(np.arange(matrix.shape[1]))
     return np.array([_folded(row.view(np.uint64)) @ weights for row in matrix]).tobytes()
@@ -242,9 +243,9 @@ def _scrambled(places: NDArray[Any]) -> NDArray[np.uint64]:
 
 def _equal(a: Matrix, b: Matrix) -> bool:
     """Whether two normalised matrices of one shape hold the same numbers."""
-    if sp.issparse(a) and sp.issparse(b):
+    if is_sparse(a) and is_sparse(b):
         return all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data"))
-    return not sp.issparse(a) and not sp.issparse(b) and np.array_equal(a, b)
+    return not is_sparse(a) and not is_sparse(b) and np.array_equal(a, b)
 
 
 def _as_slice(members: IntArray) -> slice | IntArray:

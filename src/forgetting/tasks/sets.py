@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_vector
+from forgetting._arrays import Array
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.projections import (
@@ -19,6 +19,7 @@ from forgetting.projections import (
     Subspace,
     nearest_common_point,
 )
+from forgetting.projections.base import as_point
 from forgetting.tasks.linear import Realizability
 from forgetting.tasks.regression import RegressionTasks
 
@@ -124,10 +125,7 @@ class ConvexSets:
         return np.array([known[one] for one in self.sets])
 
     def _point(self, w: Any) -> Array:
-        # an iterate of a run is fine as it is, and the full check costs as much as a projection
-        if isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (self.dim,) and np.isfinite(w @ w):
-            return w
-        return as_vector(w, self.dim, "w")
+        return as_point(w, self.dim)
 
     # ------------------------------------------------------------------------------------------------- intersection
 

@@ -1,0 +1,232 @@
+"""Projections onto polyhedra, side by side with QP solvers, as ratios within one run.
+
+    python benchmarks/bench_projections.py
+
+Every comparison is measured in rounds that take the contestants in turn, and the median of the per-round ratios is
+printed, so that other load on the machine falls on all of them alike. Peers that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+import scipy.sparse as sp
+
+import forgetting as fg
+
+ROUNDS = 7
+
+
+def rows_of(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A non-empty set {A w >= b} with random rows, or rows correlated in one of three ways."""
+    A = rng.standard_normal((n, d))
+    if kind == "common direction":
+        A += 0.5 * rng.standard_normal(d)
+    elif kind == "ten factors":
+        A = rng.standard_normal((n, 10)) @ rng.standard_normal((10, d)) + 0.1 * A
+    elif kind == "autoregressive":
+        for i in range(1, n):
+            A[i] = 0.95 * A[i - 1] + np.sqrt(1 - 0.95**2) * A[i]
+    return A, A @ (2 * rng.standard_normal(d)) - rng.random(n)
+
+
+def median_us(project: Callable[[np.ndarray], object], points: np.ndarray) -> float:
+    times = []
+    for point in points:
+        start = time.perf_counter()
+        project(point)
+        times.append(time.perf_counter() - start)
+    return 1e6 * float(np.median(times))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def report(name: str, ours: list[float], theirs: list[float], target: float | None, unit: str) -> None:
+    ratio = float(np.median(np.array(theirs) / np.array(ours)))
+    verdict = "" if target is None else f"target {target:g}x: {'met' if ratio >= target else 'MISSED'}"
+    print(f"{name:<58} {np.median(ours):>9.3g} {np.median(theirs):>9.3g} {unit:<3} {ratio:>7.1f}x  {verdict}")
+
+
+@cache
+def constants(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.eye(d), np.full(n, 1e30), np.zeros(n, dtype=np.int32)
+
+
+def daqp_solvers(A: np.ndarray, b: np.ndarray) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """daqp as a QP, as the least-distance problem it solves inside, and with a prepared workspace."""
+    import daqp
+
+    H, above, sense = constants(*A.shape)  # shared, so that peers do not pay for moving them through the cache
+    d = A.shape[1]
+    model = daqp.Model()
+    model.setup(H, np.zeros(d), A, above, b, sense)
+
+    def prepared(p: np.ndarray) -> np.ndarray:
+        model.update(f=-p)
+        return model.solve()[0]
+
+    return {
+        "daqp.solve": lambda p: daqp.solve(H, -p, A, above, b, sense)[0],
+        "daqp.solve, least distance": lambda p: p + daqp.solve(None, None, A, above, b - A @ p, sense)[0],
+        "daqp.Model, kept": prepared,
+    }
+
+
+def single_projections(n: int = 50, d: int = 200) -> None:
+    print(f"\none projection, n = {n}, d = {d}: median over 200 points (ours, theirs)")
+    for kind in ("random", "common direction", "ten factors", "autoregressive"):
+        rng = np.random.default_rng(0)
+        A, b = rows_of(kind, n, d, rng)
+        points = 2 * rng.standard_normal((200, d))
+        polyhedron = fg.Polyhedron(A, b)
+        for name, solve in daqp_solvers(A, b).items():
+            ours, theirs = [], []
+            for _ in range(ROUNDS):
+                ours.append(median_us(polyhedron.project, points))
+                theirs.append(median_us(solve, points))
+            target = 1.0 if name != "daqp.Model, kept" else None
+            report(f"{kind}: against {name}", ours, theirs, target, "us")
+
+
+def warm_sequence() -> None:
+    print("\na point that drifts, projected 200 times onto the same set: cold (theirs) against warm (ours)")
+    for kind, n, d in (
+        ("random", 50, 200),
+        ("ten factors", 50, 200),
+        ("random", 200, 400),
+        ("ten factors", 200, 400),
+        ("random", 500, 1000),
+    ):
+        rng = np.random.default_rng(1)
+        A, b = rows_of(kind, n, d, rng)
+        polyhedron = fg.Polyhedron(A, b)
+        path = 2 * rng.standard_normal(d) + np.cumsum(0.003 * rng.standard_normal((200, d)), axis=0)
+
+        def warm(polyhedron: fg.Polyhedron = polyhedron, path: np.ndarray = path) -> None:
+            left = None
+            for point in path:
+                left = polyhedron.project_full(point, warm=left).warm
+
+        def cold(polyhedron: fg.Polyhedron = polyhedron, path: np.ndarray = path) -> None:
+            for point in path:
+                polyhedron.project_full(point)
+
+        ours, theirs = zip(*((seconds(warm), seconds(cold)) for _ in range(ROUNDS)), strict=True)
+        report(f"{kind}, n = {n}, d = {d}", list(ours), list(theirs), 3.0, "s")
+
+
+def pocs_steps(T: int = 100, n: int = 20, d: int = 200, k: int = 10_000) -> None:
+    print(f"\n{k} POCS steps on {T} polyhedra of {n} rows, d = {d}, from 0 in random order")
+    rng = np.random.default_rng(2)
+    inside = 2 * rng.standard_normal(d)
+    parts = []
+    for _ in range(T):
+        A = rng.standard_normal((n, d))
+        parts.append((A, A @ inside - 0.5 * rng.random(n)))
+    order = rng.integers(0, T, k)
+    columns = [(sp.csc_matrix(A), b) for A, b in parts]  # converted once, outside the clock
+    problem = fg.ConvexSets([fg.Polyhedron(A, b) for A, b in parts])
+    scheme = fg.schemes.POCS()
+
+    def by_steps(length: int = k) -> np.ndarray:
+        w = np.zeros(d)
+        memory = scheme.start(problem, w, rng)
+        for task in order[:length].tolist():
+            w = scheme.learn(problem, task, w, memory).w
+        return w
+
+    def by_run() -> np.ndarray:
+        return fg.run(problem, fg.orderings.Explicit(order), k=k, record_every=k).iterates[-1]
+
+    by_steps(100)
+    contestants: dict[str, tuple[Callable[[int], np.ndarray], int, float | None]] = {}
+    if find_spec("daqp"):
+        solvers = [daqp_solvers(A, b) for A, b in parts]
+        for name, target in (("daqp.solve", 3.0), ("daqp.solve, least distance", None), ("daqp.Model, kept", None)):
+
+            def chain(length: int, name: str = name) -> np.ndarray:
+                w = np.zeros(d)
+                for task in order[:length].tolist():
+                    w = solvers[task][name](w)
+                return w
+
+            contestants[name] = (chain, k, target)
+    if find_spec("clarabel"):
+        contestants["clarabel"] = (lambda length: chain_of(clarabel_step, columns, order[:length]), 300, 30.0)
+    if find_spec("osqp"):
+        contestants["osqp, set up each step"] = (lambda length: chain_of(osqp_step, columns, order[:length]), 300, 30.0)
+    for name, (work, length, target) in contestants.items():
+        ours, theirs, runs = [], [], []
+        for _ in range(ROUNDS if length == k else 3):
+            ours.append(seconds(by_steps))
+            runs.append(seconds(by_run) if name == "daqp.solve" else np.nan)
+            theirs.append(seconds(lambda work=work, length=length: work(length)) * k / length)
+        report(f"POCS().learn against {name}", ours, theirs, target, "s")
+        if name == "daqp.solve":
+            report(f"fg.run, losses of every step included, against {name}", runs, theirs, 3.0, "s")
+            print(
+                f"{'':<58} largest difference {np.abs(work(length) - by_steps()).max():.1g} (daqp's tolerance is 1e-6)"
+            )
+
+
+def chain_of(step: Callable, parts: list, order: np.ndarray) -> np.ndarray:
+    w = np.zeros(parts[0][0].shape[1])
+    for task in order.tolist():
+        w = step(*parts[task], w)
+    return w
+
+
+@cache
+def identity(d: int) -> sp.csc_matrix:
+    return sp.csc_matrix(sp.eye(d))
+
+
+def clarabel_step(A: sp.csc_matrix, b: np.ndarray, p: np.ndarray) -> np.ndarray:
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cones = [clarabel.NonnegativeConeT(len(b))]
+    return np.array(clarabel.DefaultSolver(identity(len(p)), -p, -A, -b, cones, settings).solve().x)
+
+
+def osqp_step(A: sp.csc_matrix, b: np.ndarray, p: np.ndarray) -> np.ndarray:
+    import osqp
+
+    solver = osqp.OSQP()
+    above = np.full(len(b), np.inf)
+    solver.setup(identity(len(p)), -p, A, b, above, verbose=False, eps_abs=1e-6, eps_rel=1e-6)
+    return solver.solve().x
+
+
+def large(n: int = 2000, d: int = 2000) -> None:
+    print(f"\n{n} rows, d = {d}: seconds, everything included (target: below 10)")
+    for kind in ("random", "ten factors", "autoregressive"):
+        rng = np.random.default_rng(3)
+        A, b = rows_of(kind, n, d, rng)
+        p = 2 * rng.standard_normal(d)
+        start = time.perf_counter()
+        found = fg.Polyhedron(A, b, check=False).project_full(p)
+        took = time.perf_counter() - start
+        print(
+            f"{kind:<58} {took:>9.3g} s, {len(found.active)} active rows, feasibility {found.feasibility:.1g}, "
+            f"KKT {found.kkt_residual:.1g}"
+        )
+
+
+if __name__ == "__main__":
+    fg.Polyhedron(np.eye(2), np.ones(2)).project(np.zeros(2))  # compile first
+    fg.Polyhedron([[1.0], [-1.0]], [0.0, 0.0]).project([1.0])
+    if find_spec("daqp"):
+        single_projections()
+    warm_sequence()
+    pocs_steps()
+    large()

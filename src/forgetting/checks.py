@@ -1,0 +1,137 @@
+"""Conformance suites for your own ordering, scheme or convex set: run them once in your tests.
+
+Each raises `AssertionError` with the property that fails and the case that shows it, and returns None if all hold.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import IntArray
+from forgetting.loop import run
+from forgetting.orderings import Cyclic, Ordering, TaskView, WithReplacement
+from forgetting.projections.conformance import check_convex_set
+from forgetting.schemes import Scheme
+from forgetting.tasks import KernelTasks, RegressionTasks, families
+
+__all__ = ["check_convex_set", "check_ordering", "check_scheme"]
+
+
+def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
+    """Check that an ordering names existing tasks, is decided by its seed, and runs out only where it says so.
+
+    >>> import forgetting as fg
+    >>> check_ordering(fg.orderings.Reshuffled())
+    >>> class Wrong(fg.orderings.Ordering):
+    ...     def visits(self, tasks, rng):
+    ...         yield from np.random.default_rng().integers(tasks.num_tasks, size=1000)
+    >>> check_ordering(Wrong())
+    Traceback (most recent call last):
+    AssertionError: Wrong(): the same seed gave two different orders; draw from the `rng` you are given
+    """
+    _require(isinstance(ordering, Ordering), ordering, "is not a subclass of fg.orderings.Ordering")
+    tasks = families.gaussian(T=num_tasks, d=2 * num_tasks, rank=1, seed=0)
+    limit = ordering.limit(num_tasks)
+    _require(limit is None or limit >= 0, ordering, f"limit({num_tasks}) is {limit}; it must be None or a step count")
+    steps = k if limit is None else min(k, limit)
+
+    def order(seed: int, length: int = steps) -> IntArray:
+        return run(tasks, ordering, length, seed=seed).order
+
+    first = order(1)
+    _require(len(first) == steps, ordering, f"gave {len(first)} tasks for k = {steps}")
+    _require(
+        np.array_equal(first, order(1)),
+        ordering,
+        "the same seed gave two different orders; draw from the `rng` you are given",
+    )
+    half = steps // 2
+    _require(
+        np.array_equal(first[:half], order(1, half)),
+        ordering,
+        "the first tasks of a long run differ from a short run with the same seed; the order may not depend on k",
+    )
+    if not ordering.adaptive:
+        view = TaskView(num_tasks, tasks.norms)
+        streams = [ordering.visits(view, np.random.default_rng(0)) for _ in range(2)]
+        pairs = zip(islice(streams[0], steps), islice(streams[1], steps), strict=True)
+        _require(all(a == b for a, b in pairs), ordering, "two streams at once disturb each other; no state in self")
+        batch = ordering.batch(view, steps, 3, np.random.default_rng(0))
+        longer = ordering.batch(view, steps, 5, np.random.default_rng(0))
+        _require(batch.shape == (3, steps), ordering, f"batch gave shape {batch.shape}, expected {(3, steps)}")
+        _require(np.array_equal(batch, longer[:3]), ordering, "the first runs of a batch depend on how many follow")
+        inside = batch.size == 0 or (batch.min() >= 0 and batch.max() < num_tasks)
+        _require(bool(inside), ordering, f"batch names tasks outside 0 to {num_tasks - 1}")
+    if limit is not None and limit <= 10_000:
+        given = list(islice(ordering.visits(_live_view(tasks), np.random.default_rng(0)), limit + 1))
+        _require(len(given) == limit, ordering, f"gave {len(given)} tasks or more, but limit({num_tasks}) is {limit}")
+
+
+def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
+    """Check that a scheme leaves its inputs alone, repeats itself, moves within w_0 + row space and never moves away
+    from a solution; with `solves=True` also that it solves the task it learns.
+
+    >>> import forgetting as fg
+    >>> check_scheme(fg.schemes.Kaczmarz(), solves=True)
+    >>> class Overshoot(fg.schemes.Scheme):
+    ...     def learn(self, problem, task, w, memory):
+    ...         return fg.schemes.Learned(4 * problem.project(task, w) - 3 * w)
+    >>> check_scheme(Overshoot())
+    Traceback (most recent call last):
+    AssertionError: Overshoot(): moved away from an offline solution...
+    """
+    _require(isinstance(scheme, Scheme), scheme, "is not a subclass of fg.schemes.Scheme")
+    tasks = families.gaussian(T=4, d=9, rank=[1, 2, 1, 2], seed=1)
+    w0 = np.linspace(-1.0, 1.0, tasks.dim)
+    try:
+        one, two = (run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
+    except ValueError as error:
+        _require("read-only" not in str(error), scheme, "wrote into w; return a new array")
+        raise
+    _require(
+        np.array_equal(one.iterates, two.iterates),
+        scheme,
+        "two runs with the same seed differ; keep no state in self, use the memory from `start`",
+    )
+    _require(bool(np.isfinite(one.iterates).all()), scheme, "gave values that are not finite")
+    _require(one.iterates.shape == (13, tasks.dim), scheme, f"gave iterates of shape {one.iterates.shape}")
+    rows = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
+    off = one.iterates - one.iterates[0]
+    off = off - off @ np.linalg.pinv(rows) @ rows
+    _require(float(np.abs(off).max()) < tol, scheme, "left w_0 + row space of the tasks")
+    errors = np.linalg.norm(one.iterates - tasks.nearest_solution(w0), axis=1)
+    worst = int(np.argmax(np.diff(errors)))
+    _require(
+        bool(np.all(np.diff(errors) <= tol)),
+        scheme,
+        f"moved away from an offline solution at step {worst + 1}: distance {errors[worst]:.6g} became "
+        f"{errors[worst + 1]:.6g}",
+    )
+    if solves:
+        still = one.after.max() / one.before.max()
+        _require(bool(still < tol), scheme, f"left {still:.2g} of the loss of the task it learned")
+    if scheme.intrinsic:
+        _same_from_kernel(scheme, tasks, tol)
+
+
+def _same_from_kernel(scheme: Scheme, tasks: RegressionTasks, tol: float) -> None:
+    """An intrinsic scheme sees inner products only."""
+    X = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
+    y = np.concatenate([tasks.task(m)[1] for m in range(tasks.num_tasks)])
+    kernel = KernelTasks(X @ X.T, y, np.repeat(np.arange(tasks.num_tasks), tasks.num_rows))
+    data, dual = (run(problem, Cyclic(), 8, scheme=scheme) for problem in (tasks, kernel))
+    gap = float(np.abs(dual.iterates @ X - data.iterates).max())
+    _require(gap < max(tol, 1e-6), scheme, f"differs by {gap:.2g} between data and kernel, though it is intrinsic")
+
+
+def _live_view(tasks: RegressionTasks) -> TaskView:
+    w = np.zeros(tasks.dim)
+    return TaskView(tasks.num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w))
+
+
+def _require(holds: bool, subject: Any, complaint: str) -> None:
+    if not holds:
+        raise AssertionError(f"{subject}: {complaint}")

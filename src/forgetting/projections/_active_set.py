@@ -1,0 +1,362 @@
+"""Compiled projection onto {w: A w >= b} with unit rows: a dual active-set method with two arithmetics.
+
+Goldfarb and Idnani's dual method (Math. Programming 27, 1983) for min 1/2 |w - p|^2: the active rows W are independent,
+their multipliers are nonnegative and solve A_W A_W^T lam = b_W - A_W p, and the most violated row enters, pushing out
+rows whose multiplier would turn negative. L is the triangular factor of A_W A_W^T = L L^T. It comes either
+
+- from the Gram matrix K = A A^T (`exact` is False): O(|W|^2 + n |W|) per change of W, but squared condition numbers,
+  so that anything close to dependent is handed back as LOST; or
+- from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (`exact` is True): O(n d) per change of W.
+
+Only the second decides that a set is empty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetting._arrays import Array, IntArray
+from forgetting.projections._factor import append, backward, compiled, dot, extend, forward, remove
+
+BoolArray = NDArray[np.bool_]
+
+OPTIMAL, EMPTY, LOST, STALLED = 0, 1, 2, 3  # how a projection ends
+ENTERED, REFINE, FOLLOWS = 4, 5, 6  # what became of a violated row; it may also be EMPTY, LOST or STALLED
+TOL = 2e-13  # a row counts as satisfied when it is missed by TOL * (|w| + |p|/50 + |b_i|): rounding of a_i.w
+NEARLY_DEPENDENT = 1e-9  # squared distance of a unit row to the span of others that the Gram matrix can be trusted with
+EPS = 2.220446049250313e-16
+WELL_APART = 1e-6  # the same, for rows that are only a guess
+FAR = 1e6  # a set further away than this many times the size of the data counts as empty
+HUGE = 1e6  # a multiplier of this many times the size of the point comes from a row that nearly follows from others
+SWEEPS = 4  # of coordinate ascent, to guess the active rows of a cold start
+
+
+@compiled
+def move(A: Array, W: IntArray, size: int, lam: Array, w: Array) -> None:
+    """w += A_W^T lam."""
+    for i in range(size):
+        row, factor = A[W[i]], lam[i]
+        for k in range(len(w)):
+            w[k] += factor * row[k]
+
+
+@compiled
+def slacks(A: Array, b: Array, p: Array, w: Array, slack: Array) -> tuple[int, float]:
+    """A w - b into `slack`; the row that is missed most beyond rounding (-1: none), and the size of w.
+
+    A part of |p| counts: w is p plus a correction, and known to the rounding of p even where it is 0.
+    """
+    size = np.sqrt(dot(w, w)) + 0.02 * np.sqrt(dot(p, p))
+    worst, least = -1, 0.0
+    for i in range(len(b)):
+        slack[i] = dot(A[i], w) - b[i]
+        if slack[i] < least and slack[i] < -TOL * (size + abs(b[i])):
+            worst, least = i, slack[i]
+    return worst, size
+
+
+@compiled
+def guess(A: Array, b: Array, K: Array, p: Array, need: Array, exact: bool) -> IntArray:
+    """Rows with a positive multiplier after a few sweeps of dual coordinate ascent (Hildreth's method)."""
+    n = len(b)
+    lam = np.zeros(n)
+    slack = -need
+    w = p.copy()
+    for _ in range(SWEEPS):
+        for i in range(n):
+            value = dot(A[i], w) - b[i] if exact else slack[i]
+            step = max(-lam[i], -value)
+            if step != 0.0:
+                lam[i] += step
+                if exact:
+                    row = A[i]
+                    for k in range(len(w)):
+                        w[k] += step * row[k]
+                else:
+                    gram = K[i]
+                    for k in range(n):
+                        slack[k] += step * gram[k]
+    order = np.argsort(-lam)
+    return order[: np.count_nonzero(lam > 0.0)]
+
+
+@compiled
+def kkt(
+    A: Array, b: Array, p: Array, w: Array, W: IntArray, size: int, lam: Array, slack: Array
+) -> tuple[float, float]:
+    """Largest violation, and the KKT residual: |w - p - A^T lam| or max |min(lam_i, slack_i)|, the larger."""
+    shift = w - p
+    move(A, W, size, -lam, shift)
+    residual = np.sqrt(dot(shift, shift))
+    missed = max(0.0, -np.min(slack))
+    for i in range(size):
+        residual = max(residual, abs(min(lam[i], slack[W[i]])))
+    return missed, max(residual, missed)
+
+
+@compiled
+def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Array, slack: Array) -> bool:
+    """Try the active rows W as they are: multipliers, point and slacks; True if that is the projection."""
+    size = len(W)
+    for i in range(size):
+        lam[i] = b[W[i]] - dot(A[W[i]], p)
+    forward(L, size, lam)
+    backward(L, size, lam)
+    for i in range(size):
+        if lam[i] < 0.0:
+            return False
+    w[:] = p
+    move(A, W, size, lam, w)
+    return settle(False, A, b, p, np.empty((0, 0)), L, W, size, lam, w, slack) < 0
+
+
+@compiled
+def settle(
+    exact: bool,
+    A: Array,
+    b: Array,
+    p: Array,
+    Q: Array,
+    L: Array,
+    W: IntArray,
+    size: int,
+    lam: Array,
+    w: Array,
+    slack: Array,
+) -> int:
+    """Refine w until the active rows hold to rounding; -1 if all rows then do, else the row missed most."""
+    fix = np.empty(size)
+    worst = -1
+    for attempt in range(4):
+        worst, length = slacks(A, b, p, w, slack)
+        off = False
+        for i in range(size):
+            fix[i] = -slack[W[i]]
+            off = off or abs(fix[i]) > TOL * (length + abs(b[W[i]]))
+        if not off or attempt == 3:
+            break
+        forward(L, size, fix)
+        if exact:
+            for i in range(size):
+                for k in range(len(w)):
+                    w[k] += fix[i] * Q[i, k]
+        else:
+            backward(L, size, fix)
+            for i in range(size):
+                lam[i] += fix[i]
+            move(A, W, size, fix, w)
+    if worst < 0 and off and not exact:
+        return W[0]  # the active rows do not settle: the factor is too inaccurate
+    return worst
+
+
+@compiled
+def multipliers(
+    exact: bool, Q: Array, L: Array, W: IntArray, size: int, need: Array, p: Array, lam: Array, w: Array
+) -> int:
+    """Multipliers of the active rows, those that turn negative dropped, and (exact) w; returns how many are left."""
+    while True:
+        for i in range(size):
+            lam[i] = need[W[i]]
+        forward(L, size, lam)
+        if exact:
+            w[:] = p
+            for i in range(size):
+                for k in range(len(w)):
+                    w[k] += lam[i] * Q[i, k]
+        backward(L, size, lam)
+        left = size
+        for i in range(size - 1, -1, -1):
+            if lam[i] <= 0.0:
+                remove(exact, Q, L, W, lam, left, i)
+                left -= 1
+        if left == size:
+            return size
+        size = left
+
+
+@compiled
+def enter(
+    exact: bool,
+    A: Array,
+    b: Array,
+    K: Array,
+    Q: Array,
+    L: Array,
+    W: IntArray,
+    size: int,
+    j: int,
+    p: Array,
+    w: Array,
+    lam: Array,
+    short: float,
+    length: float,
+    refined: bool,
+    limit: int,
+) -> tuple[int, int, int]:
+    """Make row j, missed by -`short`, active, dropping rows that stand in the way: outcome, size of W, changes of W."""
+    d, cap = A.shape[1], len(L)
+    row, u, rest = np.empty(cap), np.empty(cap), np.empty(d)
+    entered = 0.0
+    reach = np.sqrt(dot(p, p)) + abs(b[j])
+    for changes in range(1, limit + 1):
+        square = extend(exact, A, K, Q, L, W, size, j, row, rest) if exact or size < cap else 0.0
+        if not exact and square < NEARLY_DEPENDENT:
+            return LOST, size, changes
+        u[:size] = row[:size]
+        backward(L, size, u)
+        weight, top = 1.0, 1.0
+        for i in range(size):
+            reach = max(reach, abs(b[W[i]]))
+            weight += abs(u[i])
+            top = max(top, abs(u[i]))
+        distance = np.sqrt(square)
+        # an exact combination of the active rows is seen at the distance that the rounding of Q gives it
+        independent = size < cap and distance > 32 * EPS * weight and -short <= FAR * reach * distance
+        full = -short / square if independent else np.inf
+        partial, out = np.inf, -1
+        for i in range(size):
+            if u[i] > 64 * EPS * top and lam[i] < partial * u[i]:
+                partial, out = lam[i] / u[i], i
+        # progress made for this row is never thrown away, or the method could go round in circles
+        if exact and full > HUGE * length and (entered == 0.0 or (out < 0 and not independent)):
+            if not refined and entered == 0.0:
+                return REFINE, size, changes
+            if -short <= (10 * TOL + 32 * EPS * weight) * (length + abs(b[j])):
+                return FOLLOWS, size, changes
+        if out < 0 and not independent:
+            if not exact:
+                return LOST, size, changes
+            for i in range(size):
+                lam[i] = max(0.0, -u[i])
+            lam[size] = 1.0
+            W[size] = j
+            return EMPTY, size + 1, changes
+        step = min(partial, full)
+        for i in range(size):
+            lam[i] -= step * u[i]
+        entered += step
+        if independent:
+            short += step * square
+            if exact:
+                for k in range(d):
+                    w[k] += step * rest[k]
+        if full <= partial:
+            append(exact, Q, L, W, size, j, row, square, rest)
+            lam[size] = entered
+            return ENTERED, size + 1, changes
+        remove(exact, Q, L, W, lam, size, out)
+        size -= 1
+    return STALLED, size, limit
+
+
+@compiled
+def most_missed(
+    exact: bool,
+    A: Array,
+    b: Array,
+    K: Array,
+    p: Array,
+    w: Array,
+    need: Array,
+    W: IntArray,
+    size: int,
+    lam: Array,
+    skipped: BoolArray,
+    slack: Array,
+) -> tuple[int, float]:
+    """Slacks of all rows, from w if exact and from the multipliers if not; the row missed most, and the size of w."""
+    n = len(b)
+    if exact:
+        worst, length = slacks(A, b, p, w, slack)
+    else:
+        length = np.sqrt(dot(p, p))
+        slack[:] = -need
+        for i in range(size):
+            gram, value = K[W[i]], lam[i]
+            length += value
+            for k in range(n):
+                slack[k] += value * gram[k]
+    worst = -1
+    for i in range(n):
+        if not skipped[i] and slack[i] < -TOL * (length + abs(b[i])) and (worst < 0 or slack[i] < slack[worst]):
+            worst = i
+    return worst, length
+
+
+@compiled
+def project(
+    exact: bool, A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array
+) -> tuple[int, Array, IntArray, Array, Array, int, float, float]:
+    """Status, point, active rows, their multipliers, their factor L, changes of W, violation, KKT residual.
+
+    `start` and `factor` are the active rows to begin with and their L (either may be empty). When the set is EMPTY, the
+    rows and multipliers are those of the certificate: y >= 0 with A^T y = 0 and b.y > 0.
+    """
+    n, d = A.shape
+    cap = min(n, d)
+    w, slack, lam = p.copy(), np.empty(n), np.empty(cap + 1)
+    none = np.empty((0, 0))
+    known = len(start) > 0 and len(factor) == len(start)
+    if known and reuse(A, b, p, start, factor, lam, w, slack):
+        missed, residual = kkt(A, b, p, w, start, len(start), lam, slack)
+        return OPTIMAL, w, start, lam[: len(start)], factor, 0, missed, residual
+    w[:] = p
+    if slacks(A, b, p, p, slack)[0] < 0:
+        missed = max(0.0, -np.min(slack))
+        return OPTIMAL, w, start[:0], lam[:0], none, 0, missed, missed
+    need = -slack
+    W, L = np.empty(cap + 1, dtype=np.int64), np.empty((cap, cap))
+    Q = np.empty((cap if exact else 0, d))
+    size = 0
+    if known and not exact:
+        size = len(start)
+        W[:size] = start
+        L[:size, :size] = factor
+    else:
+        row, rest = np.empty(cap), np.empty(d)
+        for j in start if len(start) > 0 else guess(A, b, K, p, need, exact):
+            square = extend(exact, A, K, Q, L, W, size, j, row, rest) if size < cap else 0.0
+            if square > WELL_APART:
+                append(exact, Q, L, W, size, j, row, square, rest)
+                size += 1
+    size = multipliers(exact, Q, L, W, size, need, p, lam, w)
+
+    skipped = np.zeros(n, dtype=np.bool_)
+    status = STALLED if exact else LOST
+    changes = rounds = 0
+    refined = False
+    while rounds < 20:
+        worst, length = most_missed(exact, A, b, K, p, w, need, W, size, lam, skipped, slack)
+        if worst >= 0:
+            outcome, size, more = enter(
+                exact, A, b, K, Q, L, W, size, worst, p, w, lam, slack[worst], length, refined, 10 * n + 100 - changes
+            )
+            changes += more
+            if outcome == ENTERED:
+                skipped[:] = False
+                refined = False
+            elif outcome == REFINE:
+                settle(exact, A, b, p, Q, L, W, size, lam, w, slack)
+                refined = True
+            elif outcome == FOLLOWS:
+                size = multipliers(exact, Q, L, W, size, need, p, lam, w)
+                skipped[worst] = True
+            else:
+                status = outcome
+                break
+            continue
+        rounds += 1
+        size = multipliers(exact, Q, L, W, size, need, p, lam, w)
+        if not exact:
+            w[:] = p
+            move(A, W, size, lam, w)
+        worst = settle(exact, A, b, p, Q, L, W, size, lam, w, slack)
+        if worst < 0 or skipped[worst]:
+            status = OPTIMAL
+            break
+        if not exact:
+            break
+    missed, residual = kkt(A, b, p, w, W, size, lam, slack)
+    return status, w, W[:size].copy(), lam[:size].copy(), L[:size, :size].copy(), changes, missed, residual

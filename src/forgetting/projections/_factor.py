@@ -1,0 +1,106 @@
+"""The triangular factor of the active rows, A_W = L Q, and how it changes with W. Compiled.
+
+With `exact` Q is kept (Gram-Schmidt, done twice). Without it L alone is kept, as the Cholesky factor of A_W A_W^T,
+whose entries come from the Gram matrix K. Only the first |W| rows of L and Q mean anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from forgetting._arrays import Array, IntArray
+
+FAST = {"reassoc", "contract", "nsz"}
+compiled: Any = njit(cache=True, nogil=True, fastmath=FAST)
+
+
+@compiled
+def dot(a: Array, b: Array) -> float:
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
+def forward(L: Array, size: int, x: Array) -> None:
+    """L x = x, in place."""
+    for i in range(size):
+        total = x[i]
+        for k in range(i):
+            total -= L[i, k] * x[k]
+        x[i] = total / L[i, i]
+
+
+@compiled
+def backward(L: Array, size: int, x: Array) -> None:
+    """L^T x = x, in place."""
+    for i in range(size - 1, -1, -1):
+        x[i] /= L[i, i]
+        factor = x[i]
+        for k in range(i):
+            x[k] -= factor * L[i, k]
+
+
+@compiled
+def extend(
+    exact: bool, A: Array, K: Array, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array
+) -> float:
+    """The row of L that row j would add, without its diagonal; returns the squared diagonal (and `rest`, if exact)."""
+    if not exact:
+        gram = K[j]
+        for i in range(size):
+            row[i] = gram[W[i]]
+        forward(L, size, row)
+        total = gram[j]
+        for i in range(size):
+            total -= row[i] * row[i]
+        return total
+    rest[:] = A[j]
+    row[:size] = 0.0
+    for _ in range(2):  # once leaves what cancellation left; twice is enough
+        for i in range(size):
+            q = Q[i]
+            along = dot(q, rest)
+            row[i] += along
+            for k in range(len(rest)):
+                rest[k] -= along * q[k]
+    return dot(rest, rest)
+
+
+@compiled
+def append(
+    exact: bool, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array
+) -> None:
+    diagonal = np.sqrt(square)
+    L[size, :size] = row[:size]
+    L[size, size] = diagonal
+    W[size] = j
+    if exact:
+        Q[size] = rest / diagonal
+
+
+@compiled
+def remove(exact: bool, Q: Array, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
+    """Take out the k-th active row; Givens rotations make L triangular again."""
+    for i in range(k + 1, size):
+        W[i - 1] = W[i]
+        lam[i - 1] = lam[i]
+        L[i - 1, : i + 1] = L[i, : i + 1]
+    for i in range(k, size - 1):
+        x, y = L[i, i], L[i, i + 1]
+        length = np.hypot(x, y)
+        c, s = x / length, y / length
+        L[i, i] = length
+        for m in range(i + 1, size - 1):
+            x, y = L[m, i], L[m, i + 1]
+            L[m, i] = c * x + s * y
+            L[m, i + 1] = c * y - s * x
+        if exact:
+            for m in range(Q.shape[1]):
+                x, y = Q[i, m], Q[i + 1, m]
+                Q[i, m] = c * x + s * y
+                Q[i + 1, m] = c * y - s * x

@@ -1,0 +1,70 @@
+"""Round sets: balls and second-order cones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count, as_number, real_array
+from forgetting.errors import InvalidInputError
+from forgetting.projections.base import ConvexSet
+
+__all__ = ["Ball", "SecondOrderCone"]
+
+
+class Ball(ConvexSet):
+    """{w: |w - c| <= r}, with project(w) = c + (w - c) min(1, r / |w - c|). Cost O(d).
+
+    >>> Ball([0.0, 0.0], 1.0).project([3, 4])
+    array([0.6, 0.8])
+    >>> Ball([0.0], -1.0)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: the ball is empty: radius must be at least 0, got -1.0
+    """
+
+    center: Array
+    radius: float
+
+    def __init__(self, center: Any, radius: float) -> None:
+        middle = np.array(real_array(center, "center"))
+        if middle.ndim != 1 or middle.size == 0:
+            raise InvalidInputError(f"center: expected a vector, got shape {middle.shape}")
+        self._freeze(dim=len(middle), center=middle, radius=as_number(radius, "the ball is empty: radius", least=0))
+
+    def nearest(self, w: Array) -> Array:
+        offset = w - self.center
+        length = float(np.linalg.norm(offset))
+        return w.copy() if length <= self.radius else self.center + (self.radius / length) * offset
+
+    def reach(self, w: Array) -> float:
+        return float(np.linalg.norm(w - self.center)) + self.radius
+
+    def __repr__(self) -> str:
+        return f"Ball(d={self.dim}, radius={self.radius:g})"
+
+
+class SecondOrderCone(ConvexSet):
+    """{(x, t): |x| <= t}: the last coordinate bounds the norm of the others. Cost O(d).
+
+    project(x, t) is (x, t) if |x| <= t, 0 if |x| <= -t, and (|x| + t)/2 (x/|x|, 1) otherwise
+    (Parikh and Boyd, Proximal Algorithms, 2014, section 6.3.2).
+
+    >>> SecondOrderCone(3).project([3, 4, 0]), SecondOrderCone(3).project([1, 0, -2])
+    (array([1.5, 2. , 2.5]), array([0., 0., 0.]))
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._freeze(dim=as_count(dim, "dim", least=2))
+
+    def nearest(self, w: Array) -> Array:
+        length, height = float(np.linalg.norm(w[:-1])), float(w[-1])
+        if length <= height:
+            return w.copy()
+        if length <= -height:
+            return np.zeros_like(w)
+        half = (length + height) / 2
+        return np.append((half / length) * w[:-1], half)
+
+    def __repr__(self) -> str:
+        return f"SecondOrderCone(d={self.dim})"

@@ -1,0 +1,79 @@
+"""What a convex set is: something one can project onto."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import isfinite
+from typing import Any, NoReturn
+
+import numpy as np
+
+from forgetting._arrays import Array, as_number, as_vector
+
+__all__ = ["ConvexSet", "as_point"]
+
+
+def as_point(w: Any, dim: int) -> Array:
+    """A finite float64 vector: `as_vector`, which costs as much as a small projection, only where it is needed.
+
+    >>> as_point([1, 2], 2)
+    array([1., 2.])
+    """
+    if isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (dim,) and isfinite(w.dot(w)):
+        return w
+    return as_vector(w, dim, "w")
+
+
+class ConvexSet(ABC):
+    """Base class of closed convex sets: implement `nearest`, and set `dim` with `_freeze` in `__init__`.
+
+    Sets do not change once made. `inequalities`, `reach` and `nearest_from` may be refined by sets that know more.
+
+    >>> class Diagonal(ConvexSet):
+    ...     def __init__(self):
+    ...         self._freeze(dim=2)
+    ...     def nearest(self, w):
+    ...         return np.full(2, w.mean())
+    >>> Diagonal().project([1, 3]), round(Diagonal().distance([1, 3]), 6), Diagonal().contains([2, 2])
+    (array([2., 2.]), 1.414214, True)
+    """
+
+    dim: int
+
+    @abstractmethod
+    def nearest(self, w: Array) -> Array:
+        """The projection of a trusted float64 vector, as a new array."""
+
+    def project(self, w: Any) -> Array:
+        """The point of the set nearest to w."""
+        return self.nearest(as_point(w, self.dim))
+
+    def distance(self, w: Any) -> float:
+        """|w - project(w)|."""
+        point = as_point(w, self.dim)
+        return float(np.linalg.norm(point - self.nearest(point)))
+
+    def contains(self, w: Any, tol: float = 1e-9) -> bool:
+        """Whether the distance to w is at most `tol`."""
+        return self.distance(w) <= as_number(tol, "tol", least=0)
+
+    def nearest_from(self, w: Array, warm: Any) -> tuple[Array, Any, int]:
+        """`nearest`, helped by what the last projection onto this set left: point, what it leaves, inner steps."""
+        return self.nearest(w), None, 1
+
+    def inequalities(self) -> tuple[Array, Array] | None:
+        """(A, b) with the set equal to {w: A w >= b}, or None if it is not a polyhedron."""
+        return None
+
+    def reach(self, w: Array) -> float:
+        """An upper bound on |w - x| over all points x of the set; infinite for unbounded sets."""
+        return float("inf")
+
+    def _freeze(self, **values: Any) -> None:
+        for value in values.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} does not change once made; make another one")

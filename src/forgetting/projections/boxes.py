@@ -1,0 +1,96 @@
+"""Sets given by bounds on the coordinates: boxes and simplices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count, as_number
+from forgetting.errors import InvalidInputError
+from forgetting.projections.base import ConvexSet
+
+__all__ = ["Box", "Simplex"]
+
+
+class Box(ConvexSet):
+    """{w: lo <= w <= hi}, coordinate by coordinate; infinite bounds leave a coordinate free. Cost O(d).
+
+    >>> Box([0.0, 0.0], [1.0, np.inf]).project([2, -3])
+    array([1., 0.])
+    >>> Box([0.0, 2.0], [1.0, 1.0])
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: the box is empty: lo[1] = 2 is above hi[1] = 1
+    """
+
+    lo: Array
+    hi: Array
+
+    def __init__(self, lo: Any, hi: Any) -> None:
+        low, high = _bounds(lo, "lo"), _bounds(hi, "hi")
+        if low.shape != high.shape:
+            raise InvalidInputError(f"lo has shape {low.shape}, but hi has shape {high.shape}")
+        bad = np.flatnonzero((low > high) | (low == np.inf) | (high == -np.inf))
+        if bad.size:
+            i = int(bad[0])
+            raise InvalidInputError(f"the box is empty: lo[{i}] = {low[i]:g} is above hi[{i}] = {high[i]:g}")
+        self._freeze(dim=len(low), lo=low, hi=high)
+
+    def nearest(self, w: Array) -> Array:
+        return np.minimum(np.maximum(w, self.lo), self.hi)
+
+    def inequalities(self) -> tuple[Array, Array]:
+        eye = np.eye(self.dim)
+        below, above = np.isfinite(self.lo), np.isfinite(self.hi)
+        return np.concatenate([eye[below], -eye[above]]), np.concatenate([self.lo[below], -self.hi[above]])
+
+    def reach(self, w: Array) -> float:
+        return float(np.linalg.norm(np.maximum(np.abs(self.lo - w), np.abs(self.hi - w))))
+
+    def __repr__(self) -> str:
+        return f"Box(d={self.dim})"
+
+
+def _bounds(value: Any, what: str) -> Array:
+    bounds = np.array(value, dtype=np.float64)
+    if bounds.ndim != 1 or bounds.size == 0:
+        raise InvalidInputError(f"{what}: expected a vector, got shape {bounds.shape}")
+    if np.isnan(bounds).any():
+        raise InvalidInputError(
+            f"{what}: entry {int(np.argmax(np.isnan(bounds)))} is nan; use -inf or inf for no bound"
+        )
+    return bounds
+
+
+class Simplex(ConvexSet):
+    """{w: w >= 0, sum w = total}, with project(w) = (w - theta)_+ and theta found by sorting. Cost O(d log d).
+
+    The formula is that of Held, Wolfe and Crowder (Math. Programming 6, 1974).
+
+    >>> Simplex(3).project([1, 1, -5])
+    array([0.5, 0.5, 0. ])
+    """
+
+    total: float
+
+    def __init__(self, dim: int, total: float = 1.0) -> None:
+        self._freeze(dim=as_count(dim, "dim", least=1), total=as_number(total, "total", above=0))
+
+    def nearest(self, w: Array) -> Array:
+        # measured from the largest coordinate, so that a large common shift costs no digits
+        shifted = w - w.max()
+        falling = np.sort(shifted)[::-1]
+        excess = np.cumsum(falling) - self.total
+        count = np.arange(1, self.dim + 1)
+        last = int(np.flatnonzero(falling * count > excess)[-1])
+        return np.asarray(np.maximum(shifted - excess[last] / (last + 1), 0.0))
+
+    def inequalities(self) -> tuple[Array, Array]:
+        ones = np.ones((1, self.dim))
+        return np.concatenate([np.eye(self.dim), ones, -ones]), np.append(np.zeros(self.dim), [self.total, -self.total])
+
+    def reach(self, w: Array) -> float:
+        return float(np.linalg.norm(w)) + self.total
+
+    def __repr__(self) -> str:
+        return f"Simplex(d={self.dim}, total={self.total:g})"

@@ -1,0 +1,53 @@
+"""A user's own set, given by its projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count
+from forgetting.errors import InvalidInputError
+from forgetting.projections.base import ConvexSet
+
+__all__ = ["CustomSet"]
+
+
+class CustomSet(ConvexSet):
+    """The set whose projection is the given function; run `fg.checks.check_convex_set` on it once.
+
+    `dim` may be left out in a collection where another set has it. What the function returns is checked for shape and
+    for NaN at every call.
+
+    >>> nonnegative = CustomSet(lambda w: np.maximum(w, 0), dim=2)
+    >>> nonnegative.project([-1, 2])
+    array([0., 2.])
+    """
+
+    function: Callable[[Array], Any]
+
+    def __init__(self, project: Callable[[Array], Any], dim: int | None = None) -> None:
+        if not callable(project):
+            raise InvalidInputError(f"project must be a function of w, got {project!r}")
+        self._freeze(function=project, **({} if dim is None else {"dim": as_count(dim, "dim", least=1)}))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "dim":
+            raise InvalidInputError("this CustomSet does not know its dimension; give dim=")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def with_dim(self, dim: int) -> CustomSet:
+        """This set, with its dimension filled in if it was left out."""
+        return self if "dim" in self.__dict__ else CustomSet(self.function, dim)
+
+    def nearest(self, w: Array) -> Array:
+        point = np.array(self.function(w.copy()), dtype=np.float64)
+        if point.shape != w.shape:
+            raise InvalidInputError(f"the projection of a CustomSet returned shape {point.shape}, expected {w.shape}")
+        if not np.isfinite(point).all():
+            raise InvalidInputError(f"the projection of a CustomSet returned {point[~np.isfinite(point)][0]}")
+        return point
+
+    def __repr__(self) -> str:
+        return f"CustomSet(d={self.__dict__.get('dim', '?')})"

@@ -1,0 +1,85 @@
+"""Sets given by one linear function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, as_number, real_array
+from forgetting.errors import InvalidInputError
+from forgetting.projections.base import ConvexSet
+
+__all__ = ["Halfspace", "Slab"]
+
+
+def _normal(a: Any) -> tuple[Array, float]:
+    """The vector and its norm; the zero vector is refused."""
+    normal = np.array(real_array(a, "a"))
+    if normal.ndim != 1 or normal.size == 0:
+        raise InvalidInputError(f"a: expected a vector, got shape {normal.shape}")
+    norm = float(np.linalg.norm(normal))
+    if norm == 0.0:
+        raise InvalidInputError("a is zero, so that a.w is 0 for every w; leave the set out, or there is no solution")
+    return normal, norm
+
+
+class Halfspace(ConvexSet):
+    """{w: a.w >= b}, with project(w) = w + (b - a.w)_+ a / |a|^2. Cost O(d).
+
+    >>> Halfspace([0.0, 2.0], 2.0).project([5, 0]), Halfspace([0.0, 2.0], 2.0).distance([5, 3])
+    (array([5., 1.]), 0.0)
+    """
+
+    a: Array
+    b: float
+    _unit: Array
+    _level: float
+
+    def __init__(self, a: Any, b: float) -> None:
+        normal, norm = _normal(a)
+        level = as_number(b, "b")
+        self._freeze(dim=len(normal), a=normal, b=level, _unit=normal / norm, _level=level / norm)
+
+    def nearest(self, w: Array) -> Array:
+        return w + max(0.0, self._level - float(self._unit @ w)) * self._unit
+
+    def inequalities(self) -> tuple[Array, Array]:
+        return self.a[None], np.array([self.b])
+
+    def __repr__(self) -> str:
+        return f"Halfspace(d={self.dim}, b={self.b:g})"
+
+
+class Slab(ConvexSet):
+    """{w: lo <= a.w <= hi}: between two parallel hyperplanes (or on one, if lo = hi). Cost O(d).
+
+    >>> Slab([1.0, 0.0], -1.0, 1.0).project([3, 2])
+    array([1., 2.])
+    >>> Slab([1.0, 0.0], 1.0, -1.0)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: the slab is empty: lo = 1 is above hi = -1
+    """
+
+    a: Array
+    lo: float
+    hi: float
+    _unit: Array
+    _norm: float
+
+    def __init__(self, a: Any, lo: float, hi: float) -> None:
+        normal, norm = _normal(a)
+        low, high = as_number(lo, "lo"), as_number(hi, "hi")
+        if low > high:
+            raise InvalidInputError(f"the slab is empty: lo = {low:g} is above hi = {high:g}")
+        self._freeze(dim=len(normal), a=normal, lo=low, hi=high, _unit=normal / norm, _norm=norm)
+
+    def nearest(self, w: Array) -> Array:
+        level = float(self._unit @ w)
+        return w + (min(max(level, self.lo / self._norm), self.hi / self._norm) - level) * self._unit
+
+    def inequalities(self) -> tuple[Array, Array]:
+        return np.stack([self.a, -self.a]), np.array([self.lo, -self.hi])
+
+    def __repr__(self) -> str:
+        return f"Slab(d={self.dim}, lo={self.lo:g}, hi={self.hi:g})"

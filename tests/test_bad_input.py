@@ -1,0 +1,365 @@
+"""Bad input is refused at the door with a message that names the task, the value and the remedy; odd input works."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import forgetting as fg
+from forgetting import orderings, schemes
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, OrderingError
+
+nan, inf = float("nan"), float("inf")
+GOOD = [[1.0, 2.0], [3.0, 4.0]]
+TASKS = fg.families.gaussian(3, 6, 2, seed=0)
+
+
+def with_value(value):
+    X = np.eye(3)
+    X[1, 2] = value
+    return X
+
+
+DATA = {
+    "nan": ([GOOD, [[1.0, nan]]], [[1.0, 2.0], [1.0]], r"task 1, X: entry at row 0, column 1 is nan"),
+    "inf": ([GOOD, [[-inf, 1.0]]], [[1.0, 2.0], [1.0]], r"task 1, X: entry at row 0, column 0 is -inf"),
+    "nan in a sparse matrix": (
+        [sp.csr_array(with_value(nan))],
+        [np.ones(3)],
+        r"task 0, X: entry at row 1, column 2 is nan",
+    ),
+    "inf in a sparse matrix": (
+        [sp.csc_array(with_value(inf))],
+        [np.ones(3)],
+        r"task 0, X: entry at row 1, column 2 is inf",
+    ),
+    "nan label": ([GOOD], [[1.0, nan]], r"task 0, y: entry 1 is nan; remove or impute it"),
+    "inf label": ([GOOD, GOOD], [[1.0, 2.0], [inf, 0.0]], r"task 1, y: entry 0 is inf"),
+    "no tasks": ([], [], r"no tasks given"),
+    "no rows": (
+        [GOOD, np.empty((0, 2))],
+        [[1.0, 2.0], []],
+        r"task 1: X of shape \(0, 2\) is empty; leave the task out",
+    ),
+    "no columns": ([np.empty((2, 0))], [[1.0, 2.0]], r"task 0: X of shape \(2, 0\) is empty"),
+    "one dimension": (
+        [GOOD, [1.0, 2.0]],
+        [[1.0, 2.0], [1.0]],
+        r"task 1, X: .* got shape \(2,\); a single row is \[x\]",
+    ),
+    "three dimensions": ([np.zeros((2, 2, 2))], [[1.0, 2.0]], r"task 0, X: expected a matrix .* got shape \(2, 2, 2\)"),
+    "ragged rows": ([[[1.0, 2.0], [3.0]]], [[1.0, 2.0]], r"task 0, X: rows of different lengths"),
+    "other number of columns": (
+        [GOOD, [[1.0, 2.0, 3.0]]],
+        [[1.0, 2.0], [1.0]],
+        r"task 1: X has 3 columns, but task 0 has 2",
+    ),
+    "other number of labels": (
+        [GOOD],
+        [[1.0, 2.0, 3.0]],
+        r"task 0: X has 2 rows, but y has shape \(3,\); expected \(2,\)",
+    ),
+    "label matrix": ([GOOD], [[[1.0], [2.0]]], r"task 0: X has 2 rows, but y has shape \(2, 1\)"),
+    "scalar label": ([[[1.0, 2.0]]], [1.0], r"task 0: X has 1 rows, but y has shape \(\)"),
+    "fewer labels than tasks": ([GOOD, GOOD], [[1.0, 2.0]], r"2 matrices but 1 label vectors; give one per task"),
+    "complex": ([GOOD, [[1j, 0]]], [[1.0, 2.0], [1.0]], r"task 1, X: expected real numbers, got complex numbers"),
+    "complex sparse": ([sp.csr_array([[1j, 0]])], [[1.0]], r"task 0, X: expected real numbers, got .*complex"),
+    "object": ([np.array(GOOD, dtype=object)], [[1.0, 2.0]], r"task 0, X: expected real numbers, got dtype object"),
+    "text": ([[["a", "b"]]], [[1.0]], r"task 0, X: expected real numbers, got dtype <U1"),
+    "text labels": ([GOOD], [["a", "b"]], r"task 0, y: expected real numbers, got dtype <U1"),
+    "complex labels": ([GOOD], [[1j, 0]], r"task 0, y: expected real numbers, got complex numbers"),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_data_that_no_computation_can_use_are_named(name):
+    matrices, labels, message = DATA[name]
+    with pytest.raises(InvalidInputError, match=message):
+        fg.RegressionTasks(matrices, labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "median"}, r"loss must be 'sum' or 'mean', got 'median'"),
+        ({"rank_tol": -1e-3}, r"rank_tol must be at least 0, got -0.001"),
+        ({"rank_tol": nan}, r"rank_tol must be finite, got nan"),
+        ({"rtol": "small"}, r"rtol must be a number, got 'small'"),
+        ({"rtol": -1}, r"rtol must be at least 0, got -1"),
+        ({"names": ["a", "b"]}, r"2 names for 1 tasks"),
+    ],
+)
+def test_options_of_a_collection_are_checked(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        fg.RegressionTasks([GOOD], [[1.0, 2.0]], **options)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "groups", "message"),
+    [
+        ([1.0, 2.0], [1.0], [0], r"X: expected a matrix, got shape \(2,\)"),
+        (GOOD, [1.0], [0, 1], r"X has 2 rows, but y has shape \(1,\)"),
+        (GOOD, [1.0, 2.0], [0], r"groups: expected one entry for each of 2 rows, got shape \(1,\)"),
+        (np.empty((0, 2)), [], [], r"no tasks given"),
+        ([[1.0, nan], [1.0, 2.0]], [1.0, 2.0], ["a", "b"], r"task 0, X: entry at row 0, column 1 is nan"),
+    ],
+)
+def test_stacked_data_are_checked(X, y, groups, message):
+    with pytest.raises(InvalidInputError, match=message):
+        fg.RegressionTasks.from_arrays(X, y, groups)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "labels", "groups", "message"),
+    [
+        (np.ones((2, 3)), [1.0, 2.0], [0, 1], r"K: expected a square matrix, got shape \(2, 3\)"),
+        (np.empty((0, 0)), [], [], r"K: expected a square matrix, got shape \(0, 0\)"),
+        ([1.0, 2.0], [1.0, 2.0], [0, 1], r"K: expected a square matrix, got shape \(2,\)"),
+        ([[1.0, 0.5], [0.4, 1.0]], [1.0, 2.0], [0, 1], r"K is not symmetric: K - K\^T has an entry of size 0.1"),
+        ([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0], [0, 1], r"K is not positive semidefinite: its least eigenvalue is -1"),
+        ([[-1.0]], [1.0], [0], r"not positive semidefinite"),
+        ([[1.0, nan], [nan, 1.0]], [1.0, 2.0], [0, 1], r"K: entry at row 0, column 1 is nan"),
+        ([[1j]], [1.0], [0], r"K: expected real numbers, got complex"),
+        (np.eye(2), [1.0], [0, 1], r"y: expected shape \(2,\), got \(1,\)"),
+        (np.eye(2), [1.0, nan], [0, 1], r"y: entry 1 is nan"),
+        (np.eye(2), [1.0, 2.0], [0], r"groups: expected one entry for each of 2 rows, got shape \(1,\)"),
+    ],
+)
+def test_kernels_are_checked(kernel, labels, groups, message):
+    with pytest.raises(InvalidInputError, match=message):
+        fg.KernelTasks(kernel, labels, groups)
+    with pytest.raises(InvalidInputError, match="loss must be 'sum' or 'mean', got 'max'"):
+        fg.KernelTasks(np.eye(1), [1.0], [0], loss="max")
+
+
+# ---------------------------------------------------------------------------------------------------------------- runs
+
+
+@pytest.mark.parametrize("call", [fg.run, fg.run_many], ids=["run", "run_many"])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"k": -1}, InvalidInputError, r"k must be at least 0, got -1"),
+        ({"k": 2.5}, InvalidInputError, r"k must be a whole number, got 2.5"),
+        ({"k": "ten"}, InvalidInputError, r"k must be a whole number, got 'ten'"),
+        ({"k": None}, InvalidInputError, r"k must be a whole number, got None"),
+        ({"record_every": 0}, InvalidInputError, r"record_every must be at least 1, got 0"),
+        ({"seed": -3}, InvalidInputError, r"seed must be at least 0, got -3"),
+        ({"seed": 0.5}, InvalidInputError, r"seed must be a whole number, got 0.5"),
+        ({"w0": np.zeros(5)}, InvalidInputError, r"w0: expected shape \(6,\), got \(5,\)"),
+        ({"w0": np.zeros((1, 6))}, InvalidInputError, r"w0: expected shape \(6,\), got \(1, 6\)"),
+        ({"w0": [0, 0, nan, 0, 0, 0]}, InvalidInputError, r"w0: entry 2 is nan"),
+        ({"w0": np.zeros(6, dtype=complex)}, InvalidInputError, r"w0: expected real numbers, got complex"),
+        ({"w0": "zeros"}, InvalidInputError, r"w0: expected real numbers, got dtype <U5"),
+        (
+            {"ordering": "random"},
+            InvalidInputError,
+            r"expected an ordering such as fg.orderings.Cyclic\(\), got 'random'",
+        ),
+        ({"ordering": orderings.Cyclic}, InvalidInputError, r"expected an ordering such as"),
+        ({"scheme": "sgd"}, InvalidInputError, r"expected a scheme such as fg.schemes.Kaczmarz\(\), got 'sgd'"),
+        ({"scheme": schemes.Kaczmarz}, InvalidInputError, r"expected a scheme such as"),
+        ({"problem": [GOOD]}, InvalidInputError, r"expected a problem such as RegressionTasks, got list"),
+        (
+            {"ordering": orderings.WithoutReplacement(), "k": 4},
+            OrderingError,
+            r"WithoutReplacement\(\) ends after 3 steps over 3 tasks, but k = 4; use k <= 3",
+        ),
+        (
+            {"ordering": orderings.GreedyDistance(repeat=False), "k": 4},
+            OrderingError,
+            r"GreedyDistance\(repeat=False\) ends after 3 steps over 3 tasks, but k = 4",
+        ),
+        (
+            {"ordering": orderings.GreedyResidual(repeat=False), "k": 9},
+            OrderingError,
+            r"GreedyResidual\(repeat=False\) ends after 3 steps over 3 tasks, but k = 9",
+        ),
+        ({"ordering": orderings.Explicit([0, 1]), "k": 3}, OrderingError, r"Explicit\(2 tasks\) ends after 2 steps"),
+        ({"ordering": orderings.Explicit([0, 3, 1]), "k": 3}, InvalidInputError, r"seq\[1\] is 3, but"),
+        ({"ordering": orderings.Explicit([0, 1, -1]), "k": 3}, InvalidInputError, r"seq\[2\] is -1, but"),
+        ({"ordering": orderings.WithReplacement(p=[1, 2])}, InvalidInputError, r"p has 2 entries for 3 tasks"),
+        (
+            {"problem": fg.RegressionTasks([np.zeros((1, 6))], [[0.0]]), "ordering": orderings.NormWeighted()},
+            InvalidInputError,
+            r"norm-weighted sampling needs a task that is not zero",
+        ),
+    ],
+)
+def test_a_run_checks_what_it_is_given(call, options, error, message):
+    with pytest.raises(error, match=message):
+        call(**{"problem": TASKS, "ordering": orderings.Cyclic(), "k": 3, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"runs": 0}, r"runs must be at least 1, got 0"), ({"threads": 0}, r"threads must be at least 1, got 0")],
+)
+def test_run_many_checks_what_it_is_given(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        fg.run_many(TASKS, orderings.Cyclic(), 3, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: orderings.WithReplacement(p=[1, -1]), r"p must be .*nonnegative.*got \[1, -1\]"),
+        (lambda: orderings.WithReplacement(p=[0, 0]), r"p must be .*not all zero"),
+        (lambda: orderings.WithReplacement(p=[]), r"p must be"),
+        (lambda: orderings.WithReplacement(p=[[1, 2]]), r"p must be"),
+        (lambda: orderings.WithReplacement(p=[1, nan]), r"p: entry 1 is nan"),
+        (lambda: orderings.WithReplacement(p=[inf, 1]), r"p: entry 0 is inf"),
+        (lambda: orderings.WithReplacement(p="uniform"), r"p: expected real numbers"),
+        (lambda: orderings.WithReplacement(p=[1j, 1]), r"p: expected real numbers, got complex"),
+        (lambda: orderings.Explicit([0.5, 1]), r"a sequence of task numbers, got \[0.5, 1\]"),
+        (lambda: orderings.Explicit([[0, 1]]), r"a sequence of task numbers"),
+        (lambda: orderings.Explicit("012"), r"a sequence of task numbers, got '012'"),
+        (lambda: schemes.SGD(0), r"step_size must be greater than 0, got 0"),
+        (lambda: schemes.SGD(-1.0), r"step_size must be greater than 0, got -1.0"),
+        (lambda: schemes.SGD(nan), r"step_size must be finite, got nan"),
+        (lambda: schemes.SGD("1"), r"step_size must be a number, got '1'"),
+        (lambda: schemes.SGD(1, objective="hinge"), r"objective must be 'modified' or 'loss', got 'hinge'"),
+        (lambda: schemes.FiniteSteps(0, 0.1), r"n must be at least 1, got 0"),
+        (lambda: schemes.FiniteSteps(2.5, 0.1), r"n must be a whole number, got 2.5"),
+        (lambda: schemes.FiniteSteps(2, 0.0), r"step_size must be greater than 0, got 0.0"),
+        (lambda: schemes.Ridge(0), r"lam must be greater than 0, got 0"),
+        (lambda: schemes.Ridge(inf), r"lam must be finite, got inf"),
+        (lambda: schemes.NLMS(mu=0), r"mu must be greater than 0, got 0"),
+        (lambda: schemes.NLMS(eps=-1), r"eps must be at least 0, got -1"),
+        (lambda: schemes.GradientDescent(tol=0), r"tol must be greater than 0, got 0"),
+        (lambda: schemes.GradientDescent(max_steps=0), r"max_steps must be at least 1, got 0"),
+        (lambda: schemes.GradientDescent(batch_size=0), r"batch_size must be at least 1, got 0"),
+        (lambda: schemes.GradientDescent(batch_size=1, accelerated=True), r"accelerated=True is for full batches"),
+        (lambda: fg.families.gaussian(0, 3), r"T must be at least 1, got 0"),
+        (lambda: fg.families.gaussian(2, 3, rank=4), r"rank of task 0 is 4; it must be between 1 and d = 3"),
+        (lambda: fg.families.gaussian(2, 3, rank=[1, 0]), r"rank of task 1 is 0; it must be between 1 and d = 3"),
+        (lambda: fg.families.gaussian(3, 3, rank=[1, 2]), r"rank: expected one number or one for each of 3 tasks"),
+        (lambda: fg.families.gaussian(2, 3, condition=0.5), r"condition must be at least 1, got 0.5"),
+        (lambda: fg.families.rank_one(2, 0), r"d must be at least 1, got 0"),
+        (lambda: fg.families.two_lines(inf), r"theta must be finite, got inf"),
+        (lambda: fg.families.two_lines(0.1, w_star=(1, 2, 3)), r"w_star: expected shape \(2,\), got \(3,\)"),
+        (lambda: fg.families.orthogonal(0), r"d must be at least 1, got 0"),
+        (lambda: fg.families.back_and_forth(5, 0.1), r"T must be even to go back and forth, got 5"),
+        (lambda: fg.families.catastrophic(0), r"eps must be greater than 0, got 0"),
+        (lambda: fg.families.catastrophic(7), r"eps must be at most 6, got 7"),
+        (lambda: fg.families.repeated(TASKS, 0), r"n must be at least 1, got 0"),
+        (lambda: fg.families.principal_angles([]), r"give at least one angle"),
+        (lambda: fg.families.principal_angles([nan]), r"angle must be finite, got nan"),
+        (lambda: fg.families.heterogeneous_norms(2, 3, spread=0.1), r"spread must be at least 1, got 0.1"),
+        (lambda: TASKS.loss(np.zeros(2)), r"w: expected shape \(6,\), got \(2,\)"),
+        (lambda: TASKS.project(0, np.zeros(2)), r"w: expected shape \(6,\), got \(2,\)"),
+        (lambda: TASKS.nearest_solution([nan] * 6), r"w0: entry 0 is nan"),
+    ],
+)
+def test_bad_parameters_are_named_where_they_are_given(make, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_all_errors_are_value_errors_of_one_family():
+    for name in fg.errors.__all__:
+        assert issubclass(getattr(fg.errors, name), ForgettingError)
+        assert issubclass(getattr(fg.errors, name), ValueError)
+
+
+def test_a_linear_scheme_needs_a_geometry():
+    class Points:
+        """Tasks that are points of the line: a problem, but none of regression."""
+
+        natural_scheme = "Kaczmarz"
+        num_tasks, dim = 2, 1
+
+        def project(self, task, w):
+            return np.array([float(task)])
+
+        def task_loss(self, task, w):
+            return 0.5 * float((w[0] - task) ** 2)
+
+        def task_losses(self, w):
+            return np.array([self.task_loss(m, w) for m in range(2)])
+
+        def distances(self, w):
+            return np.abs(w[0] - np.arange(2.0))
+
+    with pytest.raises(NotSupportedError, match=r"Kaczmarz\(\) is a scheme for regression tasks, not for Points"):
+        fg.run(Points(), orderings.Cyclic(), 1)
+    with pytest.raises(NotSupportedError, match="norm-weighted sampling needs tasks with a norm"):
+        orderings.NormWeighted().first(orderings.TaskView(2), 1)
+
+
+# ------------------------------------------------------------------------------------------------------ odd, but good
+
+
+def test_no_steps_is_a_run_with_its_start():
+    w0 = np.arange(6.0)
+    for scheme in (None, schemes.GradientDescent()):
+        run = fg.run(TASKS, orderings.WithReplacement(), 0, w0=w0, scheme=scheme)
+        np.testing.assert_allclose(run.iterates, [w0], atol=1e-14)
+        assert run.order.shape == run.forgetting.shape == run.regret.shape == run.inner_steps.shape == (0,)
+        assert run.steps.tolist() == [0]
+        assert run.losses == pytest.approx([TASKS.loss(w0)])
+        assert run.status == "completed 0 steps"
+    many = fg.run_many(TASKS, orderings.WithReplacement(), 0, runs=4)
+    assert many.losses.shape == (4, 1)
+    assert many.forgetting.shape == many.regret.shape == (4, 0)
+    assert many.iterates.shape == (4, 1, 6)
+
+
+def test_one_task_is_learned_once_and_for_all():
+    tasks = fg.families.gaussian(1, 5, 3, seed=1)
+    for ordering in (
+        orderings.WithReplacement(),
+        orderings.Cyclic(),
+        orderings.GreedyDistance(),
+        orderings.NormWeighted(),
+    ):
+        run = fg.run(tasks, ordering, 3)
+        np.testing.assert_allclose(run.iterates[1:], [tasks.w_star] * 3, atol=1e-12)
+        np.testing.assert_allclose(run.forgetting, 0, atol=1e-28)
+    assert fg.run(tasks, orderings.WithoutReplacement(), 1).order.tolist() == [0]
+
+
+def test_a_zero_row_changes_nothing_but_the_count():
+    X = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
+    y = np.array([1.0, -1.0])
+    plain = fg.RegressionTasks([X], [y])
+    padded = fg.RegressionTasks([np.vstack([np.zeros(3), X])], [np.concatenate([[0.0], y])])
+    assert padded.ranks.tolist() == plain.ranks.tolist() == [2]
+    assert padded.realizability.holds
+    for scheme in (None, schemes.NLMS(), schemes.GradientDescent(), schemes.GradientDescent(batch_size=1)):
+        one, two = (fg.run(tasks, orderings.Cyclic(), 2, scheme=scheme).iterates for tasks in (plain, padded))
+        np.testing.assert_allclose(one, two, rtol=0, atol=1e-11)
+
+
+def test_a_zero_row_with_a_label_is_a_contradiction():
+    tasks = fg.RegressionTasks([[[0.0, 0.0], [1.0, 0.0]]], [[1.0, 0.0]])
+    assert tasks.realizability.first_offender == 0
+    assert fg.run(tasks, orderings.Cyclic(), 1).losses.tolist() == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint16, bool])
+def test_real_dtypes_are_taken_as_float64(dtype):
+    X = np.array([[1, 0, 1], [0, 1, 1]], dtype=dtype)
+    for given in (X, sp.csr_array(X)):
+        tasks = fg.RegressionTasks([given], [np.array([1, 0], dtype=dtype)])
+        assert tasks.task(0)[0].dtype == np.float64
+        assert tasks.w_star.dtype == np.float64
+        np.testing.assert_allclose(X.astype(float) @ tasks.w_star, [1, 0], atol=1e-14)
+
+
+def test_read_only_and_strided_arrays_are_fine():
+    X = np.asfortranarray(np.random.default_rng(2).standard_normal((4, 12)))[::2, ::-2]
+    X.flags.writeable = False
+    y = np.ones(2)
+    y.flags.writeable = False
+    w0 = np.ones(6)
+    w0.flags.writeable = False
+    run = fg.run(fg.RegressionTasks([X], [y], copy=False), orderings.Cyclic(), 2, w0=w0)
+    np.testing.assert_allclose(X @ run.iterates[-1], y, atol=1e-13)
+
+
+def test_a_diverging_step_size_runs_as_asked_and_the_status_says_so():
+    run = fg.run(fg.families.orthogonal(1), orderings.Cyclic(), 2000, scheme=schemes.SGD(5.0), record_every=1000)
+    assert "the iterates diverged to values that are not finite; use a smaller step size" in run.status
+    tame = fg.run(fg.families.orthogonal(1), orderings.Cyclic(), 3, scheme=schemes.SGD(5.0))
+    np.testing.assert_allclose(tame.iterates[:, 0] - 1, [-1, 4, -16, 64])
+    assert tame.status == "completed 3 steps"

@@ -1,0 +1,144 @@
+"""The conformance suites pass what is right and catch what is wrong."""
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.checks import check_ordering, check_scheme
+
+ORDERINGS = [
+    fg.orderings.WithReplacement(),
+    fg.orderings.WithReplacement(p=[1, 2, 3, 4, 5, 6, 7]),
+    fg.orderings.NormWeighted(),
+    fg.orderings.WithoutReplacement(),
+    fg.orderings.Cyclic(),
+    fg.orderings.Reshuffled(),
+    fg.orderings.Explicit([3, 1, 1, 0]),
+    fg.orderings.GreedyDistance(),
+    fg.orderings.GreedyDistance(repeat=False),
+    fg.orderings.GreedyResidual(),
+    fg.orderings.GreedyResidual(repeat=False),
+]
+SOLVERS = [
+    fg.schemes.GradientDescent(),
+    fg.schemes.GradientDescent(accelerated=True),
+    fg.schemes.Kaczmarz(),
+    fg.schemes.SGD(),
+    fg.schemes.RecursiveLeastSquares(),
+]
+OTHERS = [
+    fg.schemes.SGD(0.3),
+    fg.schemes.SGD(1.9),
+    fg.schemes.SGD(0.02, objective="loss"),
+    fg.schemes.FiniteSteps(5, 0.02),
+    fg.schemes.Ridge(0.5),
+    fg.schemes.NLMS(),
+    fg.schemes.NLMS(0.5, eps=0.1),
+]
+
+
+@pytest.mark.parametrize("ordering", ORDERINGS, ids=str)
+def test_every_ordering_conforms(ordering):
+    check_ordering(ordering)
+
+
+@pytest.mark.parametrize("scheme", SOLVERS, ids=str)
+def test_every_scheme_that_converges_solves_its_task(scheme):
+    check_scheme(scheme, solves=True)
+
+
+@pytest.mark.parametrize("scheme", OTHERS, ids=str)
+def test_every_other_scheme_conforms(scheme):
+    check_scheme(scheme)
+
+
+def test_stochastic_gradient_descent_conforms():
+    check_scheme(fg.schemes.GradientDescent(batch_size=1), solves=True)
+
+
+class OutOfRange(fg.orderings.Ordering):
+    def visits(self, tasks, rng):
+        while True:
+            yield tasks.num_tasks
+
+
+class GlobalRandomness(fg.orderings.Ordering):
+    def visits(self, tasks, rng):
+        own = np.random.default_rng()
+        while True:
+            yield int(own.integers(tasks.num_tasks))
+
+
+class RunsOutUnannounced(fg.orderings.Ordering):
+    def visits(self, tasks, rng):
+        yield from range(3)
+
+
+class LongerThanItSays(fg.orderings.Ordering):
+    def limit(self, num_tasks):
+        return 2
+
+    def visits(self, tasks, rng):
+        yield from [0, 1, 2]
+
+
+class PeeksWithoutSaying(fg.orderings.Ordering):
+    def visits(self, tasks, rng):
+        while True:
+            yield int(np.argmax(tasks.losses()))
+
+
+@pytest.mark.parametrize(
+    ("ordering", "message"),
+    [
+        (OutOfRange(), "named task 7"),
+        (GlobalRandomness(), "same seed gave two different orders"),
+        (RunsOutUnannounced(), "ran out after 3"),
+        (LongerThanItSays(), "limit"),
+        (PeeksWithoutSaying(), "adaptive = True"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_wrong_ordering_is_caught(ordering, message):
+    with pytest.raises((AssertionError, fg.errors.OrderingError), match=message):
+        check_ordering(ordering)
+
+
+class Mutates(fg.schemes.Scheme):
+    def learn(self, problem, task, w, memory):
+        w += problem.project(task, w) - w
+        return fg.schemes.Learned(w)
+
+
+class Wanders(fg.schemes.Scheme):
+    def learn(self, problem, task, w, memory):
+        return fg.schemes.Learned(problem.project(task, w) + 1e-3)
+
+
+class Lazy(fg.schemes.Scheme):
+    def learn(self, problem, task, w, memory):
+        return fg.schemes.Learned((w + problem.project(task, w)) / 2)
+
+
+class Diverges(fg.schemes.LinearScheme):
+    def gains(self, sigma):
+        return np.full_like(sigma, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "options", "message"),
+    [
+        (Wanders(), {}, "left w_0"),
+        (Lazy(), {"solves": True}, "of the loss"),
+        (Diverges(), {}, "moved away"),
+        (Mutates(), {}, "wrote into w"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_wrong_scheme_is_caught(scheme, options, message):
+    with pytest.raises(AssertionError, match=message):
+        check_scheme(scheme, **options)
+
+
+def test_a_lazy_scheme_is_fine_unless_it_claims_to_solve():
+    check_scheme(Lazy())
