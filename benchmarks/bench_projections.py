@@ -1,6 +1,6 @@
 """Projections onto polyhedra, side by side with QP solvers, as ratios within one run.
 
-    python benchmarks/bench_projections.py
+    python -m benchmarks.bench_projections
 
 Every comparison is measured in rounds that take the contestants in turn, and the median of the per-round ratios is
 printed, so that other load on the machine falls on all of them alike. Peers that are not installed are left out.
@@ -17,8 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import forgetting as fg
-
-ROUNDS = 7
+from benchmarks.timing import ROUNDS, report, seconds
 
 
 def rows_of(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -41,18 +40,6 @@ def median_us(project: Callable[[np.ndarray], object], points: np.ndarray) -> fl
         project(point)
         times.append(time.perf_counter() - start)
     return 1e6 * float(np.median(times))
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def report(name: str, ours: list[float], theirs: list[float], target: float | None, unit: str) -> None:
-    ratio = float(np.median(np.array(theirs) / np.array(ours)))
-    verdict = "" if target is None else f"target {target:g}x: {'met' if ratio >= target else 'MISSED'}"
-    print(f"{name:<58} {np.median(ours):>9.3g} {np.median(theirs):>9.3g} {unit:<3} {ratio:>7.1f}x  {verdict}")
 
 
 @cache
@@ -93,7 +80,7 @@ def single_projections(n: int = 50, d: int = 200) -> None:
                 ours.append(median_us(polyhedron.project, points))
                 theirs.append(median_us(solve, points))
             target = 1.0 if name != "daqp.Model, kept" else None
-            report(f"{kind}: against {name}", ours, theirs, target, "us")
+            report(f"{kind}: against {name}", ours, theirs, target, unit="us")
 
 
 def warm_sequence() -> None:
@@ -120,7 +107,7 @@ def warm_sequence() -> None:
                 polyhedron.project_full(point)
 
         ours, theirs = zip(*((seconds(warm), seconds(cold)) for _ in range(ROUNDS)), strict=True)
-        report(f"{kind}, n = {n}, d = {d}", list(ours), list(theirs), 3.0, "s")
+        report(f"{kind}, n = {n}, d = {d}", list(ours), list(theirs), 3.0)
 
 
 def pocs_steps(T: int = 100, n: int = 20, d: int = 200, k: int = 10_000) -> None:
@@ -169,9 +156,9 @@ def pocs_steps(T: int = 100, n: int = 20, d: int = 200, k: int = 10_000) -> None
             ours.append(seconds(by_steps))
             runs.append(seconds(by_run) if name == "daqp.solve" else np.nan)
             theirs.append(seconds(lambda work=work, length=length: work(length)) * k / length)
-        report(f"POCS().learn against {name}", ours, theirs, target, "s")
+        report(f"POCS().learn against {name}", ours, theirs, target)
         if name == "daqp.solve":
-            report(f"fg.run, losses of every step included, against {name}", runs, theirs, 3.0, "s")
+            report(f"fg.run, losses of every step included, against {name}", runs, theirs, 3.0)
             print(
                 f"{'':<58} largest difference {np.abs(work(length) - by_steps()).max():.1g} (daqp's tolerance is 1e-6)"
             )

@@ -484,3 +484,15 @@ def test_copy_false_keeps_references_and_the_default_does_not():
     X = np.eye(2)
     assert fg.RegressionTasks([X], [[1.0, 1.0]], copy=False).task(0)[0] is X
     assert fg.RegressionTasks([X], [[1.0, 1.0]]).task(0)[0] is not X
+
+
+def test_clones_given_by_a_kernel_collapse_too():
+    X = np.random.default_rng(0).standard_normal((4, 6))
+    rows, w = np.concatenate([X, X[2:], 1e4 * X[:2]]), np.arange(6.0)
+    groups = [0, 0, 1, 1, 2, 2, 3, 3]
+    tasks = fg.KernelTasks(rows @ rows.T, rows @ w, groups)
+    assert tasks.geometry.num_distinct == 3
+    assert tasks.num_tasks == 4
+    data = fg.RegressionTasks.from_arrays(rows, rows @ w, groups)
+    a, b = (fg.run(problem, fg.orderings.Cyclic(), 9) for problem in (tasks, data))
+    np.testing.assert_allclose(a.loss_matrix, b.loss_matrix, rtol=1e-8, atol=1e-9 * b.loss_matrix.max())

@@ -447,3 +447,25 @@ def test_orderings_are_values():
     assert hash(Explicit([0, 1])) == hash(Explicit(np.array([0, 1])))
     assert {orderings.Cyclic(), orderings.Cyclic()} == {orderings.Cyclic()}
     assert GreedyDistance(repeat=False) != GreedyDistance()
+
+
+def test_runs_of_neighbouring_seeds_are_unrelated():
+    tasks = fg.families.gaussian(T=5, d=8, rank=1, seed=0)
+    scheme = fg.schemes.NLMS()
+    a = fg.run_many(tasks, fg.orderings.WithReplacement(), 10, runs=3, scheme=scheme, seed=0)
+    b = fg.run_many(tasks, fg.orderings.WithReplacement(), 10, runs=3, scheme=scheme, seed=1)
+    assert not any(np.array_equal(x, y) for x in a.order for y in b.order)
+    np.testing.assert_array_equal(a[2].losses, a.losses[2])
+    assert a.status == "completed 3 runs of 10 steps"
+
+
+def test_long_adaptive_runs_are_joined_as_they_go(monkeypatch):
+    from forgetting import loop
+
+    tasks = fg.families.gaussian(T=5, d=8, rank=1, seed=0)
+    plain = fg.run(tasks, fg.orderings.GreedyDistance(), 40, record_every=3)
+    monkeypatch.setattr(loop, "CHUNK", 7)
+    joined = fg.run(tasks, fg.orderings.GreedyDistance(), 40, record_every=3)
+    np.testing.assert_array_equal(plain.order, joined.order)
+    np.testing.assert_array_equal(plain.states, joined.states)
+    np.testing.assert_array_equal(plain.forgetting, joined.forgetting)

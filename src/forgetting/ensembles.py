@@ -53,7 +53,7 @@ class Ensemble:
             Explicit(self.order[i]),
             self.order.shape[1],
             scheme=self.scheme,
-            seed=self.seed + int(range(len(self))[i]),
+            seed=_seed_of(self.seed, range(len(self))[i]),
             w0=self.w0,
             record_every=self.steps.tolist(),
         )
@@ -78,6 +78,16 @@ class Ensemble:
     def iterates(self) -> Array:
         """Iterates at the recorded steps, (runs, len(steps), d)."""
         return np.stack([self[i].iterates for i in range(len(self))])
+
+    @cached_property
+    def scaled_iterates(self) -> Array:
+        """What losses are computed on at the recorded steps, (runs, len(steps), d); see `Trajectory`."""
+        return np.stack([self[i].scaled_iterates for i in range(len(self))])
+
+    @cached_property
+    def forgetting_bound(self) -> Array:
+        """R^2/(2k) sum_t dist^2(w_k, C_tau(t)) after each step, (runs, k); see `Trajectory`."""
+        return np.stack([self[i].forgetting_bound for i in range(len(self))])
 
     @cached_property
     def loss_matrix(self) -> Array:
@@ -116,7 +126,7 @@ def run_many(
     steps = recorded_steps(k, record_every)
     status = f"completed {runs} runs of {k} steps"
     if ordering.adaptive or not isinstance(scheme, LinearScheme):
-        each = [run(problem, ordering, k, scheme, seed + i, w0, record_every) for i in range(runs)]
+        each = [run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
         return Ensemble(
             problem,
             ordering,
@@ -125,7 +135,7 @@ def run_many(
             np.stack([one.order for one in each]),
             steps,
             np.stack([one.losses for one in each]),
-            "; ".join(dict.fromkeys([status, *(one.status for one in each)])),
+            "; ".join(dict.fromkeys([status, *(one.status for one in each if one.status != f"completed {k} steps")])),
             start,
             np.stack([one.before for one in each]),
             np.stack([one.after for one in each]),
@@ -136,6 +146,11 @@ def run_many(
     losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
     status = describe(status, [], before, problem)
     return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, status, start, before, after, workers)
+
+
+def _seed_of(seed: int, i: int) -> int:
+    """A seed for run i, unrelated to the runs of neighbouring seeds."""
+    return int(np.random.SeedSequence(as_count(seed, "seed"), spawn_key=(1, i)).generate_state(1, np.uint64)[0])
 
 
 def batch_losses(

@@ -229,14 +229,12 @@ def from_gram(
 ) -> Geometry:
     """Geometry of tasks given by inner products; `rows_of[m]` are the rows of the kernel matrix that task m owns.
 
-    The kernel matrix is scaled task by task, so that a task of small norm is not lost, and factored as F F^T by its
-    eigenvalues. Rank decisions use the square root of the tolerance for data: a Gram matrix squares singular values.
+    The kernel matrix is scaled to a unit diagonal, so that a task of small norm is not lost, and factored as F F^T by
+    its eigenvalues. Rank decisions use the square root of the tolerance for data: a Gram matrix squares singular values.
     """
     num_rows = len(kernel)
-    scale = np.ones(num_rows)
-    for members in rows_of:
-        largest = float(np.sqrt(np.max(np.diag(kernel)[members], initial=0.0)))
-        scale[members] = largest if largest > 0 else 1.0
+    norms = np.sqrt(np.maximum(np.diag(kernel), 0.0))
+    scale = np.where(norms > 0, norms, 1.0)
     values, vectors = np.linalg.eigh(kernel / np.outer(scale, scale))
     tolerance = _Tolerance(rank_tol, squared=True)
     kept = values > tolerance(kernel.shape) ** 2 * max(float(values[-1]), 0.0)

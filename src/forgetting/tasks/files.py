@@ -132,6 +132,9 @@ def write_atomically(path: Path, arrays: dict[str, Any]) -> None:
             except BaseException:
                 temporary.unlink()
                 raise
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)  # temporary files are private; what is saved is as open as any other file
         os.replace(temporary, path)
     except OSError as error:
         raise ProblemFileError(f"{path}: cannot be written ({error.strerror or error})") from error

@@ -80,8 +80,16 @@ class KernelTasks(LinearTasks):
     @cached_property
     def geometry(self) -> Geometry:
         """The reduction to the joint row space, computed once from the kernel matrix."""
-        index = np.arange(len(self.rows_of), dtype=np.int64)
-        return _geometry.from_gram(self.kernel, self.labels, self.rows_of, self._weights, index, self.rank_tol)
+        known: dict[bytes, int] = {}
+        index = np.array(
+            [
+                known.setdefault(self.kernel[rows].tobytes() + self.labels[rows].tobytes(), len(known))
+                for rows in self.rows_of
+            ]
+        )
+        first = np.unique(index, return_index=True)[1]
+        distinct = [self.rows_of[task] for task in first]
+        return _geometry.from_gram(self.kernel, self.labels, distinct, self._weights[first], index, self.rank_tol)
 
     def predict(self, coefficients: Any) -> Array:
         """K a: the values at all rows, for one or several (one per row) vectors of dual coefficients."""
