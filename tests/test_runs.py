@@ -144,7 +144,7 @@ def test_rounding_never_draws_a_task_of_probability_zero():
 
     ordering = WithReplacement(p=[0.1] * 10 + [0.0])
     assert np.cumsum(ordering.p)[-1] < 1  # so that the last of these would fall off the end
-    assert next(ordering.visits(TaskView(11), Highest())) == 9
+    assert next(ordering.visits(TaskView(11), Highest()))[0] == 9
 
 
 def test_permutations_are_uniform_and_new_every_epoch():
@@ -167,7 +167,7 @@ def test_a_callback_sees_the_recorded_steps_and_may_stop_the_run():
     assert [step for step, _ in seen] == [3, 6, 9, 12, 15, 18, 20]
     for step, w in seen:
         np.testing.assert_allclose(w, full.iterates[step], rtol=0, atol=1e-15)
-    assert np.array_equal(run.iterates, full.iterates[run.steps])
+    assert np.array_equal(run.states, full.states[run.steps])
     assert not run.interrupted
 
 
@@ -179,7 +179,7 @@ def test_a_callback_that_returns_true_stops_the_run_there(scheme, ordering):
     assert run.k == 8
     assert run.steps.tolist() == [0, 4, 8]
     assert run.order.tolist() == full.order[:8].tolist()
-    assert np.array_equal(run.iterates, full.iterates[[0, 4, 8]])
+    assert np.array_equal(run.states, full.states[[0, 4, 8]])
     np.testing.assert_allclose(run.forgetting[[3, 7]], full.forgetting[[3, 7]], rtol=0, atol=1e-13)
     assert np.array_equal(run.regret, full.regret[:8])
     assert run.status == "stopped by the callback after 8 of 20 steps"
@@ -326,6 +326,26 @@ def test_an_ordering_of_ones_own_is_a_generator():
     np.testing.assert_allclose(many.losses[0], run.losses, atol=1e-14)
 
 
+def test_visits_may_come_singly_and_in_arrays_and_are_the_same_however_they_are_taken():
+    class Mixed(Ordering):
+        def visits(self, tasks, rng):
+            while True:
+                yield 3
+                yield rng.integers(tasks.num_tasks, size=5, dtype=np.int32)
+                yield np.empty(0, dtype=int)
+                yield from (np.int64(1), True)
+
+    whole = Mixed().first(TaskView(10), 50, seed=4).tolist()
+    visits = orderings.Visits(Mixed(), TaskView(10), np.random.default_rng(4))
+    assert [task for size in (1, 0, 2, 7, 40) for task in visits.take(size).tolist()] == whole
+    assert whole[0] == whole[8] == 3
+    assert whole[6:8] == [1, 1]
+    assert (
+        fg.run(DUAL, Mixed(), 50, callback=lambda step, w: None).order.tolist()
+        == fg.run(DUAL, Mixed(), 50).order.tolist()
+    )
+
+
 def test_an_adaptive_ordering_of_ones_own_sees_losses_and_distances_at_the_iterate():
     seen = []
 
@@ -357,7 +377,14 @@ def test_an_ordering_that_looks_without_saying_so_is_told():
 
 @pytest.mark.parametrize(
     ("tasks", "message"),
-    [([0, 1], r"ran out after 2 tasks"), ([0, 99, 1], r"named task 99 at step 2"), ([-1] * 3, "task -1")],
+    [
+        ([0, 1], r"ran out after 2 tasks"),
+        ([0, 99, 1], r"named task 99 at step 2"),
+        ([-1] * 3, "task -1"),
+        ([0, 1.5, 1], r"yields task numbers or arrays of them, not \[0, 1.5, 1\]"),
+        ([np.array([0, 1]), np.array([[0]])], r"not array\(\[\[0\]\]\)"),
+        ([np.array([0, 1]), 99], r"named task 99 at step 3"),
+    ],
 )
 def test_an_ordering_that_misbehaves_is_named(tasks, message):
     class Odd(Ordering):

@@ -36,24 +36,29 @@ def learn_task(
     sigma: Array,
     task: int,
     z: Array,
-    missed: Array,
+    steps: Array,
 ) -> tuple[float, float]:
-    """One step of a linear scheme, in place; half |sigma * error|^2 of the task before and after.
+    """Learn a task in place; its loss before and after. `steps` is room for as many numbers as the task has rows.
 
     Primal: z has D entries and rows is U^T. Dual: z is rho = U^T z - c, with R entries, and rows is M = U^T U.
     """
     first, last = offsets[task], offsets[task + 1]
+    size = rows.shape[1]
     before = after = 0.0
+    # entries are addressed one by one: taking a row would count references in the innermost loop
     for i in range(first, last):
-        missed[i - first] = z[i] if dual else dot(rows[i], z) - targets[i]
-    for i in range(first, last):
-        error = missed[i - first]
+        error = z[i]
+        if not dual:
+            error = -targets[i]
+            for j in range(size):
+                error += rows[i, j] * z[j]
+        steps[i - first] = gains[i] * error
         before += (sigma[i] * error) ** 2
         after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
-        step = gains[i] * error
-        row = rows[i]
-        for j in range(len(z)):
-            z[j] -= step * row[j]
+    for i in range(first, last):
+        step = steps[i - first]
+        for j in range(size):
+            z[j] -= step * rows[i, j]
     return 0.5 * before, 0.5 * after
 
 
@@ -72,18 +77,79 @@ def advance(
     after: Array,
 ) -> None:
     """Learn the tasks of `order` on z in place; `kept[i]` is z after step `kept_at[i]` (1-based within the order)."""
-    missed = np.empty(np.max(np.diff(offsets)))
+    steps = np.empty(np.max(np.diff(offsets)))
     position = 0
     for t in range(len(order)):
-        before[t], after[t] = learn_task(False, rows, offsets, gains, targets, sigma, order[t], z, missed)
+        before[t], after[t] = learn_task(False, rows, offsets, gains, targets, sigma, order[t], z, steps)
         if position < len(kept_at) and kept_at[position] == t + 1:
-            kept[position] = z
+            for j in range(len(z)):
+                kept[position, j] = z[j]
             position += 1
 
 
 @compiled
-def ensemble(
-    dual: bool,
+def ensemble_dual(
+    rows: Array,
+    offsets: IntArray,
+    gains: Array,
+    sigma: Array,
+    weights: Array,
+    orders: IntArray,
+    z0: Array,
+    keep: IntArray,
+    losses: Array,
+    before: Array,
+    after: Array,
+) -> None:
+    """Mean loss sum_i weights_i rho_i^2 at the recorded steps of many runs, and each task's loss before and after.
+
+    The last row of a task is subtracted and the loss summed in one pass over memory.
+    """
+    steps = np.empty(np.max(np.diff(offsets)))
+    size = len(z0)
+    z = np.empty(size)
+    started = 0.0
+    for j in range(size):
+        started += weights[j] * z0[j] * z0[j]
+    for run in range(len(orders)):
+        z[:] = z0
+        position = 0
+        if len(keep) > 0 and keep[0] == 0:
+            losses[run, 0] = started
+            position = 1
+        for t in range(orders.shape[1]):
+            first, last = offsets[orders[run, t]], offsets[orders[run, t] + 1]
+            loss_before = loss_after = 0.0
+            for i in range(first, last):
+                error = z[i]
+                steps[i - first] = gains[i] * error
+                loss_before += (sigma[i] * error) ** 2
+                loss_after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
+            before[run, t] = 0.5 * loss_before
+            after[run, t] = 0.5 * loss_after
+            recorded = position < len(keep) and keep[position] == t + 1
+            held = last - 1 if recorded and last > first else last
+            for i in range(first, held):
+                step = steps[i - first]
+                for j in range(size):
+                    z[j] -= step * rows[i, j]
+            if recorded:
+                loss = 0.0
+                if held < last:
+                    step = steps[held - first]
+                    for j in range(size):
+                        value = z[j] - step * rows[held, j]
+                        z[j] = value
+                        loss += weights[j] * value * value
+                else:
+                    for j in range(size):
+                        loss += weights[j] * z[j] * z[j]
+                losses[run, position] = loss
+                position += 1
+
+
+@compiled
+def ensemble_primal(
     rows: Array,
     offsets: IntArray,
     gains: Array,
@@ -98,28 +164,24 @@ def ensemble(
     before: Array,
     after: Array,
 ) -> None:
-    """Mean loss at the recorded steps of many runs, and each task's loss before and after it is learned.
-
-    The mean loss is sum_i (form[0, i] rho_i)^2 in dual form and |form z - shift|^2 in primal form.
-    """
-    missed = np.empty(np.max(np.diff(offsets)))
-    z = np.empty(len(z0))
+    """Mean loss |form z - shift|^2 at the recorded steps of many runs, and each task's loss before and after."""
+    steps = np.empty(np.max(np.diff(offsets)))
+    size = len(z0)
+    z = np.empty(size)
     for run in range(len(orders)):
         z[:] = z0
         position = 0
         for t in range(orders.shape[1] + 1):
             if t > 0:
-                pair = learn_task(dual, rows, offsets, gains, targets, sigma, orders[run, t - 1], z, missed)
+                pair = learn_task(False, rows, offsets, gains, targets, sigma, orders[run, t - 1], z, steps)
                 before[run, t - 1], after[run, t - 1] = pair
             if position < len(keep) and keep[position] == t:
                 loss = 0.0
-                if dual:
-                    weight = form[0]
-                    for i in range(len(z)):
-                        loss += (weight[i] * z[i]) ** 2
-                else:
-                    for i in range(len(form)):
-                        loss += (dot(form[i], z) - shift[i]) ** 2
+                for i in range(len(form)):
+                    value = -shift[i]
+                    for j in range(size):
+                        value += form[i, j] * z[j]
+                    loss += value**2
                 losses[run, position] = loss
                 position += 1
 
@@ -138,8 +200,9 @@ def ensemble_forgetting(
     forgetting: Array,
 ) -> None:
     """F at the recorded steps (from 1) of many runs."""
-    missed = np.empty(np.max(np.diff(offsets)))
-    z = np.empty(len(z0))
+    steps = np.empty(np.max(np.diff(offsets)))
+    size = len(z0)
+    z = np.empty(size)
     visits = np.empty(len(offsets) - 1)
     for run in range(len(orders)):
         z[:] = z0
@@ -148,7 +211,7 @@ def ensemble_forgetting(
         position = 0
         for t in range(1, orders.shape[1] + 1):
             task = orders[run, t - 1]
-            learned += learn_task(dual, rows, offsets, gains, targets, sigma, task, z, missed)[1]
+            learned += learn_task(dual, rows, offsets, gains, targets, sigma, task, z, steps)[1]
             visits[task] += 1
             if position < len(keep) and keep[position] == t:
                 total = 0.0
@@ -156,7 +219,11 @@ def ensemble_forgetting(
                     if visits[m] > 0:
                         loss = 0.0
                         for i in range(offsets[m], offsets[m + 1]):
-                            error = z[i] if dual else dot(rows[i], z) - targets[i]
+                            error = z[i]
+                            if not dual:
+                                error = -targets[i]
+                                for j in range(size):
+                                    error += rows[i, j] * z[j]
                             loss += (sigma[i] * error) ** 2
                         total += 0.5 * visits[m] * loss
                 forgetting[run, position] = (total - learned) / t

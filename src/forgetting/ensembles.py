@@ -162,34 +162,29 @@ def batch_losses(
     runs, k = orders.shape
     losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.empty((runs, k))
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
+    rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
     weight = geometry.sigma * np.sqrt(geometry.counts[geometry.owner] / (2 * geometry.num_tasks))
+    distinct = geometry.index[orders]
+    rest = 0.0
     if dual:
-        form, shift, rest = weight[None], np.empty(0), 0.0
+        weights = weight**2
+
+        def work(which: slice) -> None:
+            results = losses[which], before[which], after[which]
+            _kernels.ensemble_dual(rows, offsets, gains, sigma, weights, distinct[which], start, keep, *results)
     else:
         form, shift, rest = _square_form(weight[:, None] * geometry.rows, weight * geometry.targets)
-    setting = _setting(geometry, scheme, w0, dual)
-    distinct = np.ascontiguousarray(geometry.index[orders])
 
-    def work(rows: slice) -> None:
-        _kernels.ensemble(
-            dual,
-            *setting[:-1],
-            form,
-            shift,
-            distinct[rows],
-            setting[-1],
-            keep,
-            losses[rows],
-            before[rows],
-            after[rows],
-        )
+        def work(which: slice) -> None:
+            results = losses[which], before[which], after[which]
+            setting = rows, offsets, gains, targets, sigma, form, shift
+            _kernels.ensemble_primal(*setting, distinct[which], start, keep, *results)
 
     _parallel(work, runs, threads)
     losses += rest + float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
-    floor = geometry.unexplained
-    if floor.any():
-        before += floor[distinct]
-        after += floor[distinct]
+    if not geometry.explained:
+        before += geometry.unexplained[distinct]
+        after += geometry.unexplained[distinct]
     return losses, before, after
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "InvalidInputError",
     "MemoryLimitError",
     "NotRealizableError",
+    "NotSeparableError",
     "NotSupportedError",
     "OrderingError",
     "ProblemFileError",
@@ -68,6 +69,24 @@ class NotRealizableError(ForgettingError):
         super().__init__(message)
         self.task = task
         self.residual = residual
+
+
+class NotSeparableError(ForgettingError):
+    """No single w classifies all rows with a margin, and the operation needs one.
+
+    `certificate` is a vector y >= 0, one entry per row of the tasks it is about, with sum y = 1 and
+    sum_i y_i (label_i x_i) = 0 up to `residual`: no w shorter than 1/residual has all margins at least 1 (Gordan).
+    `task` is the task that is not separable on its own, or None if only all together are not.
+
+    >>> NotSeparableError("not separable", certificate=[0.5, 0.5], residual=0.0, task=3).task
+    3
+    """
+
+    def __init__(self, message: str, *, certificate: Any, residual: float, task: int | None = None) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+        self.residual = residual
+        self.task = task
 
 
 class OrderingError(ForgettingError):

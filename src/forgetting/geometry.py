@@ -136,6 +136,21 @@ class Geometry:
         scaled = self.rows * (self.sigma * np.sqrt(self.counts[self.owner] / self.num_tasks))[:, None]
         return scaled.T @ scaled
 
+    @cached_property
+    def explained(self) -> bool:
+        """Whether every task can be solved on its own."""
+        return not self.unexplained.any()
+
+    @cached_property
+    def condition(self) -> float:
+        """Condition number of the stacked bases U: what rounding of the data is multiplied by in the solution."""
+        if len(self.sigma) == 0:
+            return 1.0
+        wide = len(self.sigma) > self.dim
+        spectrum = np.linalg.eigvalsh(self.rows.T @ self.rows if wide else self.gram)[-self.dim :]
+        least = max(float(spectrum[0]), EPS * float(spectrum[-1]))
+        return float(np.sqrt(spectrum[-1] / least))
+
     def block(self, task: int) -> slice:
         """Where distinct task `task` sits in the stacked arrays."""
         return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
@@ -181,7 +196,9 @@ class Geometry:
 
     def mean_losses(self, states: Array) -> Array:
         """L, the mean over tasks, at each state; shape (...)."""
-        return self.distinct_losses(states) @ (self.counts / self.num_tasks)
+        share = self.counts / self.num_tasks
+        weights = 0.5 * self.sigma**2 * share[self.owner]
+        return self.errors(states) ** 2 @ weights + float(self.unexplained @ share)
 
     def distances(self, states: Array) -> Array:
         """Distance to the solution set of every task; shape (..., T)."""
@@ -230,7 +247,7 @@ def from_gram(
     """Geometry of tasks given by inner products; `rows_of[m]` are the rows of the kernel matrix that task m owns.
 
     The kernel matrix is scaled to a unit diagonal, so that a task of small norm is not lost, and factored as F F^T by
-    its eigenvalues. Rank decisions use the square root of the tolerance for data: a Gram matrix squares singular values.
+    its eigenvalues. Rank decisions use the root of the tolerance for data: a Gram matrix squares singular values.
     """
     num_rows = len(kernel)
     norms = np.sqrt(np.maximum(np.diag(kernel), 0.0))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from forgetting import metrics, schemes
+from forgetting import schemes
 from forgetting._arrays import Array, IntArray, as_count, as_index, as_vector
-from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
-from forgetting.orderings import Ordering, TaskView
+from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.schemes import LinearScheme, Scheme
-from forgetting.tasks import KernelTasks, Problem
+from forgetting.tasks import Problem
+from forgetting.trajectory import Direct, Reduced, Space, Trajectory
 
 __all__ = ["Space", "Trajectory", "describe", "linear_gains", "recorded_steps", "resolve", "run", "view_of"]
 
@@ -24,183 +22,34 @@ CHUNK = 8192  # steps handed to compiled code at once: long enough to be fast, s
 Callback = Callable[[int, Array], bool | None]
 
 
-# ---------------------------------------------------------------------------------------------------- coordinates
-
-
-class Space(Protocol):
-    """Where states live: how to read iterates, losses and distances off them."""
-
-    @property
-    def problem(self) -> Any: ...
-    @property
-    def w0(self) -> Array: ...
-
-    def iterates(self, states: Array) -> Array: ...
-    def task_losses(self, states: Array) -> Array: ...
-    def mean_losses(self, states: Array) -> Array: ...
-    def distances(self, states: Array) -> Array: ...
-    def start(self) -> Array: ...
-
-
-@dataclass(frozen=True)
-class _Reduced:
-    """Errors z in the frame of a geometry."""
-
-    problem: Geometry
-    w0: Array
-
-    def start(self) -> Array:
-        return self.problem.start(self.w0)
-
-    def iterates(self, states: Array) -> Array:
-        return self.problem.lift(states, self.w0)
-
-    def task_losses(self, states: Array) -> Array:
-        return self.problem.task_losses(states)
-
-    def mean_losses(self, states: Array) -> Array:
-        return self.problem.mean_losses(states)
-
-    def distances(self, states: Array) -> Array:
-        return self.problem.distances(states)
-
-
-@dataclass(frozen=True)
-class _Direct:
-    """The problem's own coordinates."""
-
-    problem: Problem
-    w0: Array
-
-    def start(self) -> Array:
-        return self.w0.copy()
-
-    def iterates(self, states: Array) -> Array:
-        return states
-
-    def task_losses(self, states: Array) -> Array:
-        return _by_row(self.problem.task_losses, states)
-
-    def mean_losses(self, states: Array) -> Array:
-        return np.asarray(np.mean(self.task_losses(states), axis=-1))
-
-    def distances(self, states: Array) -> Array:
-        return _by_row(self.problem.distances, states)
-
-
-def _by_row(function: Callable[[Array], Array], states: Array) -> Array:
-    """A function of one state, applied to one or to each row of several."""
-    return np.stack([function(state) for state in states]) if states.ndim == 2 else function(states)
-
-
-# --------------------------------------------------------------------------------------------------------- result
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What a run gave. Iterates, losses and distances are read off the recorded states when asked for.
-
-    Attributes:
-        order: (k,) the tasks, in the order learned.
-        steps: the recorded steps, from 0 to k.
-        inner_steps: (k,) steps of the inner solver.
-        status: what happened, in a sentence or more.
-        interrupted: the run was cut short, and holds what was computed.
-    """
-
-    problem: Any
-    ordering: Ordering
-    scheme: Scheme
-    seed: int
-    order: IntArray
-    steps: IntArray
-    inner_steps: IntArray
-    status: str
-    interrupted: bool
-    w0: Array = field(repr=False)
-    states: Array = field(repr=False)
-    before: Array = field(repr=False)
-    after: Array = field(repr=False)
-    _space: Space = field(repr=False)
-
-    @property
-    def k(self) -> int:
-        """Number of steps made."""
-        return len(self.order)
-
-    @cached_property
-    def iterates(self) -> Array:
-        """w at the recorded steps, (len(steps), d)."""
-        return self._space.iterates(self.states)
-
-    @cached_property
-    def losses(self) -> Array:
-        """L(w) at the recorded steps, (len(steps),)."""
-        return self._space.mean_losses(self.states)
-
-    @cached_property
-    def loss_matrix(self) -> Array:
-        """Every task's loss at the recorded steps, (len(steps), T)."""
-        return self._space.task_losses(self.states)
-
-    @cached_property
-    def residuals(self) -> Array:
-        """Distance to every task's solutions at the recorded steps, (len(steps), T)."""
-        return self._space.distances(self.states)
-
-    @cached_property
-    def forgetting(self) -> Array:
-        """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
-        result = np.full(self.k, np.nan)
-        visits = np.zeros(self._space.problem.num_tasks)
-        learned = np.cumsum(self.after)
-        previous = 0
-        for rows in _chunks(len(self.steps), 1024):
-            losses = self._space.task_losses(self.states[rows])
-            for step, row in zip(self.steps[rows].tolist(), losses, strict=True):
-                np.add.at(visits, self.order[previous:step], 1)
-                previous = step
-                if step > 0:
-                    result[step - 1] = (visits @ row - learned[step - 1]) / step
-        return result
-
-    @cached_property
-    def regret(self) -> Array:
-        """1/t sum_(s<=t) L_tau(s)(w_(s-1)), for t = 1..k; known at every step."""
-        return metrics.paper_regret(self.before)
-
-    @cached_property
-    def predictions(self) -> Array:
-        """For kernel tasks: the model's values at all rows, at the recorded steps, (len(steps), N)."""
-        if not isinstance(self.problem, KernelTasks):
-            raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
-        return self.problem.predict(self.iterates)
-
-
-def _chunks(total: int, size: int) -> Iterator[slice]:
-    for start in range(0, total, size):
-        yield slice(start, min(start + size, total))
-
-
 # -------------------------------------------------------------------------------------------------------- stepping
 
 
+class _Record:
+    """What a run has done so far: `done` steps, with the states at the recorded ones."""
+
+    def __init__(self, k: int, steps: IntArray, start: Array) -> None:
+        self.steps = steps
+        self.order = np.empty(k, dtype=np.int64)
+        self.before, self.after = np.empty(k), np.empty(k)
+        self.inner_steps = np.ones(k, dtype=np.int64)
+        self.states = np.empty((len(steps), len(start)))
+        self.states[0] = start
+        self.complaints: list[str] = []
+        self.done = 0
+
+    @property
+    def kept(self) -> int:
+        """How many states are recorded."""
+        return int(np.searchsorted(self.steps, self.done, side="right"))
+
+
 class _Stepper(Protocol):
-    """Advances a state through a piece of an order and keeps the states after the asked-for steps."""
+    """Makes the next steps of a run and writes them down."""
 
     state: Array
 
-    def advance(self, order: IntArray, keep: IntArray) -> _Piece: ...
-
-
-@dataclass(frozen=True)
-class _Piece:
-    order: IntArray
-    states: Array
-    before: Array
-    after: Array
-    inner_steps: IntArray
-    complaints: tuple[str, ...]
+    def advance(self, order: IntArray, record: _Record) -> None: ...
 
 
 class _Compiled:
@@ -211,13 +60,14 @@ class _Compiled:
         self.gains = linear_gains(geometry, scheme)
         self.state = np.ascontiguousarray(state).copy()
 
-    def advance(self, order: IntArray, keep: IntArray) -> _Piece:
+    def advance(self, order: IntArray, record: _Record) -> None:
         from forgetting import _kernels
 
         geometry = self.geometry
         distinct = geometry.index[order]
-        kept = np.empty((len(keep), geometry.dim))
-        before, after = np.empty(len(order)), np.empty(len(order))
+        first, last = record.done, record.done + len(order)
+        kept = slice(record.kept, int(np.searchsorted(record.steps, last, side="right")))
+        before, after = record.before[first:last], record.after[first:last]
         state = self.state.copy()
         _kernels.advance(
             geometry.rows,
@@ -227,54 +77,53 @@ class _Compiled:
             geometry.sigma,
             distinct,
             state,
-            keep,
-            kept,
+            record.steps[kept] - first,
+            record.states[kept],
             before,
             after,
         )
-        self.state = state
-        floor = geometry.unexplained[distinct]
-        return _Piece(order, kept, before + floor, after + floor, np.ones(len(order), dtype=np.int64), ())
+        if not geometry.explained:
+            before += geometry.unexplained[distinct]
+            after += geometry.unexplained[distinct]
+        record.order[first:last] = order
+        self.state, record.done = state, last
 
 
 class _Interpreted:
     """Any scheme on any problem, one call of `learn` a step."""
 
-    def __init__(self, problem: Any, scheme: Scheme, state: Array, rng: np.random.Generator) -> None:
-        self.problem = problem
+    def __init__(self, space: Space, scheme: Scheme, state: Array, rng: np.random.Generator) -> None:
+        self.problem = space.problem
         self.scheme = scheme
+        self.scale = scheme.scale_of_iterates
         self.state = _read_only(state)
-        self.memory = scheme.start(problem, self.state, rng)
+        self.memory = scheme.start(self.problem, self.state, rng)
 
-    def advance(self, order: IntArray, keep: IntArray) -> _Piece:
-        wanted = set(keep.tolist())
-        kept: list[Array] = []
-        before, after = np.empty(len(order)), np.empty(len(order))
-        inner = np.empty(len(order), dtype=np.int64)
-        complaints = []
-        done = 0
-        try:
-            for t, task in enumerate(order.tolist()):
-                before[t] = self.problem.task_loss(task, self.state)
-                learned = self.scheme.learn(self.problem, task, self.state, self.memory)
-                after[t] = self.problem.task_loss(task, learned.w)
-                inner[t] = learned.inner_steps
-                self.state = _read_only(learned.w)
-                if learned.complaint:
-                    complaints.append(learned.complaint)
-                if t + 1 in wanted:
-                    kept.append(self.state.copy())
-                done = t + 1
-        except KeyboardInterrupt:  # a step may take long: what is complete is handed back as a shorter piece
-            kept = kept[: np.count_nonzero(keep <= done)]
-        states = np.stack(kept) if kept else np.empty((0, len(self.state)))
-        return _Piece(order[:done], states, before[:done], after[:done], inner[:done], tuple(complaints))
+    def _loss(self, task: int, state: Array) -> float:
+        return float(self.problem.task_loss(task, state if self.scale == 1 else state / self.scale))
+
+    def advance(self, order: IntArray, record: _Record) -> None:
+        kept = record.kept
+        for t, task in enumerate(order.tolist(), record.done):
+            learned = self.scheme.learn(self.problem, task, self.state, self.memory)
+            point, steps, complaint, before, after = learned
+            record.order[t] = task
+            record.before[t] = self._loss(task, self.state) if before is None else before
+            record.after[t] = self._loss(task, point) if after is None else after
+            record.inner_steps[t] = steps
+            if complaint:
+                record.complaints.append(complaint)
+            if kept < len(record.steps) and record.steps[kept] == t + 1:
+                record.states[kept] = point
+                kept += 1
+            self.state = _read_only(point)
+            record.done = t + 1  # last: Ctrl-C finds complete steps only
 
 
 def _read_only(state: Array) -> Array:
     """A view that a scheme cannot write into: what was recorded stays as it was."""
     view = state.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 
@@ -295,13 +144,13 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
         raise InvalidInputError(f"expected a scheme such as fg.schemes.Kaczmarz(), got {scheme!r}")
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
     if not chosen.intrinsic:
-        return chosen, _Direct(problem, start)
+        return chosen, Direct(problem, start, chosen.scale_of_iterates)
     geometry = getattr(problem, "geometry", None)
     if geometry is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
     if chosen.needs_realizable:
         problem.require_realizable(str(chosen))  # type: ignore[attr-defined]
-    return chosen, _Reduced(geometry, start)
+    return chosen, Reduced(geometry, start)
 
 
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
@@ -372,64 +221,44 @@ def run(
     if isinstance(scheme, LinearScheme):
         stepper = _Compiled(space.problem, scheme, start)
     else:
-        stepper = _Interpreted(space.problem, scheme, start, np.random.default_rng(scheme_seed))
+        stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
     view = view_of(problem, space, lambda: stepper.state) if ordering.adaptive else view_of(problem)
-    visits = ordering.visits(view, np.random.default_rng(order_seed))
-
-    pieces: list[_Piece] = []
-    done, ending = 0, ""
+    visits = Visits(ordering, view, np.random.default_rng(order_seed))
+    record = _Record(k, steps, start)
+    ending = f"completed {k} steps"
+    interrupted = False
     try:
-        while done < k and not ending:
-            upcoming = steps[np.searchsorted(steps, done, side="right") :]
-            size = 1 if ordering.adaptive else CHUNK if callback is None else int(upcoming[0]) - done
-            piece = _take(visits, min(size, k - done), problem.num_tasks, ordering, done)
-            keep = upcoming[: np.searchsorted(upcoming, done + len(piece), side="right")] - done
-            pieces.append(stepper.advance(piece, keep))
-            done += len(pieces[-1].order)
-            if len(pieces[-1].order) < len(piece):
-                raise KeyboardInterrupt
-            if callback is not None and len(keep) and callback(done, space.iterates(stepper.state)):
-                ending = f"stopped by the callback after {done} of {k} steps"
+        while record.done < k:
+            upcoming = int(steps[record.kept])
+            size = 1 if ordering.adaptive else CHUNK if callback is None else upcoming - record.done
+            stepper.advance(visits.take(min(size, k - record.done)), record)
+            if callback is not None and record.done == upcoming and callback(upcoming, space.iterates(stepper.state)):
+                ending = f"stopped by the callback after {upcoming} of {k} steps"
+                break
     except KeyboardInterrupt:
-        ending = f"interrupted after {sum(len(piece.order) for piece in pieces)} of {k} steps"
+        interrupted = True
+        ending = f"interrupted after {record.done} of {k} steps"
 
-    kept = [start[None], *(piece.states for piece in pieces)]
-    order = np.concatenate([np.empty(0, dtype=np.int64), *(piece.order for piece in pieces)])
-    steps = steps[steps <= len(order)]
-    before = np.concatenate([np.empty(0), *(piece.before for piece in pieces)])
-    complaints = [text for piece in pieces for text in piece.complaints]
+    done, kept = record.done, record.kept
     return Trajectory(
         problem=problem,
         ordering=ordering,
         scheme=scheme,
         seed=seed,
-        order=order,
-        steps=steps,
-        inner_steps=np.concatenate([np.empty(0, dtype=np.int64), *(piece.inner_steps for piece in pieces)]),
-        status=describe(ending or f"completed {k} steps", complaints, before, problem),
-        interrupted=ending.startswith("interrupted"),
+        order=record.order[:done],
+        steps=steps[:kept],
+        inner_steps=record.inner_steps[:done],
+        status=describe(ending, record.complaints, record.before[:done], problem),
+        interrupted=interrupted,
         w0=space.w0,
-        states=np.concatenate(kept),
-        before=before,
-        after=np.concatenate([np.empty(0), *(piece.after for piece in pieces)]),
+        states=record.states[:kept],
+        before=record.before[:done],
+        after=record.after[:done],
         _space=space,
     )
 
 
-def _take(visits: Iterator[int], size: int, num_tasks: int, ordering: Ordering, done: int) -> IntArray:
-    """The next tasks, checked."""
-    piece = np.fromiter(islice(visits, size), dtype=np.int64)
-    if len(piece) < size:
-        raise OrderingError(f"{ordering} ran out after {done + len(piece)} tasks")
-    bad = np.flatnonzero((piece < 0) | (piece >= num_tasks))
-    if bad.size:
-        raise OrderingError(
-            f"{ordering} named task {piece[bad[0]]} at step {done + bad[0] + 1}, but tasks are 0 to {num_tasks - 1}"
-        )
-    return piece
-
-
-def describe(ending: str, complaints: list[str], before: Array, problem: Any) -> str:
+def describe(ending: str, complaints: Sequence[str], before: Array, problem: Any) -> str:
     """How a run ended, and what a user should know about it."""
     parts = [ending]
     if complaints:

@@ -1,8 +1,8 @@
 """Who comes next: orderings of tasks, as objects of their own.
 
-An ordering is one generator. It gets a `TaskView` and a random generator and yields task numbers for ever, or until
-it runs out. An adaptive one sets `adaptive = True` and may ask the view, before each yield, for the distance or the
-loss of every task at the current iterate, and for nothing else.
+An ordering is one generator. It gets a `TaskView` and a random generator and yields task numbers, one at a time or
+(faster) in arrays, for ever or until it runs out. An adaptive one sets `adaptive = True` and may ask the view, before
+each yield, for the distance or the loss of every task at the current iterate, and for nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,7 @@ __all__ = [
     "Ordering",
     "Reshuffled",
     "TaskView",
+    "Visits",
     "WithReplacement",
     "WithoutReplacement",
 ]
@@ -66,6 +66,7 @@ class TaskView:
 class Ordering(ABC):
     """Base class: implement `visits`, and `limit` if the ordering can run out.
 
+    >>> from itertools import cycle
     >>> class BackAndForth(Ordering):
     ...     def visits(self, tasks, rng):
     ...         T = tasks.num_tasks
@@ -77,8 +78,8 @@ class Ordering(ABC):
     adaptive: ClassVar[bool] = False
 
     @abstractmethod
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
-        """Yield task numbers, 0-based, one per step; all randomness comes from `rng`."""
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+        """Yield task numbers, 0-based, one per step, or arrays of them; all randomness comes from `rng`."""
 
     def limit(self, num_tasks: int) -> int | None:
         """How many steps there are, or None for no end."""
@@ -95,15 +96,61 @@ class Ordering(ABC):
     def first(self, tasks: TaskView, k: int, seed: int | np.random.Generator = 0) -> IntArray:
         """The first k tasks."""
         self.check(tasks.num_tasks, k)
-        order = np.fromiter(islice(self.visits(tasks, np.random.default_rng(seed)), k), dtype=np.int64)
-        if len(order) < k:
-            raise OrderingError(f"{self} gave {len(order)} tasks, but k = {k}")
-        return as_index(order, tasks.num_tasks, "order")
+        return Visits(self, tasks, np.random.default_rng(seed)).take(k)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
         """`runs` independent orders of length k, one per row; row i does not depend on how many rows there are."""
         rows = [self.first(tasks, k, child) for child in rng.spawn(runs)]
         return np.stack(rows) if rows else np.empty((0, k), dtype=np.int64)
+
+
+class Visits:
+    """The visits of one run, as many at a time as asked for, and checked.
+
+    >>> visits = Visits(Cyclic(), TaskView(3), np.random.default_rng(0))
+    >>> visits.take(2).tolist(), visits.take(4).tolist()
+    ([0, 1], [2, 0, 1, 2])
+    """
+
+    def __init__(self, ordering: Ordering, tasks: TaskView, rng: np.random.Generator) -> None:
+        self._ordering = ordering
+        self._num_tasks = tasks.num_tasks
+        self._source = iter(ordering.visits(tasks, rng))
+        self._rest = np.empty(0, dtype=np.int64)
+        self._done = 0
+
+    def take(self, size: int) -> IntArray:
+        """The next `size` tasks."""
+        blocks: list[Any] = [self._rest]
+        singles: list[Any] = []
+        have = len(self._rest)
+        while have < size:
+            item = next(self._source, None)
+            if item is None:
+                raise OrderingError(f"{self._ordering} ran out after {self._done + have} tasks")
+            if isinstance(item, np.ndarray):
+                blocks += [singles, item] if singles else [item]
+                singles = []
+                have += item.size
+            else:
+                singles.append(item)
+                have += 1
+        joined = np.concatenate([self._whole(block) for block in [*blocks, singles] if len(block)] or [self._rest])
+        taken, self._rest = joined[:size], joined[size:]
+        bad = np.flatnonzero((taken < 0) | (taken >= self._num_tasks))
+        if bad.size:
+            raise OrderingError(
+                f"{self._ordering} named task {taken[bad[0]]} at step {self._done + bad[0] + 1}, "
+                f"but tasks are 0 to {self._num_tasks - 1}"
+            )
+        self._done += size
+        return taken
+
+    def _whole(self, block: Any) -> IntArray:
+        numbers = np.asarray(block)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+            raise OrderingError(f"{self._ordering} yields task numbers or arrays of them, not {block!r:.80}")
+        return numbers.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -141,10 +188,10 @@ class WithReplacement(Ordering):
         edges[np.flatnonzero(p)[-1] :] = 1.0  # rounding must never pick a task of probability zero
         return lambda size: np.searchsorted(edges, rng.random(size), side="right")
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         draw = self._draw(tasks, rng)
         while True:
-            yield from draw(BLOCK).tolist()
+            yield draw(BLOCK)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
         return self._draw(tasks, rng)((runs, k))
@@ -185,8 +232,8 @@ class WithoutReplacement(Ordering):
     def limit(self, num_tasks: int) -> int:
         return num_tasks
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
-        yield from rng.permutation(tasks.num_tasks).tolist()
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+        yield rng.permutation(tasks.num_tasks)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
         rows = np.tile(np.arange(tasks.num_tasks), (runs, 1))
@@ -201,8 +248,10 @@ class Cyclic(Ordering):
     [0, 1, 2, 0, 1]
     """
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
-        return cycle(range(tasks.num_tasks))
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+        T = tasks.num_tasks
+        while True:
+            yield np.resize(np.arange(T), T * max(1, BLOCK // T))
 
 
 @dataclass(frozen=True)
@@ -213,9 +262,9 @@ class Reshuffled(Ordering):
     [2, 0, 1, 2, 1, 0]
     """
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         while True:
-            yield from rng.permutation(tasks.num_tasks).tolist()
+            yield rng.permutation(tasks.num_tasks)
 
 
 @dataclass(frozen=True)
@@ -241,8 +290,8 @@ class Explicit(Ordering):
         super().check(num_tasks, k)
         as_index(np.array(self.seq, dtype=np.int64), num_tasks, "Explicit ordering: seq")
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
-        return iter(self.seq)
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+        yield np.array(self.seq, dtype=np.int64)
 
     def __str__(self) -> str:
         return f"Explicit({len(self.seq)} tasks)"
@@ -262,7 +311,7 @@ class _Greedy(Ordering):
     def scores(self, tasks: TaskView) -> Array:
         """One number per task; the largest is next."""
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int]:
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         seen = np.zeros(tasks.num_tasks, dtype=bool)
         while self.repeat or not seen.all():
             scores = self.scores(tasks)

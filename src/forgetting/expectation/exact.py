@@ -10,10 +10,10 @@ from forgetting.expectation import independent, spectral, subsets
 from forgetting.expectation.moments import Moments
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome, Values
-from forgetting.loop import run
+from forgetting.loop import Trajectory, run
 from forgetting.orderings import Reshuffled
 
-__all__ = ["by_moments", "by_spectrum", "by_subsets", "by_the_run", "curve_at"]
+__all__ = ["by_moments", "by_spectrum", "by_subsets", "by_the_run", "curve_at", "errors_of"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -31,9 +31,10 @@ def by_spectrum(request: Request) -> Outcome:
     """Powers of the eigenvalues of Q."""
     request.require("spectral")
     map_ = request.moment_map(dual=False)
-    values, errors = spectral.solve_spectral(map_, request.geometry.start(request.w0), request.steps, request.names)
-    order = map_.size * (map_.size + 1) // 2
-    how = "diagonalised" if order <= spectral.DENSE_LIMIT else "by Lanczos"
+    start = request.geometry.start(request.w0)
+    values, errors, how = spectral.solve_spectral(map_, start, request.steps, request.names)
+    for name, value in values.items():  # the start is a solution, found from the data
+        errors[name] = errors[name] + 8 * EPS * request.geometry.condition * np.abs(value)
     return _outcome(request, "spectral", f"the map Q on matrices of order {map_.size}, {how}", values, errors)
 
 
@@ -69,12 +70,17 @@ def by_the_run(request: Request) -> Outcome:
         elif name == "task_losses":
             values[name] = one.loss_matrix[where]
         elif name == "error":
-            target = request.problem.nearest_solution(request.w0)
-            values[name] = np.sum((one.iterates[where] - target) ** 2, axis=1)
+            values[name] = errors_of(one)[where]
         else:
             values[name] = curve_at(getattr(one, name), request.steps)
     notes = [] if one.status == f"completed {request.last} steps" else [one.status]
     return Outcome("deterministic", f"{request.ordering} has no randomness: one run", values, notes=notes)
+
+
+def errors_of(one: Trajectory) -> Array:
+    """|w - w*|^2 at the recorded steps, with w* the solution nearest to the start; of scaled iterates, where scaled."""
+    iterates = one.scaled_iterates
+    return np.asarray(np.sum((iterates - one.problem.nearest_solution(iterates[0])) ** 2, axis=1))
 
 
 def curve_at(curve: Array, steps: IntArray) -> Array:
@@ -102,11 +108,15 @@ def _rounding(request: Request, values: Values, map_: Moments) -> Values:
     """How far rounding can have moved iterated moments.
 
     Each step is off by a few eps, and the data themselves by one, which moves every eigenvalue of Q by as much: a
-    relative error of k eps. In primal form, losses are sums that cancel, so there is eps R^2 E|z_k|^2 on top.
+    relative error of k eps. The dual map is not normal, so that its eigenvalues move by up to the condition of the
+    bases more. The start holds the solution, whose relative error is eps times that condition. In primal form, losses
+    are sums that cancel, so there is eps R^2 E|z_k|^2 on top.
     """
     top = float(np.max(request.geometry.norms, initial=0.0)) ** 2
     floor = 0.0 if map_.dual else 8 * EPS * top * values["error"]
-    grown = 4 * EPS * (request.steps + 4 * np.sqrt(map_.size))
+    condition = request.geometry.condition
+    stretch = condition if map_.dual else 1.0
+    grown = 4 * EPS * (stretch * request.steps + 4 * np.sqrt(map_.size) + 2 * condition)
     doubts = {}
     for name, value in values.items():
         shape = (-1, *[1] * (value.ndim - 1))

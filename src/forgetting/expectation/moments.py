@@ -76,7 +76,9 @@ class Moments:
         rounding error appears that is never damped.
         """
         completed, quadratic = self._completed(stack)
-        half = (self.weights.T @ completed.reshape(len(completed), -1)).reshape(stack.shape)
+        half = (self.weights.T @ completed.reshape(len(completed), stack.shape[1] * stack.shape[2])).reshape(
+            stack.shape
+        )
         result = stack.copy()
         _kernels().add_symmetric(result, half)
         return result, quadratic

@@ -3,7 +3,8 @@
 E L(w_k) = <H/2, Q^k[W_0]> is a sum of k-th powers of eigenvalues; regret and the loss that learned tasks keep are
 geometric sums; forgetting is a sum of divided differences (l_i^k - l_j^k) / (l_i - l_j). The eigenvalues come from
 diagonalising Q on symmetric matrices (D (D + 1) / 2 numbers) where that is small, and from Lanczos runs with full
-re-orthogonalisation where it is not: one from W_0, and for forgetting one from each X_m^T X_m.
+re-orthogonalisation where it is not: one from W_0, and for forgetting one from each X_m^T X_m. Without forgetting one
+run is enough, so that Lanczos is tried earlier, and given up for the diagonalisation if it does not settle.
 """
 
 from __future__ import annotations
@@ -20,24 +21,30 @@ from forgetting.expectation.progress import track
 
 __all__ = ["decay", "solve_spectral"]
 
-DENSE_LIMIT = 2000  # order up to which Q is diagonalised outright
+DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
+ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 MAX_LANCZOS = 800
 EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class _Ritz:
-    """Q seen from a start v: Q^k v = sum_i (weight_i l_i^k) (row i of basis), exactly or within a Krylov space."""
+    """Q seen from a start v: Q^k v = sum_i (weight_i l_i^k) (row i of basis), exactly or within a Krylov space.
+
+    `drift` is by how much results still moved, relative to the sum of their absolute terms, when Lanczos stopped.
+    """
 
     values: Array
     weights: Array
     basis: Array  # one packed symmetric matrix per row
+    drift: float = 0.0
+    settled: bool = True
 
 
 def solve_spectral(
     moments: Moments, z0: Array, steps: IntArray, quantities: Iterable[str]
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Expected quantities at the given steps, and an estimate of the absolute error of each."""
+) -> tuple[dict[str, Array], dict[str, Array], str]:
+    """Expected quantities at the given steps, an estimate of the absolute error of each, and how they were found."""
     if moments.dual:
         raise NotSupportedError("the spectral method works on primal moments")
     wanted = set(quantities)
@@ -63,15 +70,19 @@ def solve_spectral(
         functionals["task_losses"] = each
     if "forgetting" in wanted:
         functionals["learned"] = form(p[owner] * kept)[None]
-    dense = len(start) <= DENSE_LIMIT
-    factor = _diagonalise(moments) if dense else None
+    against_all = np.concatenate(list(functionals.values()))
+    dense = len(start) <= (DENSE_LIMIT if "forgetting" in wanted else min(ONE_RUN_LIMIT, DENSE_LIMIT))
+    whole = None if dense else _lanczos(moments, start, against_all, steps)
+    if whole is not None and not whole.settled and len(start) <= DENSE_LIMIT:
+        whole = None
+    factor = _diagonalise(moments) if whole is None else None
 
     def ritz(vector: Array, against: Array) -> _Ritz:
         if factor is not None:
             return _Ritz(factor[0], factor[1] @ vector, factor[1])
         return _lanczos(moments, vector, against, steps)
 
-    whole = ritz(start, np.concatenate(list(functionals.values())))
+    whole = whole or ritz(start, against_all)
     values: dict[str, Array] = {}
     errors: dict[str, Array] = {}
     for name, against in functionals.items():
@@ -89,19 +100,22 @@ def solve_spectral(
             result[name], error[name] = np.maximum(found[:, 0], 0), doubt[:, 0]
     if "forgetting" in wanted:
         total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
+        longest = float(np.abs(whole.values).max(initial=0.0))
         for m in track(range(geometry.num_distinct), "forgetting"):
             if p[m] == 0 or geometry.ranks[m] == 0:
                 continue
             mine = functionals["task_losses"][m]
             seen = ritz(mine, start[None])
             part, its_doubt = _visits(moments, m, whole, seen, steps)
+            size = float(np.linalg.norm(mine) * np.linalg.norm(start))
+            its_doubt += 4 * EPS * size * np.array([_at_most(longest, int(k), True) for k in steps])
             total += p[m] * part
             doubt += p[m] * its_doubt
         with np.errstate(invalid="ignore", divide="ignore"):
             result["forgetting"] = (total - values["learned"][:, 0]) / steps
             error["forgetting"] = (doubt + errors["learned"][:, 0]) / steps
             result["forgetting"][steps == 0] = np.nan
-    return result, error
+    return result, error, "by Lanczos" if factor is None else "diagonalised"
 
 
 def decay(moments: Moments) -> float:
@@ -147,7 +161,7 @@ def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, sum
     # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power), and of the sum
     longest = np.abs(ritz.values).max(initial=0.0)
     alive = np.array([_at_most(longest, int(k), summed) for k in steps])[:, None]
-    doubt = 4 * EPS * (size * alive + spread * np.maximum(1.0, steps[:, None]))
+    doubt = 4 * EPS * size * alive + (4 * EPS * np.maximum(1.0, steps[:, None]) + ritz.drift) * spread
     return found, doubt
 
 
@@ -167,7 +181,8 @@ def _visits(moments: Moments, task: int, whole: _Ritz, mine: _Ritz, steps: IntAr
     for i, k in enumerate(steps.tolist()):
         differences = _divided_differences(mine.values, whole.values, k)
         found[i] = float(np.sum(cross * differences))
-        doubt[i] = 4 * EPS * max(k, 1) * float(np.sum(np.abs(cross * differences)))
+        spread = float(np.sum(np.abs(cross * differences)))
+        doubt[i] = (4 * EPS * max(k, 1) + whole.drift + mine.drift) * spread
     return found, doubt
 
 
@@ -193,6 +208,7 @@ def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) ->
     diagonal, off = np.empty(limit), np.empty(limit)
     previous: Array | None = None
     settled = count = 0
+    drift = 0.0
     check = 5
     for count in range(1, limit + 1):
         vector = _pack(moments.apply(_unpack(basis[count - 1], size)))
@@ -209,14 +225,18 @@ def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) ->
             reach = (against @ basis[:count].T) @ vectors * (norm * vectors[0])
             terms = np.stack([np.power(values, k) for k in steps.tolist()])
             current = terms @ reach.T
-            slack = 1e-13 * np.abs(current) + 4 * EPS * (np.abs(terms) @ np.abs(reach.T))
-            done = previous is not None and bool(np.all(np.abs(current - previous) <= slack))
-            settled = settled + 1 if done else 0
+            spread = np.abs(terms) @ np.abs(reach.T)
+            if previous is not None:
+                moved = np.abs(current - previous)
+                drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))
+                settled = settled + 1 if np.all(moved <= 1e-13 * np.abs(current) + 4 * EPS * spread) else 0
             previous = current
             if settled == 3:
                 break
+    exhausted = settled < 3 and count < limit  # an invariant space: nothing is left to find
     values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-    return _Ritz(values, norm * vectors[0], vectors.T @ basis[:count])
+    drift = 0.0 if exhausted else drift
+    return _Ritz(values, norm * vectors[0], vectors.T @ basis[:count], drift, exhausted or settled == 3)
 
 
 def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:

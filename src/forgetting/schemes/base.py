@@ -16,6 +16,8 @@ __all__ = ["Learned", "Scheme"]
 class Learned(NamedTuple):
     """What learning one task gave: the new iterate, the inner steps it took, and a complaint if it did not converge.
 
+    A scheme that knows the loss of the task before and after learning it may say so; else the loop computes them.
+
     >>> Learned(np.zeros(2)).inner_steps
     1
     """
@@ -23,6 +25,8 @@ class Learned(NamedTuple):
     w: Array
     inner_steps: int = 1
     complaint: str | None = None
+    before: float | None = None
+    after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,11 @@ class Scheme(ABC):
     #: `Geometry` for its problem and the error z (D numbers) for w, whatever d is, from data or from a kernel.
     intrinsic: ClassVar[bool] = False
     needs_realizable: ClassVar[bool] = False
+
+    @property
+    def scale_of_iterates(self) -> float:
+        """Losses and distances are those of w divided by this: for schemes whose iterates grow without bound."""
+        return 1.0
 
     def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> Any:
         """The memory at step 0."""

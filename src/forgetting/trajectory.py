@@ -1,0 +1,206 @@
+"""What a run gives: recorded states, and the coordinates in which iterates, losses and distances are read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from forgetting import metrics
+from forgetting._arrays import Array, IntArray
+from forgetting.errors import NotSupportedError
+from forgetting.geometry import Geometry
+from forgetting.orderings import Ordering
+from forgetting.schemes import Scheme
+from forgetting.tasks import KernelTasks, Problem
+
+__all__ = ["Direct", "Reduced", "Space", "Trajectory"]
+
+
+# ---------------------------------------------------------------------------------------------------- coordinates
+
+
+class Space(Protocol):
+    """Where states live: how to read iterates, losses and distances off them."""
+
+    @property
+    def problem(self) -> Any: ...
+    @property
+    def w0(self) -> Array: ...
+
+    def iterates(self, states: Array) -> Array: ...
+    def task_losses(self, states: Array) -> Array: ...
+    def mean_losses(self, states: Array) -> Array: ...
+    def distances(self, states: Array) -> Array: ...
+    def start(self) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Errors z in the frame of a geometry."""
+
+    problem: Geometry
+    w0: Array
+
+    def start(self) -> Array:
+        return self.problem.start(self.w0)
+
+    def iterates(self, states: Array) -> Array:
+        return self.problem.lift(states, self.w0)
+
+    def task_losses(self, states: Array) -> Array:
+        return self.problem.task_losses(states)
+
+    def mean_losses(self, states: Array) -> Array:
+        return self.problem.mean_losses(states)
+
+    def distances(self, states: Array) -> Array:
+        return self.problem.distances(states)
+
+
+@dataclass(frozen=True)
+class Direct:
+    """The problem's own coordinates; losses and distances are those of w / scale."""
+
+    problem: Problem
+    w0: Array
+    scale: float = 1.0
+
+    def start(self) -> Array:
+        return self.w0.copy()
+
+    def iterates(self, states: Array) -> Array:
+        return states
+
+    def task_losses(self, states: Array) -> Array:
+        return _by_row(self.problem.task_losses, self._scaled(states))
+
+    def mean_losses(self, states: Array) -> Array:
+        return np.asarray(np.mean(self.task_losses(states), axis=-1))
+
+    def distances(self, states: Array) -> Array:
+        return _by_row(self.problem.distances, self._scaled(states))
+
+    def _scaled(self, states: Array) -> Array:
+        return states if self.scale == 1 else states / self.scale
+
+
+def _by_row(function: Callable[[Array], Array], states: Array) -> Array:
+    """A function of one state, applied to one or to each row of several."""
+    return np.stack([function(state) for state in states]) if states.ndim == 2 else function(states)
+
+
+# --------------------------------------------------------------------------------------------------------- result
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What a run gave. Iterates, losses and distances are read off the recorded states when asked for.
+
+    Attributes:
+        order: (k,) the tasks, in the order learned.
+        steps: the recorded steps, from 0 to k.
+        inner_steps: (k,) steps of the inner solver.
+        status: what happened, in a sentence or more.
+        interrupted: the run was cut short, and holds what was computed.
+    """
+
+    problem: Any
+    ordering: Ordering
+    scheme: Scheme
+    seed: int
+    order: IntArray
+    steps: IntArray
+    inner_steps: IntArray
+    status: str
+    interrupted: bool
+    w0: Array = field(repr=False)
+    states: Array = field(repr=False)
+    before: Array = field(repr=False)
+    after: Array = field(repr=False)
+    _space: Space = field(repr=False)
+
+    @property
+    def k(self) -> int:
+        """Number of steps made."""
+        return len(self.order)
+
+    @cached_property
+    def iterates(self) -> Array:
+        """w at the recorded steps, (len(steps), d)."""
+        return self._space.iterates(self.states)
+
+    @cached_property
+    def scaled_iterates(self) -> Array:
+        """What losses and distances are computed on: the iterates, divided by log(1/lambda) for `WeaklyRegularized`."""
+        scale = self.scheme.scale_of_iterates
+        return self.iterates if scale == 1 else self.iterates / scale
+
+    @cached_property
+    def losses(self) -> Array:
+        """L(w) at the recorded steps, (len(steps),)."""
+        return self._space.mean_losses(self.states)
+
+    @cached_property
+    def loss_matrix(self) -> Array:
+        """Every task's loss at the recorded steps, (len(steps), T)."""
+        return self._space.task_losses(self.states)
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Distance to every task's solutions at the recorded steps, (len(steps), T)."""
+        return self._space.distances(self.states)
+
+    @cached_property
+    def forgetting(self) -> Array:
+        """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
+        return self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
+
+    @cached_property
+    def forgetting_bound(self) -> Array:
+        """R^2/(2k) sum_t dist^2(w_k, C_tau(t)), above the forgetting of projections; NaN where not recorded.
+
+        R is the problem's `radius`: the losses of classification, of sets (R = 1) and of regression are all at most
+        R^2/2 dist^2. The paper prints w_(k-1) in front of `cor:pocs_forgetting`, and means w_k.
+
+        >>> import forgetting as fg
+        >>> run = fg.run(fg.families.separable(T=3, d=4, n=5, margin=0.2, seed=0), fg.orderings.Cyclic(), k=9)
+        >>> bool((run.forgetting <= run.forgetting_bound + 1e-12).all())
+        True
+        """
+        radius = float(getattr(self.problem, "radius", 1.0))
+        return self._over_visits(lambda states: 0.5 * (radius * self._space.distances(states)) ** 2)
+
+    def _over_visits(self, values: Callable[[Array], Array]) -> Array:
+        """1/t sum_(s<=t) of the value of task tau(s) at w_t, for t = 1..k; `values` gives T of them for each state."""
+        result = np.full(self.k, np.nan)
+        visits = np.zeros(self._space.problem.num_tasks)
+        previous = 0
+        for rows in _chunks(len(self.steps), 1024):
+            table = values(self.states[rows])
+            for step, row in zip(self.steps[rows].tolist(), table, strict=True):
+                np.add.at(visits, self.order[previous:step], 1)
+                previous = step
+                if step > 0:
+                    result[step - 1] = (visits @ row) / step
+        return result
+
+    @cached_property
+    def regret(self) -> Array:
+        """1/t sum_(s<=t) L_tau(s)(w_(s-1)), for t = 1..k; known at every step."""
+        return metrics.paper_regret(self.before)
+
+    @cached_property
+    def predictions(self) -> Array:
+        """For kernel tasks: the model's values at all rows, at the recorded steps, (len(steps), N)."""
+        if not isinstance(self.problem, KernelTasks):
+            raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
+        return self.problem.predict(self.iterates)
+
+
+def _chunks(total: int, size: int) -> Iterator[slice]:
+    for start in range(0, total, size):
+        yield slice(start, min(start + size, total))
