@@ -49,7 +49,7 @@ def main() -> None:
         target=10,
         rounds=1,
     )
-    race(
+    race(  # at 10^5 steps nothing is left of this loss
         "E loss at k = 10^4, spectral against iterating (T=50, rank 5, D=100)",
         expected("spectral", tasks, 10**4),
         expected("moments", tasks, 10**4),

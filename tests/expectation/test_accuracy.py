@@ -128,6 +128,22 @@ def test_the_error_estimate_covers_the_true_error(seed, dense, monkeypatch):
                 assert e.uncertainty["loss"] < 1e-9 * loss
 
 
+def test_a_lanczos_run_that_does_not_settle_is_replaced_or_owned_up_to(monkeypatch):
+    tasks = fg.families.gaussian(T=25, d=30, rank=1, seed=0)
+    true = fg.expect(tasks, WR, 2000, method="moments", quantities=("loss",)).loss
+    easy = fg.expect(tasks, WR, 2000, method="spectral", quantities=("loss",))
+    assert "Lanczos" in easy.detail
+    assert abs(easy.loss / true - 1) < 1e-10
+    monkeypatch.setattr(spectral, "MAX_LANCZOS", 12)
+    dense = fg.expect(tasks, WR, 2000, method="spectral", quantities=("loss",))
+    assert "diagonalised" in dense.detail
+    assert abs(dense.loss / true - 1) < 1e-10
+    monkeypatch.setattr(spectral, "DENSE_LIMIT", 0)
+    cut = fg.expect(tasks, WR, 2000, method="spectral", quantities=("loss",))
+    assert abs(cut.loss / true - 1) > 1e-6
+    assert abs(cut.loss - true) <= 10 * cut.uncertainty["loss"]
+
+
 def test_losses_are_never_negative_and_noise_is_named():
     tasks = fg.families.gaussian(T=4, d=3, rank=2, seed=0)  # D = 3 < R: primal, converges at once
     e = fg.expect(tasks, WR, [1, 10, 1000, 10**5], quantities=("loss", "error"), method="spectral")

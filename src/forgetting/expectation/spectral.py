@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -161,7 +162,7 @@ def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, sum
     # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power), and of the sum
     longest = np.abs(ritz.values).max(initial=0.0)
     alive = np.array([_at_most(longest, int(k), summed) for k in steps])[:, None]
-    doubt = 4 * EPS * size * alive + (4 * EPS * np.maximum(1.0, steps[:, None]) + ritz.drift) * spread
+    doubt = 4 * EPS * size * alive + (4 * EPS * np.maximum(1.0, steps)[:, None] + ritz.drift) * spread
     return found, doubt
 
 
@@ -209,6 +210,7 @@ def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) ->
     previous: Array | None = None
     settled = count = 0
     drift = 0.0
+    noise = 4 * EPS * np.maximum(1.0, steps)[:, None]  # an eigenvalue is off by eps, its k-th power by k eps
     check = 5
     for count in range(1, limit + 1):
         vector = _pack(moments.apply(_unpack(basis[count - 1], size)))
@@ -229,7 +231,8 @@ def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) ->
             if previous is not None:
                 moved = np.abs(current - previous)
                 drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))
-                settled = settled + 1 if np.all(moved <= 1e-13 * np.abs(current) + 4 * EPS * spread) else 0
+                slack = 1e-13 * np.abs(current) + noise * spread
+                settled = settled + 1 if np.all(moved <= slack) else 0
             previous = current
             if settled == 3:
                 break
@@ -246,6 +249,7 @@ def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
     return values, vectors
 
 
+@lru_cache(maxsize=4)
 def _packing(size: int) -> tuple[tuple[IntArray, IntArray], Array]:
     rows, columns = np.triu_indices(size)
     return (rows, columns), np.where(rows == columns, 1.0, np.sqrt(2.0))
