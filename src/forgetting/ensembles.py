@@ -163,17 +163,16 @@ def batch_losses(
     losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.empty((runs, k))
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
-    weight = geometry.sigma * np.sqrt(geometry.counts[geometry.owner] / (2 * geometry.num_tasks))
     distinct = geometry.index[orders]
     rest = 0.0
     if dual:
-        weights = weight**2
+        weights = geometry.loss_weights**2
 
         def work(which: slice) -> None:
             results = losses[which], before[which], after[which]
             _kernels.ensemble_dual(rows, offsets, gains, sigma, weights, distinct[which], start, keep, *results)
     else:
-        form, shift, rest = _square_form(weight[:, None] * geometry.rows, weight * geometry.targets)
+        form, shift, rest = geometry.loss_form
 
         def work(which: slice) -> None:
             results = losses[which], before[which], after[which]
@@ -226,15 +225,6 @@ def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) ->
     start = geometry.errors(z0) if dual else z0
     rows = geometry.gram if dual else geometry.rows
     return rows, geometry.offsets, gains, geometry.targets, geometry.sigma, np.ascontiguousarray(start)
-
-
-def _square_form(matrix: Array, shift: Array) -> tuple[Array, Array, float]:
-    """A smaller (form, shift, rest) with |matrix z - shift|^2 = |form z - shift'|^2 + rest."""
-    if len(matrix) <= matrix.shape[1]:
-        return np.ascontiguousarray(matrix), shift, 0.0
-    left, form = np.linalg.qr(matrix)
-    short = left.T @ shift
-    return form, short, max(0.0, float(shift @ shift - short @ short))
 
 
 def _parallel(work: Callable[[slice], None], total: int, threads: int) -> None:

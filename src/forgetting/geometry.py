@@ -137,6 +137,22 @@ class Geometry:
         return scaled.T @ scaled
 
     @cached_property
+    def loss_weights(self) -> Array:
+        """Weights v with mean loss sum_i (v_i rho_i)^2, less what no w explains."""
+        weights: Array = self.sigma * np.sqrt(self.counts[self.owner] / (2 * self.num_tasks))
+        return weights
+
+    @cached_property
+    def loss_form(self) -> tuple[Array, Array, float]:
+        """(form, shift, rest) with mean loss |form z - shift|^2 + rest, less what no w explains; at most D rows."""
+        matrix, shift = self.loss_weights[:, None] * self.rows, self.loss_weights * self.targets
+        if len(matrix) <= self.dim:
+            return np.ascontiguousarray(matrix), shift, 0.0
+        left, form = np.linalg.qr(matrix)
+        short = left.T @ shift
+        return form, short, max(0.0, float(shift @ shift - short @ short))
+
+    @cached_property
     def explained(self) -> bool:
         """Whether every task can be solved on its own."""
         return not self.unexplained.any()

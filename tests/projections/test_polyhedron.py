@@ -228,3 +228,22 @@ def test_bad_points_and_bad_warm_starts_are_named():
         plane.b = np.zeros(1)
     with pytest.raises(ValueError, match="read-only"):
         plane.b[0] = 2.0
+
+
+def test_projections_in_a_row_do_not_depend_on_what_the_last_one_left():
+    """`nearest_from` along a path that goes in and out of the set, with rows that stay active, change and vanish."""
+    rng = np.random.default_rng(12)
+    A = rng.standard_normal((15, 8))
+    polyhedron = fg.Polyhedron(A, A @ np.ones(8) - 0.5 * rng.random(15))
+    warm, kinds = None, set()
+    for t in np.linspace(0, 6, 300):
+        point = np.ones(8) + max(0.0, np.sin(t)) * (3 * A[0] - 2 * A[1]) + 0.01 * np.cos(9 * t) * A[2]
+        point.setflags(write=False)
+        before = warm
+        found, warm, steps = polyhedron.nearest_from(point, warm)
+        np.testing.assert_allclose(found, polyhedron.project(point), atol=1e-12)
+        inside = (A @ point >= polyhedron.b).all()
+        assert (found is point) == inside
+        kinds.add("inside" if inside else "same rows" if warm is before else "other rows")
+        assert steps >= 1
+    assert kinds == {"inside", "same rows", "other rows"}

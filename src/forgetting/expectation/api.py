@@ -16,7 +16,7 @@ from forgetting.expectation.request import Method, Request
 from forgetting.expectation.result import QUANTITIES, Expectation, Outcome
 from forgetting.loop import resolve
 from forgetting.orderings import Ordering
-from forgetting.schemes import Scheme
+from forgetting.schemes import POCS, Kaczmarz, Scheme
 
 __all__ = ["ask", "decay_rate", "expect"]
 
@@ -45,7 +45,7 @@ def expect(
 ) -> Expectation:
     """Expected loss, forgetting, regret, squared error and task losses over the randomness of the ordering.
 
-    Methods:
+    Methods (projections onto affine sets count as a linear scheme):
         moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
         spectral: the same, for very large k, from one factorisation.
         subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
@@ -102,6 +102,8 @@ def ask(
     if not names or not set(names) <= set(QUANTITIES):
         raise InvalidInputError(f"quantities must be among {', '.join(QUANTITIES)}; got {names}")
     chosen, space = resolve(problem, scheme, w0)
+    if isinstance(chosen, POCS) and getattr(problem, "geometry", None) is not None:
+        chosen = Kaczmarz()  # the projection onto an affine set is a linear scheme of gain 1, which the engines know
     ordering.check(problem.num_tasks, int(given.max()))
     request = Request(problem, ordering, chosen, space.w0, np.sort(given), names, _memory(memory))
     rank = np.argsort(np.argsort(given, kind="stable"), kind="stable")

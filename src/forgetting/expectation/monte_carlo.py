@@ -3,6 +3,7 @@
 At large k the loss of a random run is mostly tiny and rarely large, so the sample mean is far from normal and normal
 intervals fail. But losses are bounded: errors never grow for gains in [0, 2], so L <= R^2 |z_0|^2 / 2. The intervals
 bet against candidate means (Waudby-Smith and Ramdas 2024) and hold for every bounded distribution at every sample size.
+Projections onto convex sets are bounded the same way.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.ensembles import batch_forgetting, batch_losses
-from forgetting.errors import InvalidInputError
-from forgetting.expectation.exact import curve_at
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.expectation.exact import curve_at, errors_of
 from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
 from forgetting.loop import linear_gains, run, view_of
 from forgetting.metrics import paper_regret
-from forgetting.schemes import LinearScheme
+from forgetting.schemes import POCS, LinearScheme
 
 __all__ = ["bounded_interval", "column_intervals", "sample", "simulate", "value_range"]
 
@@ -64,14 +65,15 @@ def sample(request: Request, seed: int, batches: Iterable[int], threads: int | N
             if "task_losses" in wanted:
                 found["task_losses"] = np.stack([one.loss_matrix[where] for one in runs])
             if "error" in wanted:
-                target = problem.nearest_solution(w0)
-                found["error"] = np.stack([np.sum((one.iterates[where] - target) ** 2, axis=1) for one in runs])
+                found["error"] = np.stack([errors_of(one)[where] for one in runs])
         yield {name: found[name] for name in wanted}
 
 
 def value_range(request: Request, name: str) -> tuple[float, float] | None:
     """The interval that a quantity cannot leave, or None if none is known."""
     scheme = request.scheme
+    if isinstance(scheme, POCS):
+        return _projection_range(request, name)
     if not request.linear or not isinstance(scheme, LinearScheme) or not request.problem.realizability.holds:
         return None
     geometry = request.geometry
@@ -86,6 +88,22 @@ def value_range(request: Request, name: str) -> tuple[float, float] | None:
     if name == "forgetting" and np.any(gains != 1):
         return -top, top
     return 0.0, top
+
+
+def _projection_range(request: Request, name: str) -> tuple[float, float] | None:
+    """Projections never move away from a common point w*, and L_m <= R^2/2 dist(., C_m)^2 is 0 on C_m.
+
+    So losses, regret and forgetting lie between 0 and R^2/2 |w_0 - w*|^2, where R = 1 for the residual of sets.
+    """
+    radius = getattr(request.problem, "radius", None)
+    if radius is None or not hasattr(request.problem, "nearest_solution"):
+        return None
+    try:
+        gap = request.problem.nearest_solution(request.w0) - request.w0
+    except ForgettingError:  # no common point, or none found
+        return None
+    size = float(gap @ gap)
+    return 0.0, size if name == "error" else 0.5 * float(radius) ** 2 * size
 
 
 def bounded_interval(samples: Array, low: float, high: float, confidence: float) -> tuple[float, float]:
@@ -125,8 +143,8 @@ def simulate(
     most = -(-budget // BATCH)
     gathered: dict[str, list[Array]] = {name: [] for name in request.names}
     ranges = {name: value_range(request, name) for name in request.names}
-    trusted = None not in ranges.values()
     done, look = 0, 0
+    trusted = None not in ranges.values()
     notes: list[str] = []
     while True:
         upto = most if rtol is None else min(most, max(1, 2 * done))

@@ -70,7 +70,7 @@ class Expectation:
 
     @property
     def error(self) -> Array:
-        """E |w_k - w*|^2, with w* the offline solution nearest to w_0."""
+        """E |w_k - w*|^2, with w* the offline solution nearest to w_0 (scaled iterates, where losses use those)."""
         return self._get("error", self.values)
 
     @property

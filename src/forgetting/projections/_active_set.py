@@ -112,6 +112,19 @@ def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Ar
 
 
 @compiled
+def again(A: Array, b: Array, point: Array, W: IntArray, L: Array) -> int:
+    """The cheapest outcomes: the active rows W of last time again (1), or a point inside (0); -1 if it is neither.
+
+    `point` is replaced by its projection.
+    """
+    p, slack = point.copy(), np.empty(len(b))
+    if len(W) > 0 and len(L) == len(W) and reuse(A, b, p, W, L, np.empty(len(W)), point, slack):
+        return 1
+    point[:] = p
+    return 0 if slacks(A, b, p, p, slack)[0] < 0 else -1
+
+
+@compiled
 def settle(
     exact: bool,
     A: Array,

@@ -58,7 +58,10 @@ class ConvexSet(ABC):
         return self.distance(w) <= as_number(tol, "tol", least=0)
 
     def nearest_from(self, w: Array, warm: Any) -> tuple[Array, Any, int]:
-        """`nearest`, helped by what the last projection onto this set left: point, what it leaves, inner steps."""
+        """`nearest`, helped by what the last projection onto this set left: point, what it leaves, inner steps.
+
+        The point may be w itself where that is in the set.
+        """
         return self.nearest(w), None, 1
 
     def inequalities(self) -> tuple[Array, Array] | None:

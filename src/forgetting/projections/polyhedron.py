@@ -132,6 +132,12 @@ class Polyhedron(ConvexSet):
 
         return _active_set.project
 
+    @cached_property
+    def _again(self) -> Any:
+        from forgetting.projections import _active_set
+
+        return _active_set.again
+
     def _solve(self, p: Array, warm: WarmStart | None) -> Any:
         """The compiled projection in the arithmetic it needs; raises if there is no projection."""
         rows, factor = (NO_ROWS, NO_FACTOR) if warm is None else (warm.rows, warm.factor)
@@ -206,10 +212,12 @@ class Polyhedron(ConvexSet):
         return point
 
     def nearest_from(self, w: Array, warm: WarmStart | None) -> tuple[Array, WarmStart | None, int]:
+        found = w.copy()
+        rows, factor = (NO_ROWS, NO_FACTOR) if warm is None else (warm.rows, warm.factor)
+        outcome = self._again(self._rows, self._levels, found, rows, factor)
+        if outcome >= 0:  # a point inside leaves nothing: the rows from before are the better guess for next time
+            return (found if outcome else w), warm, 1
         _, point, rows, _, factor, changes, _, _ = self._solve(w, warm)
-        # a point inside leaves nothing: the active rows from before are the better guess for next time
-        if len(rows) == 0 or (changes == 0 and warm is not None and len(rows) == len(warm.rows)):
-            return point, warm, 1
         return point, WarmStart(len(self._rows), rows, factor), changes + 1
 
     def project_full(self, w: Any, warm: WarmStart | None = None) -> Projection:

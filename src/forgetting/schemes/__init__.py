@@ -6,6 +6,7 @@ from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, 
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
 from forgetting.schemes.rows import NLMS
+from forgetting.schemes.weakly import WeaklyRegularized
 
 __all__ = [
     "NLMS",
@@ -19,4 +20,5 @@ __all__ = [
     "RecursiveLeastSquares",
     "Ridge",
     "Scheme",
+    "WeaklyRegularized",
 ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting.projections import ConvexSet
 from forgetting.schemes.base import Learned, Scheme
+from forgetting.tasks.classification import ClassificationTasks
+from forgetting.tasks.sets import ConvexSets
 
 __all__ = ["POCS"]
 
@@ -31,12 +35,18 @@ class POCS(Scheme):
 
     warm_start: bool = True
 
-    def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> list[Any]:
-        return [None] * int(problem.num_tasks)
+    def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> tuple[Sequence[ConvexSet], list[Any]]:
+        sets = problem.sets if isinstance(problem, ClassificationTasks) else problem
+        return getattr(sets, "sets", ()), [None] * int(problem.num_tasks)
 
-    def learn(self, problem: Any, task: int, w: Array, memory: list[Any]) -> Learned:
-        project_from = getattr(problem, "project_from", None) if self.warm_start else None
-        if project_from is None:
+    def learn(self, problem: Any, task: int, w: Array, memory: tuple[Sequence[ConvexSet], list[Any]]) -> Learned:
+        sets, left = memory
+        if not sets:
             return Learned(problem.project(task, w))
-        point, memory[task], steps = project_from(task, w, memory[task])
-        return Learned(point, steps)
+        point, left[task], steps = sets[task].nearest_from(w, left[task] if self.warm_start else None)
+        if not isinstance(problem, ConvexSets):
+            return Learned(point, steps)
+        if point is w:
+            return Learned(w, steps, None, 0.0, 0.0)
+        gap = w - point  # the loss is half the squared distance, so that this step knows it
+        return Learned(point, steps, None, 0.5 * float(gap.dot(gap)), 0.0)

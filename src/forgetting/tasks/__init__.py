@@ -1,10 +1,23 @@
 """Problems: T tasks that can be projected onto, with a loss and a distance each."""
 
 from forgetting.tasks import families
+from forgetting.tasks.classification import ClassificationTasks, one_versus_rest
 from forgetting.tasks.kernel import KernelTasks
 from forgetting.tasks.linear import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
+from forgetting.tasks.separability import Separability
 from forgetting.tasks.sets import ConvexSets
 
-__all__ = ["ConvexSets", "KernelTasks", "LinearTasks", "Problem", "Realizability", "RegressionTasks", "families"]
+__all__ = [
+    "ClassificationTasks",
+    "ConvexSets",
+    "KernelTasks",
+    "LinearTasks",
+    "Problem",
+    "Realizability",
+    "RegressionTasks",
+    "Separability",
+    "families",
+    "one_versus_rest",
+]

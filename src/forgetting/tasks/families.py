@@ -9,6 +9,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, as_vector
 from forgetting.errors import InvalidInputError
+from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "principal_angles",
     "rank_one",
     "repeated",
+    "separable",
     "two_lines",
 ]
 
@@ -191,6 +193,41 @@ def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed
     norms = np.geomspace(1, 1 / as_number(spread, "spread", least=1), base.num_tasks)
     matrices = [base.task(m)[0] * (norms[m] / base.norms[m]) for m in range(base.num_tasks)]
     return _realizable(matrices, base.w_star / np.linalg.norm(base.w_star))
+
+
+def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> ClassificationTasks:
+    """T jointly separable classification tasks of n rows, with R = 1 and 1 / (|w*| R) = margin.
+
+    `margin` is the normalised one, `ClassificationTasks.margin`: some unit vector u has y_i x_i.u >= margin R for all
+    rows, and none has more. The rows are random on their side of u, except for two unit rows (of different tasks, if
+    there are two) that lean the opposite way around u and so fix w* = u / margin. Shows how the rates of
+    Evron et al. 2023 depend on |w*| R while those of `cor:pocs_forgetting` do not.
+
+    >>> tasks = separable(T=4, d=10, n=5, margin=0.2)
+    >>> tasks.num_tasks, round(tasks.radius, 12), round(tasks.margin, 12), round(tasks.scale, 9)
+    (4, 1.0, 0.2, 25.0)
+    """
+    T, d, n = as_count(T, "T", least=1), as_count(d, "d", least=2), as_count(n, "n", least=1)
+    margin = as_number(margin, "margin", above=0)
+    if margin > 1:
+        raise InvalidInputError(f"margin is relative to the largest row, so that it is at most 1, got {margin:g}")
+    if T * n < 2:
+        raise InvalidInputError("one row has one class only; give T or n at least 2")
+    rng = np.random.default_rng(seed)
+    frame = np.linalg.qr(rng.standard_normal((d, 2)))[0].T
+    axis, lean = frame
+    along = np.minimum(margin + (1 - margin) / 4 * np.abs(rng.standard_normal(T * n)), 1.0)
+    across = rng.standard_normal((T * n, d))
+    across -= np.outer(across @ axis, axis)
+    across *= (rng.random(T * n) * np.sqrt(1 - along**2) / np.linalg.norm(across, axis=1))[:, None]
+    rows = np.outer(along, axis) + across
+    side = np.sqrt(1 - margin**2) * lean
+    rows[0], rows[-1] = margin * axis + side, margin * axis - side
+    rows[[0, -1]] /= np.linalg.norm(rows[[0, -1]], axis=1)[:, None]
+    labels = rng.choice([-1.0, 1.0], size=T * n)
+    labels[-1] = -labels[0]
+    split = (labels[:, None] * rows).reshape(T, n, d), labels.reshape(T, n)
+    return ClassificationTasks(list(split[0]), list(split[1]))
 
 
 def _line(angle: float) -> Array:

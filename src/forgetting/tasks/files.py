@@ -16,18 +16,24 @@ from forgetting._arrays import is_sparse
 from forgetting.errors import ProblemFileError
 
 if TYPE_CHECKING:
+    from forgetting.tasks.classification import ClassificationTasks
     from forgetting.tasks.regression import RegressionTasks
 
 __all__ = [
+    "classification_arrays",
+    "classification_from",
+    "load_classification",
     "load_regression",
     "read_arrays",
     "regression_arrays",
     "regression_from",
+    "save_classification",
     "save_regression",
     "write_atomically",
 ]
 
 FORMAT = "forgetting/regression/1"
+CLASSIFICATION = "forgetting/classification/1"
 
 
 def save_regression(tasks: RegressionTasks, path: str | PathLike[str]) -> None:
@@ -99,6 +105,55 @@ def regression_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Regres
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ProblemFileError(f"{path}: damaged collection of regression tasks ({error})") from error
+
+
+def save_classification(tasks: ClassificationTasks, path: str | PathLike[str]) -> None:
+    """Write the rows, stacked, their labels as -1 and +1, and the two labels these stand for."""
+    write_atomically(Path(path), classification_arrays(tasks))
+
+
+def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
+    """The arrays of a file: rows and signs, stacked, the number of rows of each task, names and labels."""
+    parts = [tasks.task(task) for task in range(tasks.num_tasks)]
+    return {
+        "format": np.array(CLASSIFICATION),
+        "rows": tasks.num_rows,
+        "X": np.concatenate([matrix for matrix, _ in parts]),
+        "y": np.concatenate([label for _, label in parts]).astype(np.int8),
+        "label_names": np.array(tasks.label_names),
+        "names": np.array(tasks.names),
+    }
+
+
+def load_classification(path: str | PathLike[str]) -> ClassificationTasks:
+    """Read what `save_classification` wrote, or say what is wrong with the file."""
+    return classification_from(read_arrays(Path(path)), path)
+
+
+def classification_from(arrays: dict[str, Any], path: str | PathLike[str]) -> ClassificationTasks:
+    """The tasks whose `classification_arrays` these are; `path` is for messages."""
+    from forgetting.tasks.classification import ClassificationTasks
+
+    if str(arrays.get("format")) != CLASSIFICATION:
+        raise ProblemFileError(
+            f"{path}: no collection of classification tasks (its 'format' entry is not {CLASSIFICATION!r})"
+        )
+    try:
+        rows, signs = arrays["rows"], arrays["y"]
+        if not int(rows.sum()) == len(signs) == len(arrays["X"]):
+            raise ValueError(f"{int(rows.sum())} rows announced, {len(signs)} labels and {len(arrays['X'])} rows found")
+        if not np.isin(signs, (-1, 1)).all():
+            raise ValueError("labels other than -1 and 1")
+        cuts = np.cumsum(rows)[:-1]
+        labels = arrays["label_names"][(signs + 1) // 2]
+        return ClassificationTasks(
+            np.split(arrays["X"], cuts),
+            np.split(labels, cuts),
+            names=[str(name) for name in arrays["names"]],
+            label_names=arrays["label_names"].tolist(),
+        )
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ProblemFileError(f"{path}: damaged collection of classification tasks ({error})") from error
 
 
 def read_arrays(path: Path) -> dict[str, Any]:

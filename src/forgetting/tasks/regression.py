@@ -16,7 +16,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
 
-__all__ = ["RegressionTasks"]
+__all__ = ["RegressionTasks", "as_task_matrix", "split_rows"]
 
 
 class RegressionTasks(LinearTasks):
@@ -109,15 +109,8 @@ class RegressionTasks(LinearTasks):
         >>> tasks.names, tasks.ranks.tolist()
         (('b', 'a'), [2, 1])
         """
-        matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
-        label = np.asarray(y)
-        if matrix.ndim != 2:
-            raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
-        if label.shape != (matrix.shape[0],):
-            raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has shape {label.shape}")
-        names, members = group_rows(groups, matrix.shape[0])
-        picks = [_as_slice(rows) for rows in members]
-        return cls([matrix[pick] for pick in picks], [label[pick] for pick in picks], **{"names": names, **options})
+        matrices, labels, names = split_rows(X, y, groups)
+        return cls(matrices, labels, **{"names": names, **options})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> RegressionTasks:
@@ -192,9 +185,13 @@ class RegressionTasks(LinearTasks):
         return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rank_avg={self.rank_avg:g}, R={self.radius:g})"
 
 
-def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:
-    """One task as float64, or an error that names it."""
-    name = f"task {task}"
+def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
+    """X of one task as float64, dense or CSR, or an error that names it.
+
+    >>> as_task_matrix([1.0, 2.0], "task 0")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: task 0, X: expected a matrix of shape (rows, d), got shape (2,); ...
+    """
     matrix: Matrix
     if is_sparse(raw_matrix):
         if raw_matrix.dtype.kind not in "biuf":
@@ -212,14 +209,38 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
         raise InvalidInputError(
             f"{name}, X: expected a matrix of shape (rows, d), got shape {matrix.shape}; a single row is [x]"
         )
-    label = real_array(raw_label, f"{name}, y")
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InvalidInputError(f"{name}: X of shape {matrix.shape} is empty; leave the task out")
+    return matrix
+
+
+def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:
+    """One task as float64, or an error that names it."""
+    name = f"task {task}"
+    matrix = as_task_matrix(raw_matrix, name)
+    label = real_array(raw_label, f"{name}, y")
     if label.shape != (matrix.shape[0],):
         raise InvalidInputError(
             f"{name}: X has {matrix.shape[0]} rows, but y has shape {label.shape}; expected ({matrix.shape[0]},)"
         )
     return matrix, label
+
+
+def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[str]]:
+    """Matrices, labels and names of the groups of rows, in the order in which they first appear.
+
+    >>> split_rows([[1.0], [2.0], [3.0]], [1, 2, 3], ["b", "a", "b"])[1:]
+    ([array([1, 3]), array([2])], ['b', 'a'])
+    """
+    matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
+    label = np.asarray(y)
+    if matrix.ndim != 2:
+        raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
+    if label.shape != (matrix.shape[0],):
+        raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has shape {label.shape}")
+    names, members = group_rows(groups, matrix.shape[0])
+    picks = [_as_slice(rows) for rows in members]
+    return [matrix[pick] for pick in picks], [label[pick] for pick in picks], names
 
 
 def _checksum(matrix: Matrix) -> bytes:

@@ -100,10 +100,6 @@ class ConvexSets:
         """The point of C_m nearest to w."""
         return self.sets[task].nearest(self._point(w))
 
-    def project_from(self, task: int, w: Array, warm: Any) -> tuple[Array, Any, int]:
-        """`project` helped by what the last projection onto this set left: point, what it leaves, inner steps."""
-        return self.sets[task].nearest_from(w, warm)
-
     def task_loss(self, task: int, w: Any) -> float:
         """1/2 dist(w, C_m)^2."""
         point = self._point(w)

@@ -1,0 +1,103 @@
+"""Reductions of the paper as curves: how near a scheme comes to its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.errors import InvalidInputError
+from forgetting.loop import run
+from forgetting.orderings import Explicit, Ordering
+from forgetting.schemes import POCS, WeaklyRegularized
+from forgetting.tasks import ClassificationTasks
+
+__all__ = ["DirectionCurve", "angle_between", "classification_to_pocs"]
+
+
+def angle_between(u: Any, v: Any) -> float:
+    """The angle between two vectors, accurate when it is small (Kahan); NaN if one of them is 0.
+
+    >>> round(angle_between([1.0, 0.0], [1.0, 1e-12]) * 1e12, 6)
+    1.0
+    """
+    a, b = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
+    sizes = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if not min(sizes) > 0:
+        return float("nan")
+    a, b = a / sizes[0], b / sizes[1]
+    return 2 * float(np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b)))
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionCurve:
+    """Directions of weakly regularised classification against those of projections.
+
+    Attributes:
+        log_lambdas: (m,).
+        order: (k,) the tasks, the same for all.
+        angles: (m, k) the angle between w_t and the iterate of `POCS`, for t = 1..k.
+        gaps: (m, k) |w_t / log(1/lambda) - iterate of `POCS`|; NaN at lambda = 1.
+        repeats: (k,) whether the task is the one learned just before.
+        inner_steps: (m, k) Newton steps.
+        complaints: what did not converge, if anything.
+    """
+
+    log_lambdas: Array
+    order: IntArray
+    angles: Array
+    gaps: Array
+    repeats: Any
+    inner_steps: IntArray
+    complaints: tuple[str, ...]
+
+    @property
+    def levels(self) -> Array:
+        """L = log(1/lambda)."""
+        return -self.log_lambdas
+
+
+def classification_to_pocs(
+    tasks: ClassificationTasks, ordering: Ordering, k: int, log_lambdas: Sequence[float], seed: int = 0
+) -> DirectionCurve:
+    """`reduc:classification_to_pocs` as a curve: scheme 5 at each lambda beside its limit by projections, from w_0 = 0.
+
+    With L = log(1/lambda) and multipliers mu of a projection, margins end at L - log(L mu) instead of L. The log L is
+    the same for all and only scales the iterate, so that the angle falls like 1/L. A task learned twice in a row moves
+    margins up by log L on the rows that were active, where projections do not move: from there on the angle falls like
+    (log L)/L.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.separable(T=3, d=6, n=4, margin=0.3, seed=1)
+    >>> curve = classification_to_pocs(tasks, fg.orderings.Cyclic(), k=3, log_lambdas=[-100.0, -1000.0, -10000.0])
+    >>> falls = curve.angles[:-1, 1:] / curve.angles[1:, 1:]
+    >>> bool((falls > 8).all() and (falls < 12).all())
+    True
+    """
+    if not isinstance(tasks, ClassificationTasks):
+        raise InvalidInputError(f"expected ClassificationTasks, got {type(tasks).__name__}")
+    limit = run(tasks, ordering, k, POCS(), seed=seed)
+    angles, gaps, inner, complaints = [], [], [], []
+    for value in log_lambdas:
+        scheme = WeaklyRegularized(float(value))
+        weak = run(tasks, Explicit(limit.order), k, scheme)
+        pairs = list(zip(weak.iterates[1:], limit.iterates[1:], strict=True))
+        angles.append([angle_between(u, v) for u, v in pairs])
+        scale = scheme.scale_of_iterates if value < 0 else float("nan")
+        gaps.append([float(np.linalg.norm(u / scale - v)) for u, v in pairs])
+        inner.append(weak.inner_steps)
+        if weak.status != f"completed {k} steps":
+            complaints.append(f"log_lambda = {value:g}: {weak.status}")
+    shape = len(log_lambdas), k
+    return DirectionCurve(
+        log_lambdas=np.array(log_lambdas, dtype=np.float64),
+        order=limit.order,
+        angles=np.array(angles).reshape(shape),
+        gaps=np.array(gaps).reshape(shape),
+        repeats=np.concatenate([[False], limit.order[1:] == limit.order[:-1]])[:k],
+        inner_steps=np.array(inner, dtype=np.int64).reshape(shape),
+        complaints=tuple(complaints),
+    )

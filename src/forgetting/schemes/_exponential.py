@@ -1,0 +1,239 @@
+"""The inner problem of weakly regularised classification: min_w sum_i exp(-z_i.w) + lambda/2 |w - p|^2.
+
+With a_i = exp(-z_i.w) / lambda the minimiser is w = p + Z^T a, and a solves
+
+    g(a) = log a + b + K a = 0,   K = Z Z^T,   b = Z p + log lambda,
+
+the optimality condition of the dual min_a sum_i (a_i log a_i - a_i + a_i b_i) + 1/2 a^T K a. Everything here is in
+the logarithm of lambda. Newton's method on log a needs one step per unit by which a margin is off, and on a itself it
+runs into a = 0. In between lies t_i = log a_i + K_ii a_i, the negative of b_i + sum_(j != i) K_ij a_j at the solution:
+linear in a_i where a_i is large and in log a_i where it is small, so that g is nearly piecewise linear in t, and
+Newton's method with a line search on the dual needs few steps whatever lambda is. a_i = omega(t_i + log K_ii) / K_ii,
+with Wright's omega function.
+
+Without separability a grows like 1/lambda while Z^T a stays bounded, and the dual loses all digits; there Newton's
+method on w itself, started where the dual ended, takes over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+
+__all__ = ["ExponentialTask", "Solution"]
+
+EPS = float(np.finfo(np.float64).eps)
+GRAM_ROWS = 4000  # up to here (122 MiB) the n x n Gram matrix may be kept
+TRUSTED = 20.0  # log(1/lambda) to which the dual keeps digits enough for a start, even without separability
+SETTLED = 60.0  # log(1/lambda) from which lambda |w - p| is below rounding
+OVERFLOW = 600.0  # log(1/lambda) beyond which a may leave the range of float64
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The minimiser and the Newton steps it took.
+
+    `residual` is max_i |log a_i + z_i.w + log lambda|, the largest change of a margin that is still missing, relative
+    to the size of the margins.
+    """
+
+    w: Array
+    steps: int
+    residual: float
+
+
+class ExponentialTask:
+    """The rows z_i of one task, with what every inner problem on them shares."""
+
+    def __init__(self, rows: Array) -> None:
+        sizes = np.einsum("ij,ij->i", rows, rows)
+        self.rows = np.ascontiguousarray(rows[sizes > 0])  # a zero row adds a constant
+        self.sizes = sizes[sizes > 0]
+        self.log_sizes = np.log(self.sizes)
+        self.dual_newton = len(self.rows) <= min(max(rows.shape[1], 200), GRAM_ROWS)
+
+    @cached_property
+    def gram(self) -> Array:
+        """K, where it is the smaller way to a Newton step."""
+        return np.asarray(self.rows @ self.rows.T)
+
+    def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> Solution:
+        """The minimiser of sum_i exp(-z_i.w) + lambda/2 |w - p|^2."""
+        if len(self.rows) == 0:
+            return Solution(p.copy(), 0, 0.0)
+        b = self.rows @ p + log_lambda
+        with np.errstate(all="ignore"):  # values that are not finite make a residual that is not small
+            a, residual, steps = self._dual(p, b, -b, tol, max_steps)
+            if residual <= tol:
+                return Solution(p + self.rows.T @ a, steps, residual)
+            w, other, more = self._continued(p, log_lambda, tol, max_steps)
+        if residual <= other:  # separable after all, and only just out of reach of tol
+            return Solution(p + self.rows.T @ a, steps + more, residual)
+        return Solution(w, steps + more, other)
+
+    # ----------------------------------------------------------------------------------------------------------- dual
+
+    def _weights(self, t: Array) -> tuple[Array, Array]:
+        """a and log a."""
+        from scipy.special import wrightomega
+
+        scaled = wrightomega(t + self.log_sizes)
+        with np.errstate(divide="ignore"):
+            log_a = np.where(scaled > 1e-3, np.log(scaled) - self.log_sizes, t - scaled)
+        return scaled / self.sizes, log_a
+
+    def _dual(self, p: Array, b: Array, t: Array, tol: float, max_steps: int) -> tuple[Array, float, int]:
+        """Newton's method in t; the residual is relative to the size of the margins."""
+        lengths = np.sqrt(self.sizes)
+        reach = float(lengths.max())
+        a, log_a = self._weights(t)
+        pulled = self._apply(a)
+        g = log_a + b + pulled
+        residual = np.inf
+        for step in range(max_steps):
+            w = p + self.rows.T @ a
+            largest = float(np.max(np.abs(g)))
+            residual = largest / (1 + float(np.max(np.abs(b))) + reach * float(np.linalg.norm(w)))
+            if residual <= tol or largest <= 8 * EPS * reach * float(lengths @ a):  # all that is left is rounding
+                return a, residual, step
+            try:
+                change, moved = self._newton(a, g)
+            except np.linalg.LinAlgError:  # K a is lost in rounding
+                return a, residual, step
+            direction = -g - moved + self.sizes * change
+            slope = float(g @ change)
+            length, done = 1.0, False
+            while length > 1e-10 and not done:
+                t_new = t + length * direction
+                a_new, log_new = self._weights(t_new)
+                shift = a_new - a
+                pulled_new = self._apply(a_new)
+                g_new = log_new + b + pulled_new
+                # the change of the dual objective, from parts that do not cancel
+                gain = float(g @ shift) + 0.5 * float(shift @ (pulled_new - pulled))
+                gain += float(np.sum(a_new * (log_new - log_a) - shift))
+                smaller = float(np.max(np.abs(g_new))) <= 0.5 * float(np.max(np.abs(g)))
+                done = smaller or gain <= 1e-4 * length * slope
+                length /= 2
+            if not done:
+                return a, residual, step
+            t, a, log_a, pulled, g = t_new, a_new, log_new, pulled_new, g_new
+        return a, residual, max_steps
+
+    def _apply(self, a: Array) -> Array:
+        return np.asarray(self.gram @ a if self.dual_newton else self.rows @ (self.rows.T @ a))
+
+    def _newton(self, a: Array, g: Array) -> tuple[Array, Array]:
+        """-(diag(1/a) + K)^(-1) g, and K times that."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        if self.dual_newton:
+            live = np.flatnonzero(a * self.sizes > 1e-30)  # the others do not move the margins
+            root = np.sqrt(a[live])
+            system = root[:, None] * self.gram[np.ix_(live, live)] * root
+            system[np.diag_indices(len(live))] += 1
+            change = np.zeros_like(a)
+            change[live] = -root * cho_solve(cho_factor(system, lower=True, check_finite=False), root * g[live])
+            return change, self.gram[:, live] @ change[live]
+        weighted = self.rows * a[:, None]
+        system = weighted.T @ self.rows
+        system[np.diag_indices(len(system))] += 1
+        step = -cho_solve(cho_factor(system, lower=True, check_finite=False), weighted.T @ g)
+        moved = self.rows @ step
+        return -a * (g + moved), moved
+
+    # --------------------------------------------------------------------------------------------------------- primal
+
+    def _continued(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
+        """Newton's method on w, along lambda from where the dual can still be trusted down to the one asked for."""
+        target = -log_lambda
+        reached = min(target, TRUSTED)
+        margins = self.rows @ p
+        b = margins - reached
+        a, _, steps = self._dual(p, b, -b, tol, max_steps)
+        _, size, basis = np.linalg.svd(self.rows, full_matrices=False)
+        basis = basis[size > size[0] * max(self.rows.shape) * EPS]
+        rows = self.rows @ basis.T  # in coordinates of the row space, which p + Z^T a never leaves
+        shift = rows.T @ a
+        lead = 4.0
+        while True:
+            shift, residual, more, speed = _primal(rows, margins, shift, reached, tol, max_steps)
+            steps += more
+            if residual > tol or reached >= target:
+                break
+            # rows that contradict each other stop moving, and their weights keep growing
+            core = (rows @ speed < 0.5) & (reached - margins - rows @ shift > reached / 2)
+            if reached == TRUSTED:
+                turn, rows = _apart(rows, core)
+                basis, shift, speed = turn @ basis, turn @ shift, turn @ speed
+            if core.all() and reached >= SETTLED:
+                return p + basis.T @ shift, residual, steps
+            if reached >= OVERFLOW:
+                break
+            ahead = min(lead, target - reached, OVERFLOW - reached)
+            shift, reached, lead = shift + ahead * speed, reached + ahead, 2 * lead
+        return p + basis.T @ shift, max(residual, (target - reached) / (1 + target)), steps
+
+
+def _apart(rows: Array, core: Any) -> tuple[Array, Array]:
+    """A rotation whose first axes span the rows that contradict each other, and the rows in it.
+
+    The weights a of those rows grow like 1/lambda. Their components along the other axes are 0, and set to 0: rounding
+    errors there would be multiplied by these weights.
+    """
+    if core.all() or not core.any():
+        return np.eye(rows.shape[1]), rows
+    _, size, turn = np.linalg.svd(rows[core], full_matrices=True)
+    rank = int(np.count_nonzero(size > size[0] * max(rows.shape) * EPS))
+    turned = rows @ turn.T
+    turned[np.ix_(np.flatnonzero(core), np.arange(rank, len(turn)))] = 0.0
+    return turn, turned
+
+
+def _primal(
+    rows: Array, margins: Array, shift: Array, level: float, tol: float, max_steps: int
+) -> tuple[Array, float, int, Array]:
+    """min over s of sum_i exp(level - margins_i - z_i.s) + 1/2 |s|^2 by Newton's method.
+
+    Returns s, the largest change of a margin that a further step would make, relative to the size of the margins, the
+    steps, and ds/d(level).
+    """
+    from scipy.linalg import qr, solve_triangular
+
+    residual = np.inf
+    for step in range(max_steps):
+        log_a = level - margins - rows @ shift
+        a = np.exp(np.minimum(log_a, 700.0))
+        root = np.sqrt(a)
+        # orthogonal factors of (A^(1/2) Z; I): Z^T A Z + I itself would lose the I, and what is separable with it
+        system = np.concatenate([rows * root[:, None], np.eye(rows.shape[1])])
+        _, factor, order = qr(system, mode="economic", pivoting=True)
+
+        def solve(v: Array, factor: Array = factor, order: Array = order) -> Array:
+            x = np.empty_like(v)
+            x[order] = solve_triangular(factor, solve_triangular(factor, v[order], trans="T"))
+            return x
+
+        gradient = shift - rows.T @ a
+        change = -solve(gradient)
+        moved = rows @ change
+        residual = float(np.max(np.abs(moved))) / (1 + float(np.max(np.abs(margins - level))))
+        if residual <= tol:
+            return shift, residual, step, solve(rows.T @ a)
+        length = 1.0
+        while length > 1e-10:
+            part = length * moved
+            gain = length * float(gradient @ change) + 0.5 * length**2 * float(change @ change)
+            gain += float(np.sum(a * (np.expm1(-part) + part)))
+            if gain <= 1e-4 * length * float(gradient @ change):
+                break
+            length /= 2
+        else:
+            break
+        shift = shift + length * change
+    return shift, residual, max_steps, np.zeros_like(shift)

@@ -1,0 +1,279 @@
+"""Classification tasks with two labels, learned in the limit of vanishing regularisation by projections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting.errors import InfeasibleError, InvalidInputError, NotSeparableError
+from forgetting.projections import ConvexSet, Polyhedron
+from forgetting.projections.base import as_point
+from forgetting.tasks.labels import Label, signs
+from forgetting.tasks.regression import as_task_matrix, split_rows
+from forgetting.tasks.separability import Separability, decide
+from forgetting.tasks.sets import ConvexSets
+
+__all__ = ["ClassificationTasks", "one_versus_rest"]
+
+
+class ClassificationTasks:
+    """T binary classification tasks, with L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2.
+
+    A task is solved on C_m = {w: y_i x_i.w >= 1 for its rows}. Learning one with weak regularisation means, in the
+    limit, to project onto C_m (`reduc:classification_to_pocs`), which is the natural scheme here; the scheme as
+    written, with its lambda, is `fg.schemes.WeaklyRegularized`. With R the largest row norm,
+    L_m <= R^2/2 dist(w, C_m)^2.
+
+    Args:
+        matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse (stored dense); n_m may differ.
+        labels: T vectors of n_m labels: -1 and 1, 0 and 1 (0 becomes -1), truth values, or two strings (the
+            alphabetically first becomes -1). The mapping is one for all tasks, and in `label_names`.
+        label_names: the two labels, the negative one first, where they are others or the other way round.
+        names: T names for reports; task numbers if left out.
+
+    The tasks need not be separable: what needs it says so, with a certificate.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.ClassificationTasks([[[1.0, 0.0]], [[0.0, 2.0], [0.0, -4.0]]], [["cat"], ["cat", "ant"]])
+    >>> tasks
+    ClassificationTasks(T=2, d=2, rows=3, labels 'ant' -> -1, 'cat' -> +1)
+    >>> tasks.w_star, tasks.radius, tasks.scale, tasks.margins([1.0, 1.0])
+    (array([1. , 0.5]), 4.0, 20.0, array([1., 2., 4.]))
+    >>> fg.run(tasks, fg.orderings.Cyclic(), k=2).iterates
+    array([[0. , 0. ],
+           [1. , 0. ],
+           [1. , 0.5]])
+    """
+
+    natural_scheme = "POCS"
+
+    def __init__(
+        self,
+        matrices: Sequence[Any],
+        labels: Sequence[Any],
+        *,
+        label_names: Sequence[Any] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        matrices, labels = list(matrices), list(labels)
+        if len(matrices) == 0:
+            raise InvalidInputError("no tasks given; a collection needs at least one")
+        if len(matrices) != len(labels):
+            raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
+        parts = [as_task_matrix(matrix, f"task {task}") for task, matrix in enumerate(matrices)]
+        self.dim = int(parts[0].shape[1])
+        for task, part in enumerate(parts):
+            if part.shape[1] != self.dim:
+                raise InvalidInputError(
+                    f"task {task}: X has {part.shape[1]} columns, but task 0 has {self.dim}; all need the same d"
+                )
+        y, self.label_names = signs(labels, label_names)
+        for task, (part, sign) in enumerate(zip(parts, y, strict=True)):
+            if len(sign) != part.shape[0]:
+                raise InvalidInputError(f"task {task}: X has {part.shape[0]} rows, but y has {len(sign)} labels")
+        if names is not None and len(names) != len(matrices):
+            raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
+        self.names = tuple(str(name) for name in (range(len(matrices)) if names is None else names))
+        self.num_rows: IntArray = np.array([len(sign) for sign in y])
+        self._starts: IntArray = np.concatenate([[0], np.cumsum(self.num_rows)[:-1]])
+        self._signs = np.concatenate(y)
+        dense = [part.toarray() if is_sparse(part) else part for part in parts]
+        self._rows: Array = np.concatenate(dense) * self._signs[:, None]
+        self._rows.setflags(write=False)
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> ClassificationTasks:
+        """Tasks from one stacked matrix: rows with the same entry of `groups` form a task, named after it.
+
+        >>> import forgetting as fg
+        >>> fg.ClassificationTasks.from_arrays([[1.0], [2.0], [-1.0]], [1, 1, 0], ["b", "a", "b"]).names
+        ('b', 'a')
+        """
+        matrices, labels, names = split_rows(X, y, groups)
+        return cls(matrices, labels, **{"names": names, **options})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> ClassificationTasks:
+        """Read a collection written by `save`; nothing is unpickled."""
+        from forgetting.tasks.files import load_classification
+
+        return load_classification(path)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the collection to an .npz file, atomically; `load` gives the same numbers back.
+
+        >>> import forgetting as fg, tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "tasks.npz"
+        ...     fg.families.separable(T=2, d=3, n=4, margin=0.5).save(path)
+        ...     fg.ClassificationTasks.load(path)
+        ClassificationTasks(T=2, d=3, rows=8)
+        """
+        from forgetting.tasks.files import save_classification
+
+        save_classification(self, path)
+
+    # ------------------------------------------------------------------------------------------------------- the data
+
+    @property
+    def num_tasks(self) -> int:
+        """T."""
+        return len(self.num_rows)
+
+    def signed_rows(self, task: int) -> Array:
+        """The rows y_i x_i of one task, (n_m, d); do not write into them."""
+        start = int(self._starts[task])
+        return self._rows[start : start + int(self.num_rows[task])]
+
+    def task(self, task: int) -> tuple[Array, Array]:
+        """(X_m, y_m), with labels -1 and +1."""
+        start = int(self._starts[task])
+        label = self._signs[start : start + int(self.num_rows[task])]
+        return self.signed_rows(task) * label[:, None], label.copy()
+
+    @cached_property
+    def radius(self) -> float:
+        """R, the largest row norm."""
+        return float(np.max(np.linalg.norm(self._rows, axis=1)))
+
+    # -------------------------------------------------------------------------------------------- losses and distances
+
+    def margins(self, w: Any) -> Array:
+        """y_i x_i.w for all rows, task after task."""
+        return np.asarray(self._rows @ as_point(w, self.dim))
+
+    def task_loss(self, task: int, w: Any) -> float:
+        """1/2 max_i (1 - y_i x_i.w)_+^2 over the rows of one task."""
+        worst = float(self.signed_rows(task).dot(as_point(w, self.dim)).min())
+        return 0.5 * max(0.0, 1.0 - worst) ** 2
+
+    def task_losses(self, w: Any) -> Array:
+        """The loss of every task."""
+        worst = np.minimum.reduceat(self.margins(w), self._starts)
+        return np.asarray(0.5 * np.maximum(0.0, 1.0 - worst) ** 2)
+
+    def loss(self, w: Any) -> float:
+        """L(w), the mean of the task losses."""
+        return float(np.mean(self.task_losses(w)))
+
+    @cached_property
+    def sets(self) -> ConvexSets:
+        """The polyhedra C_m = {w: y_i x_i.w >= 1}; `NotSeparableError` if a task alone is not separable."""
+        distinct: dict[bytes, ConvexSet] = {}
+        polyhedra: list[ConvexSet] = []
+        for task in range(self.num_tasks):
+            rows = self.signed_rows(task)
+            key = rows.tobytes()
+            if key not in distinct:
+                try:
+                    distinct[key] = Polyhedron(rows, np.ones(len(rows)))
+                except InfeasibleError as error:
+                    raise self._refusal(decide(rows), f"projecting onto task {task}", task) from error
+            polyhedra.append(distinct[key])
+        return ConvexSets(polyhedra, names=self.names)
+
+    def project(self, task: int, w: Any) -> Array:
+        """The point of C_m nearest to w."""
+        return self.sets.project(task, w)
+
+    def distances(self, w: Any) -> Array:
+        """dist(w, C_m) for every task."""
+        return self.sets.distances(w)
+
+    # --------------------------------------------------------------------------------------------- the joint solution
+
+    @cached_property
+    def separability(self) -> Separability:
+        """Whether one w solves all tasks, decided with a proof either way; see `Separability`."""
+        return decide(self._rows)
+
+    def require_separable(self, what: str) -> None:
+        """Raise unless one w solves all tasks; `what` is the operation that needs it."""
+        if not self.separability.holds:
+            raise self._refusal(self.separability, what)
+
+    def _refusal(self, found: Separability, what: str, task: int | None = None) -> NotSeparableError:
+        whose = "jointly separable tasks, but these are" if task is None else "a separable task, but it is"
+        where = ""
+        if task is None and found.certificate is not None:
+            rows = np.flatnonzero(found.certificate)
+            owners = sorted({int(np.searchsorted(self._starts, row, side="right")) - 1 for row in rows})
+            shown = ", ".join(str(owner) for owner in owners[:6]) + (", ..." if len(owners) > 6 else "")
+            where = f" (rows counted over all tasks; they are in task{'s' * (len(owners) > 1)} {shown})"
+        return NotSeparableError(
+            f"{what} needs {whose} {found.message}{where}. Leave out one of these rows, or use a richer feature map; "
+            "WeaklyRegularized learns such tasks too, at its lambda",
+            certificate=found.certificate,
+            residual=found.residual,
+            task=task,
+        )
+
+    @cached_property
+    def _joint(self) -> Polyhedron:
+        return Polyhedron(self._rows, np.ones(len(self._rows)), check=False)
+
+    @property
+    def w_star(self) -> Array:
+        """The shortest w with all margins at least 1."""
+        self.require_separable("w_star")
+        return np.array(self.separability.w)
+
+    def nearest_solution(self, w0: Any) -> Array:
+        """The w nearest to w_0 with all margins at least 1."""
+        start = as_point(w0, self.dim)
+        if not start.any():
+            return self.w_star
+        self.require_separable("the nearest solution")
+        return self._joint.nearest(start)
+
+    @property
+    def margin(self) -> float:
+        """1 / (|w*| R): the most by which a unit vector separates all rows, relative to the largest row."""
+        return 1 / (float(np.linalg.norm(self.w_star)) * self.radius)
+
+    @property
+    def scale(self) -> float:
+        """|w*|^2 R^2, the factor in front of `cor:pocs_forgetting` for a start at 0."""
+        return self.scale_from(np.zeros(self.dim))
+
+    def scale_from(self, w0: Any) -> float:
+        """|w_0 - w*|^2 R^2, with w* the joint solution nearest to w_0."""
+        gap = as_point(w0, self.dim) - self.nearest_solution(w0)
+        return float(gap @ gap) * self.radius**2
+
+    def __len__(self) -> int:
+        return self.num_tasks
+
+    def __repr__(self) -> str:
+        low, high = self.label_names
+        mapping = "" if (low, high) == (-1, 1) else f", labels {low!r} -> -1, {high!r} -> +1"
+        return f"ClassificationTasks(T={self.num_tasks}, d={self.dim}, rows={len(self._rows)}{mapping})"
+
+
+def one_versus_rest(X: Any, y: Any, groups: Any) -> dict[Label, ClassificationTasks]:
+    """One binary problem per class, on the same rows and tasks: the class is +1, all others together -1.
+
+    The w of largest x.w names the class of x. Rows with the same entry of `groups` form a task.
+
+    >>> problems = one_versus_rest([[2.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], ["a", "b", "c"], groups=[0, 1, 1])
+    >>> {name: problem.num_tasks for name, problem in problems.items()}
+    {'a': 2, 'b': 2, 'c': 2}
+    >>> problems["b"].task(1)[1]
+    array([ 1., -1.])
+    """
+    matrices, labels, names = split_rows(X, y, groups)
+    classes = [value.item() for value in np.unique(np.asarray(y))]
+    for value in classes:
+        if isinstance(value, float) and not value.is_integer():
+            raise InvalidInputError(f"y holds {value!r}; classes are whole numbers or names")
+    if len(classes) < 2:
+        raise InvalidInputError(f"one class only ({', '.join(map(repr, classes))}); two or more are needed")
+    return {
+        name: ClassificationTasks(matrices, [np.where(label == name, 1, -1) for label in labels], names=names)
+        for name in classes
+    }

@@ -1,0 +1,105 @@
+"""Two labels of any kind as -1 and +1, the same way in every task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.errors import InvalidInputError
+
+__all__ = ["Label", "signs"]
+
+Label = int | bool | str
+USUAL: tuple[tuple[Label, Label], ...] = ((-1, 1), (0, 1))
+
+
+def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[list[Array], tuple[Label, Label]]:
+    """-1 and +1 for every row of every task, and the two labels they stand for, the negative one first.
+
+    Numbers are -1 and 1, or 0 and 1; of two strings the alphabetically first is -1. Any other two values, or another
+    order, are named by `given`.
+
+    >>> signs([["spam", "ham"], ["ham"]])
+    ([array([ 1., -1.]), array([-1.])], ('ham', 'spam'))
+    >>> signs([[1, -1], [1, 2]])
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: task 1, y[1] is 2, which is neither -1 nor 1...
+    """
+    columns = [_column(label, f"task {task}, y") for task, label in enumerate(labels)]
+    kinds = {_kind(column) for column in columns}
+    if len(kinds) > 1:
+        raise InvalidInputError(f"y holds {' and '.join(sorted(kinds))}; use one kind of label in all tasks")
+    found = np.unique(np.concatenate(columns))
+    low, high = _pair(found, columns, given)
+    result = []
+    for task, column in enumerate(columns):
+        outside = np.flatnonzero((column != low) & (column != high))
+        if outside.size:
+            row = int(outside[0])
+            value = column[row].item()
+            raise InvalidInputError(
+                f"task {task}, y[{row}] is {value!r}, which is neither {low!r} nor {high!r}; "
+                "for more than two classes use one_versus_rest, for two others name them in label_names="
+            )
+        result.append(np.where(column == high, 1.0, -1.0))
+    if len(found) < 2:
+        raise InvalidInputError(
+            f"all labels of all tasks are {found[0].item()!r}: one class only, which any bias separates; two are needed"
+        )
+    return result, (low, high)
+
+
+def _column(label: Any, what: str) -> Any:
+    """One task's labels as a vector of whole numbers, truth values or strings."""
+    try:
+        column = np.asarray(label)
+    except ValueError as error:
+        raise InvalidInputError(f"{what}: not a vector of labels ({error})") from None
+    if column.dtype.kind == "O":
+        column = np.asarray([_plain(value, f"{what}[{row}]") for row, value in enumerate(column.ravel().tolist())])
+    if column.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size:
+            raise InvalidInputError(f"{what}[{bad[0]}] is {column[bad[0]]}; remove or impute it first")
+        broken = np.flatnonzero(column != np.rint(column))
+        if broken.size:
+            raise InvalidInputError(
+                f"{what}[{broken[0]}] is {column[broken[0]]}; labels are two whole numbers or names"
+            )
+        column = column.astype(np.int64)
+    if column.dtype.kind not in "biuU":
+        raise InvalidInputError(f"{what}: labels are two whole numbers or names, got dtype {column.dtype}")
+    if column.ndim != 1:
+        raise InvalidInputError(f"{what}: expected a vector of labels, got shape {column.shape}")
+    return column
+
+
+def _plain(value: Any, what: str) -> Any:
+    if not isinstance(value, str | int | float):
+        raise InvalidInputError(f"{what} is {value!r}; labels are two whole numbers or names")
+    return value
+
+
+def _kind(column: Any) -> str:
+    return "strings" if column.dtype.kind == "U" else "numbers"
+
+
+def _pair(found: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tuple[Label, Label]:
+    """The two labels: as given, or as the data suggest."""
+    if given is not None:
+        names = tuple(given)
+        if len(names) != 2 or names[0] == names[1]:
+            raise InvalidInputError(f"label_names must be two different labels, the negative one first, got {given!r}")
+        return names[0], names[1]
+    present = [value.item() for value in found]
+    if isinstance(present[0], str):
+        if len(present) > 2:  # the first two that appear are taken for the intended ones, so that the third is named
+            seen = list(dict.fromkeys(value for column in columns for value in column.tolist()))
+            present = sorted(seen[:2])
+        return present[0], present[-1] if len(present) > 1 else ""
+    if all(isinstance(value, bool) for value in present):
+        return False, True
+    return max(USUAL, key=lambda pair: len(set(pair) & set(present)))

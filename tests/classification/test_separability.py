@@ -1,0 +1,142 @@
+"""Joint separability: decided with a proof either way, which the tests check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import forgetting as fg
+from forgetting.errors import InfeasibleError, NotSeparableError
+
+
+def of_rows(rows):
+    """One task whose signed rows are these (labels alternate, so that there are two)."""
+    rows = np.asarray(rows, dtype=float)
+    labels = np.where(np.arange(len(rows)) % 2, -1, 1)
+    return fg.ClassificationTasks([rows * labels[:, None]], [labels])
+
+
+def check(found, rows):
+    """Whether the proof that comes with a finding proves it."""
+    rows = np.asarray(rows, dtype=float)
+    if found.holds:
+        assert found.certificate is None
+        assert (rows @ found.w >= 1 - 1e-12 * np.linalg.norm(rows, axis=1) * np.linalg.norm(found.w)).all()
+        return
+    assert found.w is None
+    y = found.certificate
+    assert y.shape == (len(rows),)
+    assert (y >= 0).all()
+    assert y.sum() == pytest.approx(1, abs=1e-12)
+    assert np.linalg.norm(rows.T @ y) == pytest.approx(found.residual, abs=1e-15 * np.abs(rows).max())
+    assert found.residual <= 1e-12 * np.abs(rows).max()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1.0, 0.0], [-1.0, 0.0]],  # opposite: 0 is the middle of a segment
+        [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]],  # a third row does not help
+        [[1.0, 0.0], [-0.5, np.sqrt(0.75)], [-0.5, -np.sqrt(0.75)]],  # 0 is the centre of a triangle
+        [[0.0, 0.0], [1.0, 1.0]],  # a zero row never has a margin
+        [[1.0, 1.0], [1.0, -1.0], [-1e-9, 0.0]],  # a tiny row is as good as a long one
+        [[1e8, 0.0], [-1e-8, 0.0]],
+    ],
+)
+def test_hulls_that_hold_the_origin(rows):
+    found = of_rows(rows).separability
+    assert not found.holds
+    check(found, rows)
+    assert found.message.startswith("not separable")
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e-4, 1e-7, 1e-10, 1e-15])
+def test_hulls_that_almost_touch_the_origin(gap):
+    """The segment from (gap, 1) to (gap, -1) misses 0 by gap, however little that is."""
+    rows = [[gap, 1.0], [gap, -1.0]]
+    found = of_rows(rows).separability
+    assert found.holds
+    np.testing.assert_allclose(found.w, [1 / gap, 0.0], rtol=1e-9, atol=1e-9 / gap)
+    check(of_rows([[0.0, 1.0], [0.0, -1.0]]).separability, [[0.0, 1.0], [0.0, -1.0]])
+
+
+@given(st.integers(0, 10**6))
+def test_exactly_touching_hulls_are_not_separable(seed):
+    """Whole numbers with a positive combination that is exactly 0, among other rows, in any order and scaling."""
+    rng = np.random.default_rng(seed)
+    d, r, n = rng.integers(2, 8), rng.integers(1, 5), rng.integers(1, 10)
+    some = rng.integers(-4, 5, (r, d)).astype(float)
+    rows = np.concatenate([some, -(rng.integers(1, 4, r) @ some)[None], rng.integers(-4, 5, (n, d))])
+    rows = rows[rng.permutation(len(rows))] * rng.choice([0.5, 1.0, 8.0, 1024.0], len(rows))[:, None]
+    found = of_rows(rows).separability
+    assert not found.holds
+    check(found, rows)
+
+
+@given(st.integers(0, 10**6))
+def test_the_finding_is_that_of_a_linear_programme(seed):
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 8))
+    n = int(rng.integers(2, 2 * d + 3))
+    rows = rng.standard_normal((n, d))
+    programme = linprog(np.zeros(d), A_ub=-rows, b_ub=-np.ones(n), bounds=(None, None))
+    found = of_rows(rows).separability
+    assert found.holds == (programme.status == 0)
+    check(found, rows)
+
+
+def test_tasks_that_are_separable_alone_but_not_together():
+    tasks = fg.ClassificationTasks([[[1.0, 2.0]], [[0.0, 1.0]], [[2.0, 4.0]]], [[1], [1], [-1]])
+    check(tasks.separability, [[1.0, 2.0], [0.0, 1.0], [-2.0, -4.0]])
+    for use in (
+        lambda: tasks.w_star,
+        lambda: tasks.scale,
+        lambda: tasks.margin,
+        lambda: tasks.nearest_solution([1.0, 0.0]),
+        lambda: fg.bounds.evaluate(tasks, fg.orderings.WithReplacement(), 3),
+    ):
+        with pytest.raises(NotSeparableError, match=r"rows 0, 2, .* they are in tasks 0, 2") as caught:
+            use()
+        y = caught.value.certificate
+        np.testing.assert_allclose(y, [2 / 3, 0, 1 / 3], atol=1e-12)
+        assert caught.value.task is None
+    # projections onto each task alone still work, and their distances do not vanish
+    run = fg.run(tasks, fg.orderings.Cyclic(), k=30)
+    assert run.residuals[-1].max() > 0.1
+
+
+def test_a_task_that_is_not_separable_alone_is_named_with_its_own_certificate():
+    tasks = fg.ClassificationTasks([[[1.0, 0.0]], [[1.0, 1.0], [2.0, 2.0], [0.0, 1.0]]], [[1], [1, -1, 1]])
+    for use in (lambda: tasks.project(1, np.zeros(2)), lambda: fg.run(tasks, fg.orderings.Cyclic(), k=2)):
+        with pytest.raises(NotSeparableError, match="projecting onto task 1 needs a separable task") as caught:
+            use()
+        y = caught.value.certificate
+        assert caught.value.task == 1
+        np.testing.assert_allclose(y @ tasks.signed_rows(1), 0, atol=1e-14)
+        np.testing.assert_allclose(y, [2 / 3, 1 / 3, 0], atol=1e-12)
+
+
+def test_losses_do_not_need_separability():
+    tasks = of_rows([[1.0], [-1.0]])
+    assert tasks.loss([0.0]) == 0.5
+    assert tasks.loss([2.0]) == 0.5 * 3**2
+    np.testing.assert_array_equal(tasks.margins([2.0]), [2.0, -2.0])
+
+
+def test_sets_without_a_common_point_are_refused_with_a_certificate():
+    """w >= 1 and w <= 0 as two sets: y = (1, 1) has A^T y = 0 and b.y = 1."""
+    sets = fg.ConvexSets([fg.Halfspace([1.0], 1.0), fg.Polyhedron([[-1.0]], [0.0])])
+    for use in (
+        lambda: sets.w_star,
+        lambda: sets.scale,
+        lambda: fg.bounds.evaluate(sets, fg.orderings.WithReplacement(), 3),
+    ):
+        with pytest.raises(InfeasibleError) as caught:
+            use()
+        np.testing.assert_allclose(caught.value.certificate, [1.0, 1.0], atol=1e-12)
+    with pytest.raises(InfeasibleError, match="no common point"):
+        fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([3.0, 0.0], 1.0)]).w_star  # noqa: B018
