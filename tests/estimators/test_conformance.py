@@ -1,0 +1,18 @@
+"""scikit-learn's own checks, without exceptions."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import forgetting as fg
+
+
+@parametrize_with_checks(
+    [
+        fg.ContinualRegressor(),
+        fg.ContinualRegressor(fit_intercept=True, loss="mean"),
+        fg.ContinualRegressor(keep_history=False),
+        fg.ContinualClassifier(),
+        fg.ContinualClassifier(fit_intercept=True, keep_history=False),
+    ]
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
