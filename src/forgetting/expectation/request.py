@@ -109,11 +109,16 @@ class Request:
             order = dim * (dim + 1) / 2
             # accuracy first: where primal moments lose digits, iterating the dual ones is worth waiting for
             penalty = 60.0 if self.dual and total > dim and self.last <= 10**6 else 0.0
-            if order <= spectral.DENSE_LIMIT:
+            forgetting = stack > 1
+            if order <= (spectral.DENSE_LIMIT if forgetting else spectral.ONE_RUN_LIMIT):
                 work = order * primal + 12 * order**3 / FLOPS
-                return penalty + work + (stack * order**2 * (2 * order + 10 * len(self.steps)) / FLOPS)
+                return (
+                    penalty
+                    + work
+                    + (order**2 * (2 * stack * order / FLOPS + 6e-8 * len(self.steps)) if forgetting else 0.0)
+                )
             width = min(float(spectral.MAX_LANCZOS), 5 * self.last**0.5 + 50)
-            return float(penalty + (stack + 1) * width * (primal + 4 * width * order / FLOPS))
+            return float(penalty + ((stack if forgetting else 0) + 1) * width * (primal + 4 * width * order / FLOPS))
         states, _ = subsets.states_needed(geometry.counts, min(self.last, geometry.num_tasks))
         epochs = -(-self.last // geometry.num_tasks) if isinstance(self.ordering, Reshuffled) else 1
         return epochs * states * geometry.num_distinct * (8 * size**2 * total / geometry.num_distinct / FLOPS + 2e-5)

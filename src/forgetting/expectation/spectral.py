@@ -9,7 +9,7 @@ run is enough, so that Lanczos is tried earlier, and given up for the diagonalis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -100,18 +100,9 @@ def solve_spectral(
         else:
             result[name], error[name] = np.maximum(found[:, 0], 0), doubt[:, 0]
     if "forgetting" in wanted:
-        total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
-        longest = float(np.abs(whole.values).max(initial=0.0))
-        for m in track(range(geometry.num_distinct), "forgetting"):
-            if p[m] == 0 or geometry.ranks[m] == 0:
-                continue
-            mine = functionals["task_losses"][m]
-            seen = ritz(mine, start[None])
-            part, its_doubt = _visits(moments, m, whole, seen, steps)
-            size = float(np.linalg.norm(mine) * np.linalg.norm(start))
-            its_doubt += 4 * EPS * size * np.array([_at_most(longest, int(k), True) for k in steps])
-            total += p[m] * part
-            doubt += p[m] * its_doubt
+        total, doubt = _visited(
+            moments, whole, start, functionals["task_losses"], ritz, steps, shared=factor is not None
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
             result["forgetting"] = (total - values["learned"][:, 0]) / steps
             error["forgetting"] = (doubt + errors["learned"][:, 0]) / steps
@@ -171,19 +162,61 @@ def _at_most(value: float, k: int, summed: bool) -> float:
     return float(_divided_differences(np.ones(1), np.array([value]), k)[0, 0]) if summed else value**k
 
 
-def _visits(moments: Moments, task: int, whole: _Ritz, mine: _Ritz, steps: IntArray) -> tuple[Array, Array]:
-    """sum_(t=1..k) <Q^(k-t)[G_m / 2], S_m Q^(t-1)[W_0] S_m>: the expected loss on all visits to task m."""
+def _visited(
+    moments: Moments,
+    whole: _Ritz,
+    start: Array,
+    forms: Array,
+    ritz: Callable[[Array, Array], _Ritz],
+    steps: IntArray,
+    *,
+    shared: bool,
+) -> tuple[Array, Array]:
+    """sum_m p_m sum_(t=1..k) <Q^(k-t)[G_m / 2], S_m Q^(t-1)[W_0] S_m>: the expected loss on all visits; and its doubt.
+
+    Where all tasks share the eigenvalues, the divided differences are computed once for all of them.
+    """
+    p, ranks = moments.probability, moments.geometry.ranks
+    longest = float(np.abs(whole.values).max(initial=0.0))
+    alive = np.array([_at_most(longest, int(k), True) for k in steps])
+    total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
+    both = np.zeros((2, len(whole.values), len(whole.values))) if shared else np.empty(0)
+    for m in track(range(len(p)), "forgetting"):
+        if p[m] == 0 or ranks[m] == 0:
+            continue
+        mine = ritz(forms[m], start[None])
+        cross = p[m] * _cross(moments, m, whole, mine)
+        doubt += 4 * EPS * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * alive
+        if shared:
+            both[0] += cross
+            both[1] += np.abs(cross)
+        else:
+            part, its_doubt = _over_visits(cross, np.abs(cross), whole, mine, steps)
+            total += part
+            doubt += its_doubt
+    if shared:
+        part, its_doubt = _over_visits(both[0], both[1], whole, whole, steps)
+        return total + part, doubt + its_doubt
+    return total, doubt
+
+
+def _cross(moments: Moments, task: int, whole: _Ritz, mine: _Ritz) -> Array:
+    """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `whole` (columns)."""
     size = moments.size
     moved = np.concatenate(
         [_pack(moments.step(task, _unpack(whole.basis[i : i + 256], size))) for i in range(0, len(whole.basis), 256)]
     )
-    cross = (mine.basis @ moved.T) * mine.weights[:, None] * whole.weights[None, :]
+    return np.asarray((mine.basis @ moved.T) * mine.weights[:, None] * whole.weights[None, :])
+
+
+def _over_visits(cross: Array, spread: Array, whole: _Ritz, mine: _Ritz, steps: IntArray) -> tuple[Array, Array]:
+    """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
     found, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
         differences = _divided_differences(mine.values, whole.values, k)
-        found[i] = float(np.sum(cross * differences))
-        spread = float(np.sum(np.abs(cross * differences)))
-        doubt[i] = (4 * EPS * max(k, 1) + whole.drift + mine.drift) * spread
+        found[i] = float(np.vdot(cross, differences))
+        noise = 4 * EPS * max(k, 1) + whole.drift + mine.drift
+        doubt[i] = noise * float(np.vdot(spread, np.abs(differences)))
     return found, doubt
 
 
