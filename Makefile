@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help report test lint bench hunt clean
+.PHONY: help report test lint docs bench hunt clean
 
 help:
 	@echo "make report   run the main job on embedded data; summary here, HTML in report-out/"
 	@echo "make test     lint, types, layers, doctests and tests"
+	@echo "make docs     the site, into docs/_build/html"
 	@echo "make bench    timings against peers, as ratios"
 	@echo "make hunt     the long searches"
 
@@ -34,10 +35,16 @@ test: lint
 	$(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/ready-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --page docs/benchmarks.md
+
+docs: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 hunt: $(VENV)/ready-dev
+	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 15 --out docs/claims.md --save docs/counterexamples
 	$(BIN)/python -m pytest -n 2 -m slow
 
 clean:
-	rm -rf $(VENV) report-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) report-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,23 +2,37 @@
 
 import doctest
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("[!_]*.md"))]
+EXAMPLES = sorted((ROOT / "docs" / "gallery").glob("[0-9]*.py"))
 
 
-def test_the_code_in_the_readme_runs_and_prints_what_it_says():
-    outcome = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert outcome.attempted >= 10
+@pytest.mark.parametrize(("name", "least"), [("README.md", 10), ("docs/howto.md", 20)])
+def test_the_code_in_a_page_runs_and_prints_what_it_says(name, least):
+    outcome = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert outcome.attempted >= least
     assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_of_the_gallery_run(example, monkeypatch, capsys):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    figures = []
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: figures.append(1))
+    runpy.run_path(str(example))
+    assert figures or capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if target.startswith("auto_gallery/"):  # the page that the docs make of an example
+            target = target.replace("auto_gallery", "gallery") + ".py"
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 

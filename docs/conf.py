@@ -1,0 +1,62 @@
+"""Sphinx settings: `make docs` builds the site into docs/_build/html."""
+
+import re
+
+from sphinx_gallery.sorting import FileNameSortKey
+
+import forgetting as fg
+
+project = "forgetting"
+author = "the forgetting authors"
+copyright = author  # noqa: A001
+version = release = fg.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "gallery", "counterexamples"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+suppress_warnings = ["config.cache"]
+html_theme = "furo"
+html_title = f"forgetting {version}"
+html_show_copyright = False
+html_static_path: list[str] = []
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_type_aliases = {"Array": "Array", "IntArray": "IntArray"}
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"/\d\d_",
+    "within_subsection_order": FileNameSortKey,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+}
+
+
+def plain_text(app, what, name, obj, options, lines):
+    """Docstrings are plain text: names in backquotes are code, and every other sign means itself."""
+    in_example = False
+    for i, line in enumerate(lines):
+        stripped = line.strip()
+        in_example = stripped.startswith(">>>") or (in_example and bool(stripped))
+        if not in_example:
+            pieces = re.split(r"(`+[^`]+`+)", line)
+            for j, piece in enumerate(pieces):
+                if j % 2:
+                    pieces[j] = f"``{piece.strip('`')}``"
+                else:
+                    pieces[j] = re.sub(r"([\\|*])|(?<=\w)_(?!\w)", lambda match: "\\" + match.group(0), piece)
+            lines[i] = "".join(pieces)
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", plain_text, priority=100)
