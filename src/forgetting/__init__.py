@@ -7,7 +7,9 @@
 np.True_
 """
 
-from forgetting import bounds, checks, errors, metrics, orderings, schemes
+from typing import TYPE_CHECKING, Any
+
+from forgetting import errors, metrics, orderings, schemes
 from forgetting.ensembles import Ensemble, run_many
 from forgetting.expectation import Expectation, compare, decay_rate, expect
 from forgetting.loop import Trajectory, run
@@ -23,7 +25,21 @@ from forgetting.projections import (
     Slab,
     Subspace,
 )
-from forgetting.tasks import ConvexSets, KernelTasks, Problem, RegressionTasks, families
+from forgetting.tasks import (
+    ClassificationTasks,
+    ConvexSets,
+    KernelTasks,
+    Problem,
+    RegressionTasks,
+    families,
+    one_versus_rest,
+)
+
+if TYPE_CHECKING:
+    from forgetting import bounds, checks, claims, reductions
+    from forgetting.auditing import audit
+    from forgetting.claims import certify
+    from forgetting.estimators import ContinualClassifier, ContinualRegressor
 
 __version__ = "0.1.0"
 
@@ -31,6 +47,9 @@ __all__ = [
     "Affine",
     "Ball",
     "Box",
+    "ClassificationTasks",
+    "ContinualClassifier",
+    "ContinualRegressor",
     "ConvexSets",
     "CustomSet",
     "Ensemble",
@@ -46,16 +65,49 @@ __all__ = [
     "Subspace",
     "Trajectory",
     "__version__",
+    "audit",
     "bounds",
+    "certify",
     "checks",
+    "claims",
     "compare",
     "decay_rate",
     "errors",
     "expect",
     "families",
     "metrics",
+    "one_versus_rest",
     "orderings",
+    "reductions",
     "run",
     "run_many",
     "schemes",
 ]
+
+
+# What sits on top of runs and expectations is imported when first asked for, so that `import forgetting` stays quick.
+_LATER = {
+    "ContinualClassifier": "forgetting.estimators",
+    "ContinualRegressor": "forgetting.estimators",
+    "audit": "forgetting.auditing",
+    "bounds": None,
+    "certify": "forgetting.claims",
+    "checks": None,
+    "claims": None,
+    "reductions": None,
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        home = _LATER[name]
+        found = import_module(f"forgetting.{name}") if home is None else getattr(import_module(home), name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,315 @@
+"""Measured and theoretical values side by side, for a user's own problem."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from forgetting import bounds
+from forgetting._arrays import as_count
+from forgetting.bounds.setting import describe_ordering, describe_scheme
+from forgetting.claims.exact import Numbers, as_least_squares
+from forgetting.claims.instance import Instance
+from forgetting.claims.registry import all_claims, get
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.expectation import expect
+from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
+from forgetting.schemes import Scheme
+from forgetting.tasks import ConvexSets, RegressionTasks
+
+__all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
+
+WIDTH = 80
+FORMAT = "forgetting/certificate/1"
+MEASURED = ("loss", "forgetting", "regret")
+ORDER = (*MEASURED, "residual", "objective")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An expected value, with its interval and the method that gave it.
+
+    >>> Measured("loss", 0.1, 0.1, 0.1, "moments").exact
+    True
+    """
+
+    quantity: str
+    value: float
+    low: float
+    high: float
+    method: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value is exact up to rounding."""
+        return self.method != "monte-carlo"
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """A bound that applies, and how much of it the measured value uses (None where the quantity was not measured).
+
+    >>> BoundRow("demo", "loss", 1.0, 0.5, "holds as stated", True, False).ratio
+    0.5
+    """
+
+    key: str
+    quantity: str
+    value: float
+    ratio: float | None
+    status: str
+    tightest: bool
+    vacuous: bool
+
+
+@dataclass(frozen=True)
+class Residual:
+    """An identity of the theory on this problem: how far its two sides are apart, relative to their scale.
+
+    >>> Residual("a = b", 1e-16, True).holds
+    True
+    """
+
+    identity: str
+    value: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A statement of the paper on this problem.
+
+    >>> ClaimRow("demo", None, 1.0, 2.0, 0.5, True, "refuted").status
+    'refuted'
+    """
+
+    label: str
+    part: str | None
+    lhs: float
+    rhs: float
+    ratio: float | None
+    holds: bool
+    status: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` returns: plain data, so that `Certificate.from_json(c.to_json()) == c`.
+
+    Attributes:
+        problem, ordering, scheme: in words.
+        k: the number of steps.
+        measured: expected loss, forgetting and regret.
+        bounds: the bounds that apply, smallest first.
+        residuals: identities of the theory, checked on this problem.
+        claims: statements of the paper, checked on this problem.
+    """
+
+    problem: str
+    ordering: str
+    scheme: str
+    k: int
+    measured: tuple[Measured, ...]
+    bounds: tuple[BoundRow, ...]
+    residuals: tuple[Residual, ...]
+    claims: tuple[ClaimRow, ...]
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read what `to_json` wrote."""
+        try:
+            data = json.loads(text)
+            if data.pop("format") != FORMAT:
+                raise KeyError("format")
+            rows: dict[str, Any] = {"measured": Measured, "bounds": BoundRow, "residuals": Residual, "claims": ClaimRow}
+            parts = {name: tuple(kind(**row) for row in data[name]) for name, kind in rows.items()}
+            return cls(**{field.name: parts.get(field.name, data[field.name]) for field in fields(cls)})
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise InvalidInputError(f"not a certificate ({error!r})") from error
+
+    @property
+    def holds(self) -> bool:
+        """Whether every identity, and every statement that is not known to be false, holds here."""
+        return all(one.holds for one in self.residuals) and all(
+            one.holds for one in self.claims if one.status != "refuted"
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}", ""]
+        lines += _row("measured", "value", "")
+        for one in self.measured:
+            spread = "exact" if one.exact else f"[{one.low:.2g}, {one.high:.2g}]"
+            lines += _row(f"{one.quantity}, by {one.method}", f"{one.value:.6g}", spread)
+        for quantity in sorted({row.quantity for row in self.bounds}, key=ORDER.index):
+            lines += ["", *_row(f"bounds on the {quantity}", "bound", "measured/bound")]
+            for row in self.bounds:
+                if row.quantity == quantity:
+                    share = "-" if row.ratio is None else f"{row.ratio:.3g}"
+                    lines += _row(row.key + (" (tightest)" if row.tightest else ""), f"{row.value:.4g}", share)
+        if self.residuals:
+            lines += ["", *_row("identities", "residual", "")]
+            for known in self.residuals:
+                lines += _row(known.identity, f"{known.value:.2g}", _word(known.holds))
+        lines += ["", *_row("statements", "lhs", "rhs", "ratio", "")]
+        for claim in self.claims:
+            name = claim.label if claim.part is None else f"{claim.label}, {claim.part}"
+            share = "-" if claim.ratio is None else f"{claim.ratio:.3g}"
+            word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds)
+            lines += _row(name, f"{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
+        return "\n".join(_cut(line.rstrip(), WIDTH) for line in lines)
+
+
+def _row(name: str, *cells: str) -> list[str]:
+    """Cells at the right edge; a name that does not fit beside them has a line of its own."""
+    wide = 16 if len(cells) == 2 else 9
+    right = "".join(cell.rjust(wide) for cell in cells)
+    indent = "  " if cells[0] not in ("value", "bound", "residual", "lhs") else ""
+    if len(indent + name) + len(right) <= WIDTH - 2:
+        return [(indent + name).ljust(WIDTH - 2 - len(right)) + right]
+    return [indent + name, right.rjust(WIDTH - 2)]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _word(holds: bool) -> str:
+    return "holds" if holds else "FAILS"
+
+
+def certify(
+    problem: Any,
+    ordering: Ordering,
+    k: int,
+    scheme: Scheme | None = None,
+    w0: Any = None,
+    seed: int = 0,
+    runs: int | None = None,
+) -> Certificate:
+    """Measured values, every bound that applies, identities and statements of the theory, on one problem.
+
+    Args:
+        problem, ordering, k, scheme, w0: as for `fg.run`.
+        seed, runs: for simulation, where exactness does not fit.
+
+    >>> import forgetting as fg
+    >>> c = certify(fg.families.two_lines(0.14), fg.orderings.WithReplacement(), k=100)
+    >>> best = next(row for row in c.bounds if row.tightest and row.quantity == "loss")
+    >>> best.key, round(best.ratio, 3), c.holds
+    ('two-lines:random/loss', 1.0, True)
+    >>> Certificate.from_json(c.to_json()) == c
+    True
+    """
+    k = as_count(k, "k", least=1)
+    instance = Instance(problem, ordering, k, scheme=scheme, w0=w0)
+    rows = bounds.evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
+    measured = _measure(instance, seed, runs)
+    return Certificate(
+        problem=repr(problem),
+        ordering=str(ordering),
+        scheme="natural scheme" if scheme is None else str(scheme),
+        k=k,
+        measured=measured,
+        bounds=_bounds(rows, measured),
+        residuals=_residuals(instance),
+        claims=_claims(instance),
+    )
+
+
+def _measure(instance: Instance, seed: int, runs: int | None) -> tuple[Measured, ...]:
+    result = expect(
+        instance.problem,
+        instance.ordering,  # type: ignore[arg-type]
+        instance.k,
+        instance.scheme,
+        instance.w0,
+        quantities=MEASURED,
+        seed=seed,
+        runs=runs,
+    )
+    rows = []
+    for name in MEASURED:
+        low, high = np.asarray(result.interval(name)).tolist()
+        rows.append(Measured(name, float(result.values[name]), low, high, result.method))
+    if isinstance(instance.problem, ConvexSets):  # their loss is the mean of half squared distances
+        rows.append(replace(rows[0], quantity="residual"))
+    elif isinstance(instance.problem, RegressionTasks) and isinstance(instance.ordering, WithReplacement):
+        rows += _objective(instance)
+    return tuple(rows)
+
+
+def _objective(instance: Instance) -> list[Measured]:
+    """E f(w_k) of SGD, which projections are too: then it is the residual, if draws are uniform."""
+    try:
+        numbers = Numbers(as_least_squares(instance))
+        value = numbers.next_loss(instance.k)
+    except ForgettingError:
+        return []
+    if numbers.doubt > 1e-6 * (1e-300 + abs(value)):
+        return []  # simulated, or lost in rounding errors
+    row = Measured("objective", value, value, value, numbers.how)
+    uniform = "with replacement" in describe_ordering(instance.ordering, instance.problem)  # type: ignore[arg-type]
+    projected = "projection" in describe_scheme(instance.scheme, instance.problem)[0]
+    return [row, replace(row, quantity="residual")] if uniform and projected else [row]
+
+
+def _bounds(rows: bounds.Evaluation, measured: tuple[Measured, ...]) -> tuple[BoundRow, ...]:
+    known = {one.quantity: one.value for one in measured}
+    result = []
+    for row in rows.applicable():
+        if row.bound.kind != "upper":
+            continue
+        value = known.get(row.quantity)
+        ratio = None if value is None or row.value <= 0 else value / row.value
+        result.append(
+            BoundRow(row.bound.key, row.quantity, row.value, ratio, row.bound.status, row.tightest, row.vacuous)
+        )
+    return tuple(result)
+
+
+def _residuals(instance: Instance) -> tuple[Residual, ...]:
+    """The reductions on this very ordering, and the identity between loss and forgetting."""
+    if not isinstance(instance.problem, RegressionTasks):
+        return ()
+    named: list[tuple[str, str | None, str]] = [
+        ("reduc:cl_to_kaczmarz", None, "gradient descent to convergence = Kaczmarz"),
+        ("reduc:kaczmarz", None, "Kaczmarz = SGD of step size 1 on the modified loss"),
+    ]
+    if isinstance(instance.ordering, WithoutReplacement):
+        named.append(("prop:loss_to_forgetting", "regression", "loss = seen and unseen parts"))
+    rows = []
+    for label, part, words in named:
+        claim = get(label, part)
+        try:
+            if claim.why_not(instance) is None:
+                verdict = claim.check(instance)
+                rows.append(Residual(f"{words} ({label})", verdict.residual, verdict.holds))
+        except ForgettingError:
+            continue  # too large to be checked exactly
+    return tuple(rows)
+
+
+def _claims(instance: Instance) -> tuple[ClaimRow, ...]:
+    """Every statement that applies and needs nothing but the problem, the ordering, k and the scheme."""
+    shown = {"reduc:cl_to_kaczmarz", "reduc:kaczmarz", "prop:loss_to_forgetting"}
+    rows = []
+    for claim in all_claims():
+        if claim.label in shown or claim.needs:
+            continue
+        try:
+            if claim.why_not(instance) is not None:
+                continue
+            verdict = claim.check(instance)
+        except ForgettingError:
+            continue  # too large to be checked exactly
+        ratio = verdict.ratio if math.isfinite(verdict.ratio) else None
+        rows.append(ClaimRow(claim.label, claim.part, verdict.lhs, verdict.rhs, ratio, verdict.holds, claim.status))
+    return tuple(rows)

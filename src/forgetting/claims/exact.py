@@ -1,0 +1,294 @@
+"""The expectations that statements are made of, and all orders of a small problem, written once for every claim.
+
+What `fg.expect` gives is taken from it. Three things it does not give are added: the loss of the task that comes next,
+E f(w_k; i_k), the loss on the tasks that were seen, E mean_t f(w_k; i_t), without what each of them kept when it was
+learned, and enumeration, for statements about swapped permutations and about convex sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import permutations, product
+from math import perm
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.claims.instance import Instance
+from forgetting.errors import NotSupportedError
+from forgetting.expectation import expect
+from forgetting.expectation.api import ask
+from forgetting.expectation.request import Request
+from forgetting.expectation.subsets import next_layer, probability_of, states_needed
+from forgetting.loop import linear_gains, resolve, view_of
+from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
+from forgetting.schemes import SGD, LinearScheme
+from forgetting.tasks import ConvexSets, RegressionTasks
+
+__all__ = [
+    "MOST_STATES",
+    "Numbers",
+    "Visit",
+    "all_orders",
+    "as_least_squares",
+    "distinct",
+    "equations",
+    "orders_needed",
+    "probabilities",
+    "run_orders",
+    "walk",
+]
+
+MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
+MOST_STATES = 20_000  # multisets of seen tasks, or orders, that an exact value may take
+
+
+class Numbers:
+    """Expectations on one instance, in float64; `doubt` bounds what rounding (or simulation) may have done to them.
+
+    `Precise` in `forgetting.claims.precise` has the same methods at any precision.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
+    >>> numbers = Numbers(case)
+    >>> round(numbers.next_loss(1), 15), numbers.in_sample(1)  # one coordinate is still to be learned
+    (0.25, 0.0)
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.doubt = 0.0
+        self.methods: set[str] = set()
+
+    def _expect(self, name: str, k: int) -> Any:
+        one = self.instance
+        options: dict[str, Any] = {"quantities": (name,)}
+        if k > MANY_STEPS and isinstance(one.ordering, WithReplacement) and one.problem.dim <= SMALL:
+            options["method"] = "spectral"
+        result = expect(one.problem, one.ordering, k, one.scheme, one.w0, **options)  # type: ignore[arg-type]
+        self.methods.add(result.method)
+        if result.exact:
+            self.doubt += float(np.max(result.uncertainty.get(name, 0.0)))
+        else:
+            low, high = np.moveaxis(result.interval(name), -1, 0)
+            self.doubt += float(np.max(high - low))
+        return result.values[name]
+
+    @property
+    def how(self) -> str:
+        """How the values were obtained."""
+        return ", ".join(sorted(self.methods)) or "closed form"
+
+    def loss(self, k: int) -> float:
+        """E L(w_k)."""
+        return float(self._expect("loss", k))
+
+    def forgetting(self, k: int) -> float:
+        """E F(k)."""
+        return float(self._expect("forgetting", k))
+
+    def task_losses(self, k: int) -> Array:
+        """E L_m(w_k) for every task."""
+        return np.asarray(self._expect("task_losses", k))
+
+    def regret_sum(self, k: int) -> float:
+        """E sum_(t<k) f(w_t; i_t), k terms."""
+        return k * float(self._expect("regret", k)) if k else 0.0
+
+    def next_loss(self, k: int) -> float:
+        """E f(w_k; i_k), the loss of the task that is learned next."""
+        if isinstance(self.instance.ordering, WithReplacement):
+            return float(probabilities(self.instance) @ self.task_losses(k))
+        return self._seen(k)[1]
+
+    def in_sample(self, k: int) -> float:
+        """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen."""
+        if isinstance(self.instance.ordering, WithReplacement):
+            return float(self._expect("forgetting", k)) + self._kept(k) / k
+        return self._seen(k)[0]
+
+    @cached_property
+    def _request(self) -> Request:
+        one = self.instance
+        return ask(one.problem, one.ordering, max(one.k, 1), one.scheme, one.w0, ("loss",))[0]  # type: ignore[arg-type]
+
+    def _kept(self, k: int) -> float:
+        """sum_t E f(w_(t+1); i_t): what the tasks kept when they were learned."""
+        moments = self._request.moment_map()
+        second = moments.start(self._request.geometry.start(self._request.w0))[:, None]
+        total = 0.0
+        for _ in range(k):
+            second, (quadratic,) = moments.advance(second)
+            total += float(moments.learned(quadratic) @ moments.probability)
+        return total
+
+    def _seen(self, k: int) -> tuple[float, float]:
+        """(loss on the tasks seen, loss on the next) after k steps without replacement; the next is NaN at k = T."""
+        if not isinstance(self.instance.ordering, WithoutReplacement):
+            raise NotSupportedError(f"the loss of the next task is not known for {self.instance.ordering}")
+        self._request.require("subsets")
+        moments = self._request.moment_map()
+        counts, T = moments.geometry.counts, moments.geometry.num_tasks
+        if states_needed(counts, k)[0] > MOST_STATES:
+            raise NotSupportedError(f"more than {MOST_STATES} sets of seen tasks; use fewer tasks, or clones")
+        self.methods.add("subsets")
+        layer = {(0,) * len(counts): moments.start(self._request.geometry.start(self._request.w0))}
+        for size in range(k + 1):
+            weights = {seen: probability_of(seen, counts, T) for seen in layer}
+            if size == k:
+                break
+            layer, _ = next_layer(moments, layer, weights, counts, T - size)
+        losses = {seen: moments.losses(moments.quadratic(moment)) for seen, moment in layer.items()}
+        before = sum(weights[s] * float(np.array(s) @ losses[s]) for s in layer) / k if k else 0.0
+        after = sum(weights[s] * float((counts - s) @ losses[s]) for s in layer) / (T - k) if k < T else np.nan
+        top = float(np.max(moments.geometry.norms, initial=0.0)) ** 2
+        self.doubt += 1e-14 * (k + 8) * top * float(np.sum(self._request.geometry.start(self._request.w0) ** 2))
+        return before, after
+
+
+def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:
+    """(X_m, y_m) as they enter the loss, dense."""
+    matrix, label = problem.equations(task)
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix), label
+
+
+def distinct(problem: RegressionTasks) -> list[int]:
+    """One task of each kind: clones come once.
+
+    >>> import forgetting as fg
+    >>> distinct(fg.families.repeated(fg.families.orthogonal(2), 3))
+    [0, 1]
+    """
+    index, kinds = problem.geometry.index, problem.geometry.num_distinct
+    return [int(np.flatnonzero(index == m)[0]) for m in range(kinds)]
+
+
+def probabilities(instance: Instance) -> Array:
+    """p_m of an independent ordering, for every task."""
+    if not isinstance(instance.ordering, WithReplacement):
+        raise NotSupportedError(f"{instance.ordering} has no sampling probabilities")
+    return instance.ordering.probabilities(view_of(instance.problem))
+
+
+def as_least_squares(instance: Instance) -> Instance:
+    """The same run written as SGD on the loss of least-squares tasks (`setup:sgd_main`): f(w; m) = L_m(w).
+
+    A projection, or SGD on the modified objective, becomes SGD on tasks with orthonormal rows, whose loss is f_m.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.gaussian(2, 4, 2), fg.orderings.WithReplacement(), 3)
+    >>> one = as_least_squares(case)
+    >>> one.scheme, round(one.problem.radius, 12)
+    (SGD(step_size=1.0, objective='loss'), 1.0)
+    """
+    scheme = instance.scheme
+    if isinstance(scheme, SGD) and scheme.objective == "loss":
+        return instance
+    if isinstance(scheme, SGD):
+        step = scheme.step_size
+    elif scheme is None or type(scheme).__name__ in ("Kaczmarz", "GradientDescent"):
+        step = 1.0
+    else:
+        raise NotSupportedError(f"{scheme} is not SGD with a fixed step size")
+    problem = instance.problem
+    flat = problem if isinstance(problem, ConvexSets) else ConvexSets.from_affine(problem)
+    if not isinstance(flat.regression, RegressionTasks):
+        raise NotSupportedError("SGD on least squares is for regression tasks or affine sets")
+    return replace(instance, problem=flat.regression, scheme=SGD(float(step), "loss"))
+
+
+# ------------------------------------------------------------------------------------------------------ enumeration
+
+
+def all_orders(instance: Instance, k: int) -> IntArray:
+    """Every order of k tasks, one per row: permutations, or sequences for independent uniform draws.
+
+    >>> import forgetting as fg
+    >>> all_orders(Instance(fg.families.orthogonal(3), fg.orderings.WithoutReplacement(), k=2), 2).tolist()
+    [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+    """
+    T = instance.problem.num_tasks
+    if orders_needed(instance, k) > MOST_STATES:
+        raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
+    if isinstance(instance.ordering, WithoutReplacement):
+        rows = list(permutations(range(T), k))
+    else:
+        rows = list(product(range(T), repeat=k))
+    return np.array(rows, dtype=np.int64).reshape(-1, k)
+
+
+def orders_needed(instance: Instance, k: int) -> int:
+    """How many orders of k tasks there are."""
+    T = int(instance.problem.num_tasks)
+    if isinstance(instance.ordering, WithoutReplacement):
+        return perm(T, k)
+    if isinstance(instance.ordering, Explicit | Cyclic):
+        return 1
+    return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
+
+
+def run_orders(instance: Instance, orders: IntArray) -> Array:
+    """The errors z_0, ..., z_k of a linear scheme on each order; shape (orders, k + 1, D)."""
+    scheme, space = resolve(instance.problem, instance.scheme, instance.w0)
+    geometry = space.problem
+    if not isinstance(scheme, LinearScheme):
+        raise NotSupportedError(f"{scheme} is not a linear scheme")
+    gains = linear_gains(geometry, scheme)
+    states = np.empty((len(orders), orders.shape[1] + 1, geometry.dim))
+    states[:, 0] = space.start()
+    for t in range(orders.shape[1]):
+        states[:, t + 1] = states[:, t]
+        kinds = geometry.index[orders[:, t]]
+        for task in np.unique(kinds):
+            rows = np.flatnonzero(kinds == task)
+            block = geometry.block(int(task))
+            missed = states[rows, t] @ geometry.rows[block].T - geometry.targets[block]
+            states[rows, t + 1] -= (missed * gains[block]) @ geometry.rows[block]
+    return states
+
+
+class Visit(NamedTuple):
+    """A node of the tree of orders: the tasks so far, where they lead, and how likely they are."""
+
+    order: tuple[int, ...]
+    w: Array
+    previous: Array
+    probability: float
+
+
+def walk(instance: Instance, k: int) -> Iterator[Visit]:
+    """The ends of all orders of k tasks learned by projection, whatever the problem is made of.
+
+    >>> import forgetting as fg
+    >>> ends = list(walk(Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=2), 2))
+    >>> [(end.order, end.w.round(3).tolist(), end.probability) for end in ends]
+    [((0, 1), [0.707, 0.707], 0.5), ((1, 0), [0.707, 0.707], 0.5)]
+    """
+    problem, ordering = instance.problem, instance.ordering
+    T = problem.num_tasks
+    if orders_needed(instance, k) > MOST_STATES:
+        raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
+    fixed: IntArray | None = None
+    if isinstance(ordering, Explicit | Cyclic):
+        fixed = ordering.first(view_of(problem), k)
+    share = probabilities(instance) if isinstance(ordering, WithReplacement) else np.full(T, 1 / T)
+
+    def grow(order: tuple[int, ...], w: Array, previous: Array, chance: float) -> Iterator[Visit]:
+        depth = len(order)
+        if depth == k:
+            yield Visit(order, w, previous, chance)
+            return
+        for task in range(T) if fixed is None else [int(fixed[depth])]:
+            if fixed is None and isinstance(ordering, WithoutReplacement):
+                if task in order:
+                    continue
+                factor = 1 / (T - depth)
+            else:
+                factor = 1.0 if fixed is not None else float(share[task])
+            if factor > 0:
+                yield from grow((*order, task), problem.project(task, w), w, chance * factor)
+
+    yield from grow((), instance.start, instance.start, 1.0)

@@ -1,0 +1,226 @@
+"""What a statement is checked on: a problem, an ordering, k, a scheme, a start, and what else the statement names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting import orderings, projections, schemes
+from forgetting._arrays import Array, as_count, as_vector
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.orderings import Ordering
+from forgetting.schemes import Scheme
+from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks
+from forgetting.tasks.files import (
+    classification_arrays,
+    classification_from,
+    read_arrays,
+    regression_arrays,
+    regression_from,
+    write_atomically,
+)
+
+__all__ = ["Instance"]
+
+FORMAT = "forgetting/instance/1"
+#: what rebuilds each convex set; a set that is not here cannot be saved
+PARTS = {
+    "Affine": ("A", "b"),
+    "Ball": ("center", "radius"),
+    "Box": ("lo", "hi"),
+    "Halfspace": ("a", "b"),
+    "Polyhedron": ("A", "b"),
+    "SecondOrderCone": ("dim",),
+    "Simplex": ("dim", "total"),
+    "Slab": ("a", "lo", "hi"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One case of a statement.
+
+    Attributes:
+        problem: regression tasks, classification tasks or convex sets; None for a lemma on matrices alone.
+        ordering: who comes next; None where the statement has no ordering.
+        k: the number of steps, or the exponent n of a lemma on Q.
+        scheme: None is the problem's natural scheme.
+        w0: the start, 0 if left out.
+        extras: numbers and arrays that a lemma names: points w and z, matrices A, B, C, gamma, eta, ...
+
+    >>> import forgetting as fg, tempfile, pathlib
+    >>> case = Instance(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=3, extras={"gamma": 0.5})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     case.save(pathlib.Path(folder) / "case.npz")
+    ...     again = Instance.load(pathlib.Path(folder) / "case.npz")
+    >>> print(again)
+    T=2, d=2, rank_avg=1, R=1, k=3, WithReplacement(), gamma=0.5
+    """
+
+    problem: Any
+    ordering: Ordering | None
+    k: int
+    scheme: Scheme | None = None
+    w0: Array | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", as_count(self.k, "k"))
+        if self.ordering is not None and not isinstance(self.ordering, Ordering):
+            raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {self.ordering!r}")
+        if self.w0 is not None:
+            object.__setattr__(self, "w0", as_vector(self.w0, self.problem.dim, "w0").copy())
+        values = {}
+        for name, value in self.extras.items():
+            array = np.asarray(value)
+            if array.dtype.kind not in "iuf":
+                raise InvalidInputError(f"extras[{name!r}] must be numbers, got dtype {array.dtype}")
+            values[name] = array if array.ndim else array.item()
+        object.__setattr__(self, "extras", values)
+
+    @property
+    def start(self) -> Array:
+        """w_0, in full."""
+        return np.zeros(self.problem.dim) if self.w0 is None else self.w0
+
+    def extra(self, name: str) -> Any:
+        """One of the extras; an error names it if it is missing."""
+        if name not in self.extras:
+            raise InvalidInputError(f"this statement needs extras={{{name!r}: ...}}")
+        return self.extras[name]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to an .npz file, atomically and without pickle; `load` gives the same numbers back."""
+        arrays: dict[str, Any] = {"format": np.array(FORMAT), "k": np.array(self.k)}
+        if self.problem is not None:
+            arrays |= {f"problem/{name}": value for name, value in _problem_arrays(self.problem).items()}
+        for role in ("ordering", "scheme"):
+            if getattr(self, role) is not None:
+                arrays |= _settings(role, getattr(self, role))
+        if self.w0 is not None:
+            arrays["w0"] = self.w0
+        arrays |= {f"extras/{name}": np.asarray(value) for name, value in self.extras.items()}
+        write_atomically(Path(path), arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Instance:
+        """Read what `save` wrote."""
+        arrays = read_arrays(Path(path))
+        if str(arrays.get("format")) != FORMAT:
+            raise ProblemFileError(f"{path}: no saved instance (its 'format' entry is not {FORMAT!r})")
+        try:
+            return cls(
+                _problem_from(_under(arrays, "problem"), path),
+                _rebuild(orderings, _under(arrays, "ordering")),
+                int(arrays["k"]),
+                scheme=_rebuild(schemes, _under(arrays, "scheme")),
+                w0=arrays.get("w0"),
+                extras=_under(arrays, "extras"),
+            )
+        except (KeyError, IndexError, TypeError, AttributeError, InvalidInputError) as error:
+            raise ProblemFileError(f"{path}: damaged instance ({error})") from error
+
+    def __str__(self) -> str:
+        parts = []
+        if isinstance(self.problem, RegressionTasks):
+            p = self.problem
+            parts.append(f"T={p.num_tasks}, d={p.dim}, rank_avg={p.rank_avg:.3g}, R={p.radius:.3g}")
+        elif self.problem is not None:
+            parts.append(f"{type(self.problem).__name__} T={self.problem.num_tasks}, d={self.problem.dim}")
+        parts.append(f"k={self.k}")
+        parts += [_short(one) for one in (self.ordering, self.scheme) if one is not None]
+        if self.w0 is not None:
+            parts.append("w0 given")
+        for name, value in self.extras.items():
+            parts.append(f"{name}{_digits(value)}")
+        return ", ".join(parts)
+
+
+def _digits(value: Any) -> str:
+    if np.ndim(value) > 1 or np.size(value) > 6:
+        return f" of shape {np.shape(value)}"
+    return f"={value:.4g}" if np.ndim(value) == 0 else f"=({', '.join(f'{one:.4g}' for one in value)})"
+
+
+def _short(one: Any) -> str:
+    """An ordering or a scheme, with what fits of its fields: SGD(step_size=0.5, objective=loss)."""
+    parts = []
+    for known in fields(one):
+        value = getattr(one, known.name)
+        if value is None or (known.default is not MISSING and value == known.default):
+            continue
+        if isinstance(value, str | int):
+            parts.append(f"{known.name}={value}")
+        elif isinstance(value, float):
+            parts.append(f"{known.name}={value:.4g}")
+        else:
+            parts.append(f"{known.name}{_digits(value)}")
+    return f"{type(one).__name__}({', '.join(parts)})"
+
+
+def _settings(role: str, one: Any) -> dict[str, Any]:
+    """The class and the fields of an ordering or a scheme."""
+    home = orderings if role == "ordering" else schemes
+    if getattr(home, type(one).__name__, None) is not type(one):
+        raise NotSupportedError(f"{one} is not one of the library's own, and cannot be saved")
+    values = {f.name: getattr(one, f.name) for f in fields(one) if getattr(one, f.name) is not None}
+    return {f"{role}/class": np.array(type(one).__name__)} | {f"{role}/{k}": np.array(v) for k, v in values.items()}
+
+
+def _rebuild(home: Any, saved: dict[str, Any]) -> Any:
+    if not saved:
+        return None
+    kind = getattr(home, str(saved.pop("class")))
+    values = {name: tuple(value.tolist()) if value.ndim else value.item() for name, value in saved.items()}
+    one = kind(**values)
+    for name, value in values.items():  # probabilities that are normalised once more may move by a last bit
+        object.__setattr__(one, name, value)
+    return one
+
+
+def _problem_arrays(problem: Any) -> dict[str, Any]:
+    if isinstance(problem, RegressionTasks):
+        return regression_arrays(problem)
+    if isinstance(problem, ClassificationTasks):
+        return classification_arrays(problem)
+    if isinstance(problem, ConvexSets):
+        return _set_arrays(problem)
+    raise NotSupportedError(f"{type(problem).__name__} cannot be saved; use regression or classification tasks or sets")
+
+
+def _problem_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Any:
+    if not arrays:
+        return None
+    if "kinds" in arrays:
+        return _sets_from(arrays)
+    return (classification_from if "label_names" in arrays else regression_from)(arrays, path)
+
+
+def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
+    arrays: dict[str, Any] = {
+        "kinds": np.array([type(one).__name__ for one in problem.sets]),
+        "names": np.array(problem.names),
+    }
+    for position, one in enumerate(problem.sets):
+        if type(one).__name__ not in PARTS:
+            raise NotSupportedError(f"set {position}: {type(one).__name__} cannot be saved")
+        for name in PARTS[type(one).__name__]:
+            arrays[f"{position}/{name}"] = np.asarray(getattr(one, name))
+    return arrays
+
+
+def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
+    sets = []
+    for position, kind in enumerate(arrays["kinds"].tolist()):
+        values = [arrays[f"{position}/{name}"] for name in PARTS[kind]]
+        sets.append(getattr(projections, kind)(*[v if v.ndim else v.item() for v in values]))
+    return ConvexSets(sets, names=arrays["names"].tolist())
+
+
+def _under(arrays: dict[str, Any], folder: str) -> dict[str, Any]:
+    return {name[len(folder) + 1 :]: value for name, value in arrays.items() if name.startswith(folder + "/")}

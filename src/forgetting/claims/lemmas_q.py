@@ -1,0 +1,286 @@
+"""The map Q[A] = (1/T) sum_m P_m A P_m, P_m = I - X_m^+ X_m, on all d x d matrices: the lemmas of the 1/k rate.
+
+`forgetting.expectation.moments` has Q on symmetric matrices of the row space, which is all that expectations need.
+These lemmas speak of every matrix and of the whole space, so Q is applied here as it is defined.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.claims.common import all_of, regression, small, steps
+from forgetting.claims.draws import collection, points
+from forgetting.claims.exact import distinct
+from forgetting.claims.instance import Instance
+from forgetting.claims.precise import exact_rank
+from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
+
+__all__ = ["apply_q", "kronecker_q", "projections"]
+
+EPS = 1e-13
+MOST_DIM = 12
+
+
+def projections(instance: Instance) -> tuple[Array, Array]:
+    """P_m of each distinct task, stacked, and the share of the tasks that it stands for.
+
+    >>> import forgetting as fg
+    >>> projections(Instance(fg.families.orthogonal(2), None, 1))[0][0].round(12) + 0.0
+    array([[0., 0.],
+           [0., 1.]])
+    """
+    problem = instance.problem
+    geometry = problem.geometry
+    stack = []
+    for m in range(geometry.num_distinct):
+        rows = geometry.frame.up(geometry.rows[geometry.block(m)])
+        stack.append(np.eye(problem.dim) - rows.T @ rows)
+    return np.array(stack), geometry.counts / problem.num_tasks
+
+
+def apply_q(instance: Instance, matrix: Array, times: int = 1) -> Array:
+    """Q^n[A], for any A."""
+    stack, share = projections(instance)
+    for _ in range(times):
+        matrix = np.einsum("m,mij->ij", share, stack @ matrix @ stack)
+    return matrix
+
+
+def kronecker_q(instance: Instance) -> Array:
+    """Q as a d^2 x d^2 matrix on vec(A).
+
+    >>> import forgetting as fg
+    >>> np.linalg.eigvalsh(kronecker_q(Instance(fg.families.orthogonal(2), None, 1))).round(12) + 0.0
+    array([0. , 0. , 0.5, 0.5])
+    """
+    stack, share = projections(instance)
+    return np.asarray(sum(p * np.kron(one, one) for p, one in zip(share, stack, strict=True)))
+
+
+def _row_space(instance: Instance) -> Array:
+    """X^+ X for the stack of all tasks."""
+    geometry = instance.problem.geometry
+    basis = geometry.frame.up(np.eye(geometry.dim))
+    return np.asarray(basis.T @ basis)
+
+
+def _least(matrix: Array) -> float:
+    return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[0])
+
+
+def _size(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix, 2))
+
+
+_SMALL = all_of(regression, small(MOST_DIM))
+_Q: dict[str, Any] = {"missing": _SMALL}
+
+
+@declare(
+    label="cor:Q-is-positive",
+    statement="A >= 0 implies Q[A] >= 0; checked as |A| - lambda_min(Q[A]) <= |A|, with A = a a^T for extras a = A",
+    source=f"{PAPER}, Corollary cor:Q-is-positive",
+    needs=("A",),
+    draw=points("A"),
+    **_Q,
+)
+def _(instance: Instance) -> Sides:
+    psd = instance.extra("A") @ instance.extra("A").T
+    size = _size(psd)
+    return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues")
+
+
+_SYM: dict[str, Any] = {
+    "label": "cor:Q-is-symmetric",
+    "source": f"{PAPER}, Corollary cor:Q-is-symmetric",
+    "kind": "equality",
+    "needs": ("A",),
+    "draw": points("A"),
+    **_Q,
+}
+
+
+@declare(part="symmetric", statement="Q maps symmetric matrices to symmetric ones: |Q[A] - Q[A]^T| = 0", **_SYM)
+def _(instance: Instance) -> Sides:
+    matrix = instance.extra("A") + instance.extra("A").T
+    value = apply_q(instance, matrix)
+    return Sides(float(np.linalg.norm(value - value.T)), 0.0, EPS * _size(matrix), _size(matrix))
+
+
+@declare(part="transpose", statement="Q[A]^T = Q[A^T] for every A", **_SYM)
+def _(instance: Instance) -> Sides:
+    matrix = instance.extra("A")
+    gap = float(np.linalg.norm(apply_q(instance, matrix).T - apply_q(instance, matrix.T)))
+    return Sides(gap, 0.0, EPS * _size(matrix), _size(matrix))
+
+
+@declare(
+    label="rem:Qk-is-positive",
+    statement="A >= 0 implies that Q^n[A], n = k, is symmetric and >= 0; checked as for n = 1",
+    source=f"{PAPER}, Corollary rem:Qk-is-positive",
+    needs=("A",),
+    draw=points("A", exponent=True),
+    **_Q,
+)
+def _(instance: Instance) -> Sides:
+    psd = instance.extra("A") @ instance.extra("A").T
+    size, value = _size(psd), apply_q(instance, psd, instance.k)
+    skew = float(np.linalg.norm(value - value.T))
+    return Sides(size - _least(value) + skew, size, EPS * size * (1 + instance.k), how="eigenvalues")
+
+
+@declare(
+    label="lem:Trace-inequality",
+    statement="0 <= A <= B and C >= 0 imply tr(A C) <= tr(B C), with A = a a^T, B = A + b b^T, C = c c^T for extras",
+    source=f"{PAPER}, Lemma lem:Trace-inequality",
+    needs=("A", "B", "C"),
+    draw=points("A", "B", "C"),
+)
+def _(instance: Instance) -> Sides:
+    a, b, c = (instance.extra(name) @ instance.extra(name).T for name in "ABC")
+    lhs, rhs = float(np.trace(a @ c)), float(np.trace((a + b) @ c))
+    return Sides(lhs, rhs, EPS * abs(rhs))
+
+
+@declare(
+    label="lem:A Upper Bound",
+    statement="X^T X / (R^2 T) <= X^+ X - Q[X^+ X]; checked as 1 - lambda_min(difference) <= 1",
+    source=f"{PAPER}, Lemma lem:A Upper Bound",
+    draw=points(),
+    note="The difference is (1/T) sum_m V_m (1 - sigma^2/R^2) V_m^T, which is 0 for tasks with all sigma = R.",
+    **_Q,
+)
+def _(instance: Instance) -> Sides:
+    problem, space = instance.problem, _row_space(instance)
+    geometry = problem.geometry
+    up = geometry.frame.up(np.eye(geometry.dim))
+    hessian = up.T @ geometry.hessian @ up / (problem.radius**2 or 1.0)
+    return Sides(1 - _least(space - apply_q(instance, space) - hessian), 1.0, 10 * EPS, how="eigenvalues")
+
+
+@declare(
+    label="lem:Q trace",
+    statement="tr(A Q^n[B]) = tr(Q^n[A] B) for all A, B and n = k >= 1",
+    source=f"{PAPER}, Lemma lem:Q trace",
+    kind="equality",
+    needs=("A", "B"),
+    draw=points("A", "B", exponent=True),
+    **_Q,
+)
+def _(instance: Instance) -> Sides:
+    a, b = instance.extra("A"), instance.extra("B")
+    lhs = float(np.trace(a @ apply_q(instance, b, instance.k)))
+    rhs = float(np.trace(apply_q(instance, a, instance.k) @ b))
+    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+@declare(
+    label="cor:Q self adjoint",
+    statement="<Q[A], B> = <A, Q[B]> for all A, B",
+    source=f"{PAPER}, Proposition cor:Q self adjoint",
+    kind="equality",
+    needs=("A", "B"),
+    draw=points("A", "B"),
+    **_Q,
+)
+def _(instance: Instance) -> Sides:
+    a, b = instance.extra("A"), instance.extra("B")
+    lhs, rhs = float(np.sum(apply_q(instance, a) * b)), float(np.sum(a * apply_q(instance, b)))
+    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+_SPECTRUM: dict[str, Any] = {
+    "label": "cor:Q spectrum",
+    "source": f"{PAPER}, Proposition cor:Q spectrum",
+    "draw": points(),
+    **_Q,
+}
+
+
+@declare(part="at most 1", statement="every eigenvalue of Q is at most 1", **_SPECTRUM)
+def _(instance: Instance) -> Sides:
+    return Sides(float(np.linalg.eigvalsh(kronecker_q(instance))[-1]), 1.0, EPS, how="eigenvalues")
+
+
+@declare(
+    part="at least 0",
+    statement="every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1",
+    **_SPECTRUM,
+)
+def _(instance: Instance) -> Sides:
+    return Sides(1 - float(np.linalg.eigvalsh(kronecker_q(instance))[0]), 1.0, EPS, how="eigenvalues")
+
+
+@declare(
+    label="cor:polynomial_Q_spectrum",
+    statement="|Q^n (I - Q)| <= 1/(e n) for n = k >= 1",
+    source=f"{PAPER}, Lemma cor:polynomial_Q_spectrum",
+    draw=points(exponent=True),
+    note="The maximum of x^n (1 - x) is n^n/(n+1)^(n+1), which tends to 1/(e n) from below.",
+    missing=all_of(_SMALL, steps(1)),
+)
+def _(instance: Instance) -> Sides:
+    values = np.linalg.eigvalsh(kronecker_q(instance))
+    return Sides(float(np.max(np.abs(values**instance.k * (1 - values)))), 1 / (math.e * instance.k), EPS)
+
+
+# cor:dimensionality_bound ---------------------------------------------------------------------------------------------
+
+_DIM: dict[str, Any] = {
+    "label": "cor:dimensionality_bound",
+    "source": f"{PAPER}, Lemma cor:dimensionality_bound",
+    "draw": points(),
+    **_Q,
+}
+
+
+@declare(part="bound", statement="|Q[X^+ X]|_F <= min(sqrt(T r), sqrt(d - r)), r the average rank", **_DIM)
+def _(instance: Instance) -> Sides:
+    problem = instance.problem
+    rhs = min(problem.num_tasks * problem.rank_avg, max(problem.dim - problem.rank_avg, 0.0)) ** 0.5
+    return Sides(float(np.linalg.norm(apply_q(instance, _row_space(instance)))), rhs, 10 * EPS * problem.dim)
+
+
+def _ranks(instance: Instance) -> Sides:
+    problem = instance.problem
+    return Sides(problem.rank_joint, problem.num_tasks * problem.rank_avg, how="singular values")
+
+
+def _ranks_exactly(instance: Instance) -> Sides:
+    """Elimination over the rationals; clones change the right-hand side only."""
+    problem, geometry = instance.problem, instance.problem.geometry
+    matrices = [np.asarray(problem.task(task)[0]) for task in distinct(problem)]
+    total = sum(int(n) * exact_rank(matrix) for n, matrix in zip(geometry.counts, matrices, strict=True))
+    return Sides(exact_rank(np.concatenate(matrices)), total, how="rationals")
+
+
+def _few_rows(rng: np.random.Generator, index: int) -> Instance:
+    return Instance(collection(rng, index, clones=50, distinct=4), None, 1)
+
+
+register(
+    Claim(
+        part="rank equality",
+        statement="rank(X^+ X) = T r, as the proof says",
+        status="refuted",
+        note="Tasks that share directions, clones for one, have a smaller joint rank; the proof needs <= only.",
+        kind="equality",
+        sides=_ranks,
+        precise=_ranks_exactly,
+        **{**_DIM, "draw": _few_rows},
+    )
+)
+register(
+    Claim(
+        part="rank inequality",
+        statement="rank(X^+ X) <= min(d, T r)",
+        status="corrected",
+        note="What the proof of the bound uses.",
+        sides=lambda i: Sides(_ranks(i).lhs, min(float(i.problem.dim), float(_ranks(i).rhs)), how="singular values"),
+        **{**_DIM, "draw": _few_rows},
+    )
+)

@@ -1,0 +1,300 @@
+"""One object per statement of the paper, and the one place where all of them are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from forgetting.claims.instance import Instance
+from forgetting.errors import InvalidInputError, NotSupportedError
+
+if TYPE_CHECKING:
+    from forgetting.claims.hunt import Hunt
+
+__all__ = ["Claim", "Sides", "Verdict", "all_claims", "declare", "get", "register", "unregister"]
+
+Kind = Literal["inequality", "equality"]
+Status = Literal[
+    "holds on all tried",
+    "holds where proved",
+    "gap in the printed proof",
+    "corrected",
+    "refuted",
+    "ill-defined as printed",
+]
+STATUSES = (
+    "holds on all tried",
+    "holds where proved",
+    "gap in the printed proof",
+    "corrected",
+    "refuted",
+    "ill-defined as printed",
+)
+PAPER = "Evron et al. 2026"
+
+#: A statement holds if lhs <= rhs + TOLERANCE max(|lhs|, |rhs|) + the doubt that the computation reports; an equality
+#: if |lhs - rhs| is within the same, relative to its natural scale.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of a statement on one instance.
+
+    Attributes:
+        lhs, rhs: what is compared.
+        doubt: how far rounding or simulation may have moved the difference.
+        scale: the natural size of an equality's terms; the larger side if left out.
+        how: how the values were obtained.
+
+    >>> Sides(1.0, 2.0).how
+    'closed form'
+    """
+
+    lhs: Any
+    rhs: Any
+    doubt: float = 0.0
+    scale: float | None = None
+    how: str = "closed form"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What checking a statement on one instance gave.
+
+    Attributes:
+        lhs, rhs: both sides.
+        slack: rhs - lhs.
+        ratio: lhs / rhs; 0/0 is 0, and NaN where rhs is negative.
+        residual: |lhs - rhs| relative to the scale of an equality; for an inequality, how far it is exceeded.
+        holds: up to numerical error, `TOLERANCE` plus the doubt of the computation.
+        how: how the values were obtained.
+        doubt: what was allowed for, beyond the tolerance.
+
+    >>> import forgetting as fg
+    >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
+    >>> print(fg.claims.get("thm:random_convergence_rate", "loss").check(case))
+    holds: 0.001516 <= 0.001858, ratio 0.8158 (moments)
+    """
+
+    lhs: float
+    rhs: float
+    slack: float
+    ratio: float
+    residual: float
+    holds: bool
+    how: str
+    doubt: float = 0.0
+    kind: Kind = "inequality"
+
+    @property
+    def measure(self) -> str:
+        """What says how close it is: the ratio, the slack where sides are negative, the residual of an equality."""
+        if self.kind == "equality":
+            return f"residual {self.residual:.2g}"
+        return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
+
+    def __str__(self) -> str:
+        sign = "=" if self.kind == "equality" else "<="
+        word = "holds" if self.holds else "violated"
+        return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how})"
+
+    @classmethod
+    def of(cls, sides: Sides, kind: Kind) -> Verdict:
+        """Judge both sides."""
+        lhs, rhs = float(sides.lhs), float(sides.rhs)
+        size = max(abs(lhs), abs(rhs))
+        scale = size if sides.scale is None else float(sides.scale)
+        excess = abs(lhs - rhs) if kind == "equality" else max(lhs - rhs, 0.0)
+        allowed = TOLERANCE * (scale if kind == "equality" else size) + sides.doubt
+        ratio = lhs / rhs if rhs > 0 else (0.0 if lhs <= sides.doubt and rhs == 0 else math.nan)
+        return cls(
+            lhs=lhs,
+            rhs=rhs,
+            slack=rhs - lhs,
+            ratio=ratio,
+            residual=excess / scale if scale > 0 else (0.0 if excess == 0 else math.inf),
+            holds=bool(excess <= allowed),
+            how=sides.how,
+            doubt=sides.doubt,
+            kind=kind,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A statement of the paper: what it says, where it is, what is known about it, and how to check it.
+
+    Attributes:
+        label: the paper's own LaTeX label.
+        part: which part or reading of the statement, None where there is one only.
+        statement: in words, with the formula.
+        source: where it is in the paper.
+        status: what was found; `note` says more.
+        kind: an inequality lhs <= rhs, or an equality.
+        needs: names of the extras of an `Instance` that it needs.
+        sides: computes both sides, exactly wherever that is possible.
+        precise: the same at 50 digits; None where a violation could only be suspected.
+        draw: the problem of this number for a hunt: structured ones first, then random ones.
+        missing: why the statement says nothing about an instance, or None.
+        settle: moves an instance to where the statement applies, a step size to 1/beta for one.
+
+    >>> claim = get("cor:polynomial_Q_spectrum")
+    >>> claim.part, claim.status
+    (None, 'holds on all tried')
+    """
+
+    label: str
+    part: str | None
+    statement: str
+    sides: Callable[[Instance], Sides] = field(repr=False)
+    draw: Callable[[np.random.Generator, int], Instance] = field(repr=False)
+    source: str = PAPER
+    status: Status = "holds on all tried"
+    note: str = ""
+    kind: Kind = "inequality"
+    needs: tuple[str, ...] = ()
+    missing: Callable[[Instance], str | None] = field(default=lambda _: None, repr=False)
+    precise: Callable[[Instance], Sides] | None = field(default=None, repr=False)
+    settle: Callable[[Instance], Instance] = field(default=lambda instance: instance, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise InvalidInputError(f"{self.name}: status must be one of {', '.join(STATUSES)}")
+
+    @property
+    def name(self) -> str:
+        """Label and part."""
+        return self.label if self.part is None else f"{self.label} ({self.part})"
+
+    def why_not(self, instance: Instance) -> str | None:
+        """Why the statement says nothing about the instance, or None."""
+        lacking = [name for name in self.needs if name not in instance.extras]
+        if lacking:
+            return f"needs extras {', '.join(lacking)}"
+        if "task" in self.needs and not 0 <= instance.extra("task") < instance.problem.num_tasks:
+            return f"there is no task {instance.extra('task')}"
+        return self.missing(instance)
+
+    def check(self, instance: Instance) -> Verdict:
+        """Compute both sides; an error gives the reason where the statement does not apply."""
+        reason = self.why_not(instance)
+        if reason is not None:
+            raise InvalidInputError(f"{self.name}: {reason}")
+        return Verdict.of(self.sides(instance), self.kind)
+
+    def confirm(self, instance: Instance) -> Verdict | None:
+        """The verdict at 50 digits, or None where there is no such path for this claim or instance.
+
+        >>> import forgetting as fg
+        >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
+        >>> print(get("thm:random_convergence_rate", "loss").confirm(case))
+        holds: 0.001516 <= 0.001858, ratio 0.8158 (50 digits)
+        """
+        if self.precise is None:
+            return None
+        try:
+            return Verdict.of(self.precise(instance), self.kind)
+        except NotSupportedError:
+            return None
+
+    def hunt(self, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
+        """Look for the instance with the least slack: structured families, random ones, then local search.
+
+        Args:
+            seed: decides everything.
+            budget: the number of evaluations.
+            seconds: cuts the hunt short, and the result says so.
+
+        >>> found = get("lem:regret_bound").hunt(budget=30)
+        >>> found.tried, found.outcome, found.verdict.ratio <= 1
+        (30, 'holds', True)
+        """
+        from forgetting.claims.hunt import search
+
+        return search(self, seed=seed, budget=budget, seconds=seconds)
+
+    def __str__(self) -> str:
+        return f"[{self.name}] {self.statement} ({self.status})"
+
+
+_CLAIMS: dict[tuple[str, str | None], Claim] = {}
+
+
+def register(claim: Claim) -> Claim:
+    """Add a claim; `all_claims`, certificates, the hunt and the tests pick it up.
+
+    >>> from dataclasses import replace
+    >>> mine = register(replace(get("lem:regret_bound"), label="demo"))
+    >>> get("demo") is mine
+    True
+    >>> unregister("demo")
+    """
+    key = (claim.label, claim.part)
+    if key in _CLAIMS:
+        raise InvalidInputError(f"there is already a claim {claim.name}; choose another label or part")
+    _CLAIMS[key] = claim
+    return claim
+
+
+def unregister(label: str, part: str | None = None) -> None:
+    """Take a claim out again."""
+    _CLAIMS.pop((get(label, part).label, part))
+
+
+def declare(**fields: Any) -> Callable[[Callable[[Instance], Sides]], Callable[[Instance], Sides]]:
+    """Register the decorated computation of both sides: one declaration per claim.
+
+    >>> @declare(label="demo", part=None, statement="0 <= k", draw=lambda rng, index: Instance(None, None, index))
+    ... def _(instance):
+    ...     return Sides(0.0, instance.k)
+    >>> get("demo").check(Instance(None, None, 3)).slack
+    3.0
+    >>> unregister("demo")
+    """
+
+    def add(sides: Callable[[Instance], Sides]) -> Callable[[Instance], Sides]:
+        register(Claim(sides=sides, **{"part": None, **fields}))
+        return sides
+
+    return add
+
+
+def get(label: str, part: str | None = None) -> Claim:
+    """The claim of this label and part; the part may be left out where there is one only.
+
+    >>> get("cor:Q spectrum", "at most 1").statement
+    'every eigenvalue of Q is at most 1'
+    >>> get("cor:Q spectrum")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: cor:Q spectrum has several parts: 'at least 0', 'at most 1'; name one
+    """
+    if (label, part) in _CLAIMS:
+        return _CLAIMS[label, part]
+    parts = [known for name, known in _CLAIMS if name == label]
+    if not parts:
+        near = get_close_matches(str(label), dict.fromkeys(name for name, _ in _CLAIMS), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else "see fg.claims.all()"
+        raise InvalidInputError(f"no claim {label!r}; {hint}")
+    if part is None and len(parts) == 1:
+        return _CLAIMS[label, parts[0]]
+    listed = ", ".join(sorted(repr(known) for known in parts))
+    if parts == [None]:
+        raise InvalidInputError(f"{label} has no parts; leave out part={part!r}")
+    if part is None:
+        raise InvalidInputError(f"{label} has several parts: {listed}; name one")
+    raise InvalidInputError(f"{label} has no part {part!r}; it has {listed}")
+
+
+def all_claims(label: str | None = None) -> tuple[Claim, ...]:
+    """All claims in the order of declaration, or all parts of one label.
+
+    >>> len(all_claims()) > 50
+    True
+    """
+    return tuple(claim for claim in _CLAIMS.values() if label in (None, claim.label))

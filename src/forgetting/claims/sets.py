@@ -1,0 +1,312 @@
+"""Projections onto convex sets, and continual classification as an example of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.bounds import get as get_bound
+from forgetting.claims.common import (
+    Check,
+    Missing,
+    all_of,
+    classification,
+    convex_sets,
+    covers,
+    enumerable,
+    pocs,
+    setting_of,
+    steps,
+)
+from forgetting.claims.draws import classified, sets, weakly
+from forgetting.claims.exact import MOST_STATES, orders_needed, walk
+from forgetting.claims.instance import Instance
+from forgetting.claims.precise import halfspace_walk
+from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
+from forgetting.errors import NotSupportedError
+from forgetting.expectation import expect
+from forgetting.loop import run
+from forgetting.orderings import Explicit
+from forgetting.schemes import POCS, WeaklyRegularized
+
+_ALL = ("w", "z", "task")
+
+
+def _set(instance: Instance) -> Any:
+    return instance.problem.sets[int(instance.extra("task"))]
+
+
+def _half_square(one: Any, w: Array) -> tuple[float, Array]:
+    """f(w) = 1/2 dist(w, C)^2 and w - P(w), its gradient by the statement."""
+    gap = w - one.project(w)
+    return 0.5 * float(gap @ gap), gap
+
+
+_POCS: dict[str, Any] = {"label": "reduc:pocs", "source": f"{PAPER}, Reduction reduc:pocs", "missing": convex_sets}
+
+
+@declare(
+    part="convex and smooth",
+    statement="f(w) = 1/2 dist(w, C)^2 is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z>, g = I - P",
+    needs=_ALL,
+    draw=sets(*_ALL),
+    **_POCS,
+)
+def _(instance: Instance) -> Sides:
+    w, z = instance.extra("w"), instance.extra("z")
+    change = _half_square(_set(instance), w)[1] - _half_square(_set(instance), z)[1]
+    size = float(np.linalg.norm(w) + np.linalg.norm(z) + np.linalg.norm(change))
+    return Sides(float(change @ change), float(change @ (w - z)), 1e-9 * float(np.linalg.norm(w - z)) * size)
+
+
+@declare(
+    part="gradient step",
+    statement="P(w) = w - grad f(w): |f(w+v) - f(w-v) - 2 <w - P(w), v>| <= |v|^2 / 2, and so for every small v",
+    needs=("w", "v", "task"),
+    note="Convexity and 1-smoothness put f(w +- v) within |v|^2/2 above the tangent, so the difference is at most "
+    "that; v -> 0 identifies the gradient. Checked with v scaled to 1e-3.",
+    draw=sets("w", "v", "task"),
+    **_POCS,
+)
+def _(instance: Instance) -> Sides:
+    w, v = instance.extra("w"), instance.extra("v")
+    v = 1e-3 * v / max(float(np.linalg.norm(v)), 1e-300)
+    one = _set(instance)
+    _, gradient = _half_square(one, w)
+    lhs = abs(_half_square(one, w + v)[0] - _half_square(one, w - v)[0] - 2 * float(gradient @ v))
+    return Sides(lhs, float(v @ v) / 2, 1e-12 * (1 + float(gradient @ gradient)))
+
+
+_GRAD: dict[str, Any] = {
+    "label": "lem:proj_gradineq",
+    "source": f"{PAPER}, Lemma lem:proj_gradineq",
+    "missing": convex_sets,
+}
+
+
+def _noise(*vectors: Array) -> float:
+    return 1e-11 * float(sum(np.linalg.norm(v) for v in vectors)) ** 2
+
+
+@declare(
+    part="inequality",
+    statement="(2 - gamma) f(w) - f(z)/gamma <= (w - P(w)).(w - z) for every z and gamma > 0, f = 1/2 dist^2",
+    needs=(*_ALL, "gamma"),
+    draw=sets(*_ALL, "gamma"),
+    note="The last display of the proof prints an equality where its first part has proved >= only.",
+    **_GRAD,
+)
+def _(instance: Instance) -> Sides:
+    w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
+    value, gradient = _half_square(_set(instance), w)
+    lhs = (2 - gamma) * value - _half_square(_set(instance), z)[0] / gamma
+    return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(w, z, gradient))
+
+
+@declare(
+    part="inside",
+    statement="2 f(w) <= (w - P(w)).(w - u) for every u in the set; u = P(z) here",
+    needs=_ALL,
+    draw=sets(*_ALL),
+    **_GRAD,
+)
+def _(instance: Instance) -> Sides:
+    w = instance.extra("w")
+    inside = _set(instance).project(instance.extra("z"))
+    value, gradient = _half_square(_set(instance), w)
+    return Sides(2 * value, float(gradient @ (w - inside)), _noise(w, inside, gradient))
+
+
+# Expectations over orders ---------------------------------------------------------------------------------------------
+
+
+def _expected(instance: Instance, quantity: str) -> tuple[float, float, str]:
+    """E of the loss, of the loss on tasks seen ("forgetting") or on the next ("next"), with its doubt."""
+    k, problem = instance.k, instance.problem
+    if orders_needed(instance, k) > MOST_STATES and quantity != "next":
+        result = expect(problem, instance.ordering, k, w0=instance.w0, quantities=(quantity,))  # type: ignore[arg-type]
+        low, high = result.interval(quantity)
+        return float(result.values[quantity]), float(high - low), result.method
+    total, count = 0.0, 0
+    for end in walk(instance, k):
+        losses = problem.task_losses(end.w)
+        unseen = np.setdiff1d(np.arange(problem.num_tasks), end.order)
+        picked = {"loss": None, "forgetting": list(end.order), "next": unseen}[quantity]
+        total += end.probability * float(np.mean(losses if picked is None else losses[picked]))
+        count += 1
+    return total, 0.0, f"all {count} orders"
+
+
+def _rate(key: str, quantity: str, orders: str, kind: Missing) -> dict[str, Any]:
+    """`sides` and `missing` of the claim that `quantity` is at most the bound of this key."""
+    bound = get_bound(key)
+
+    def check(instance: Instance) -> Sides:
+        setting = setting_of(instance)
+        lhs, doubt, how = _expected(instance, quantity)
+        return Sides(lhs, bound.compute(setting, instance.k), doubt + 1e-9 * setting.scale, how=how)
+
+    last = 0 if orders == "without replacement" else None
+    return {"sides": check, "missing": all_of(kind, pocs, covers(orders), steps(1, last=last))}
+
+
+_ENDS = "The proof uses the next task, and there is none at k = T."
+_RESIDUAL = ("thm:pocs-rate", "loss", "E (1/2T) sum_m dist(w_k, C_m)^2", convex_sets, sets)
+_ON_SETS = ("cor:pocs_forgetting", "forgetting", "E F(k), L_m = dist^2/2,", convex_sets, sets)
+_ON_TASKS = ("cor:pocs_forgetting", "forgetting", "E F(k)", classification, classified)
+for (_label, _quantity, _words, _kind, _draw), _name, _part, _key, _status in (
+    (_RESIDUAL, "with", "with replacement", "thm:pocs-rate/residual/with", "holds where proved"),
+    (_RESIDUAL, "without", "without replacement", "thm:pocs-rate/residual/without", "gap in the printed proof"),
+    (
+        _RESIDUAL,
+        "without",
+        "without replacement, corrected",
+        "thm:pocs-rate/residual/without/corrected",
+        "corrected",
+    ),
+    (_ON_TASKS, "with", "with replacement", "cor:pocs_forgetting/forgetting/with", "holds where proved"),
+    (_ON_TASKS, "without", "without replacement", "cor:pocs_forgetting/forgetting/without", "gap in the printed proof"),
+    (
+        _ON_TASKS,
+        "without",
+        "without replacement, corrected",
+        "cor:pocs_forgetting/forgetting/without/product",
+        "corrected",
+    ),
+    (_ON_SETS, "with", "sets, with replacement", "cor:pocs_forgetting/forgetting/with", "holds where proved"),
+    (
+        _ON_SETS,
+        "without",
+        "sets, without replacement",
+        "cor:pocs_forgetting/forgetting/without",
+        "gap in the printed proof",
+    ),
+):
+    register(
+        Claim(
+            label=_label,
+            part=_part,
+            statement=f"{_words} <= {get_bound(_key).formula}, w* the common solution nearest to w_0, {_name} "
+            "replacement",
+            source=f"{PAPER}, Theorem {_label}",
+            status=_status,  # type: ignore[arg-type]
+            note=_ENDS if _status.startswith("gap") else get_bound(_key).note if _status == "corrected" else "",
+            draw=_draw(ordering=_name),
+            **_rate(_key, _quantity, f"{_name} replacement", _kind),
+        )
+    )
+
+
+def _identity(instance: Instance) -> Sides:
+    k, T = instance.k, instance.problem.num_tasks
+    seen, _, how = _expected(instance, "forgetting")
+    following = _expected(instance, "next")[0] if k < T else 0.0
+    lhs = _expected(instance, "loss")[0]
+    scale = 0.5 * float(np.max(instance.problem.distances(instance.start))) ** 2
+    return Sides(lhs, k / T * seen + (T - k) / T * following, 1e-12 * scale, scale or 1.0, how)
+
+
+register(
+    Claim(
+        label="prop:loss_to_forgetting",
+        part="POCS",
+        statement="E L(w_k) = k/T E F(k) + (T-k)/(2T) E dist(w_k, C_tau(k+1))^2, without replacement, k <= T, with "
+        "L_m = 1/2 dist^2",
+        source=f"{PAPER}, Proposition prop:loss_to_forgetting",
+        kind="equality",
+        sides=_identity,
+        draw=sets(ordering="without"),
+        missing=all_of(convex_sets, pocs, covers("without replacement"), steps(1, last=0), enumerable()),
+    )
+)
+
+# The display before cor:pocs_forgetting -------------------------------------------------------------------------------
+
+
+def _display(before: bool) -> Check:
+    def check(instance: Instance) -> Sides:
+        problem = instance.problem
+        one = run(problem, instance.ordering, instance.k, w0=instance.w0)  # type: ignore[arg-type]
+        lhs = float(np.mean(problem.task_losses(one.iterates[-1])[one.order]))
+        squares = problem.distances(one.iterates[-2 if before else -1])[one.order] ** 2
+        rhs = problem.radius**2 / 2 * float(np.mean(squares))
+        return Sides(lhs, rhs, 1e-12 * problem.scale, how="one run")
+
+    return check
+
+
+def _display_exactly(instance: Instance) -> Sides:
+    problem = instance.problem
+    if problem.num_rows.max() > 1:
+        raise NotSupportedError("high precision is for classification tasks of one row each")
+    order = run(problem, instance.ordering, instance.k, w0=instance.w0).order.tolist()  # type: ignore[arg-type]
+    rows = np.concatenate([problem.signed_rows(task) for task in range(problem.num_tasks)])
+    missed, distances = halfspace_walk(rows, order, instance.start)
+    lhs, rhs = np.mean(missed[-1][order] ** 2) / 2, problem.radius**2 / 2 * np.mean(distances[-2][order] ** 2)
+    return Sides(lhs, rhs, how="50 digits")
+
+
+for _part, _before, _status, _note in (
+    (
+        "display, w_(k-1)",
+        True,
+        "refuted",
+        "As printed before the theorem, with distances of w_(k-1): those count what the last task still had to learn, "
+        "and not what learning it did to the others.",
+    ),
+    ("display, w_k", False, "corrected", "With distances of w_k."),
+):
+    register(
+        Claim(
+            label="cor:pocs_forgetting",
+            part=_part,
+            statement=f"F(k) <= (R^2/2k) sum_(t<=k) dist({'w_(k-1)' if _before else 'w_k'}, C_tau(t))^2 for any order",
+            source=f"{PAPER}, display before Theorem cor:pocs_forgetting",
+            status=_status,  # type: ignore[arg-type]
+            note=_note,
+            sides=_display(_before),
+            precise=_display_exactly if _before else None,
+            draw=classified(ordering="sequence"),
+            missing=all_of(classification, pocs, covers("any"), steps(1)),
+        )
+    )
+
+# Classification as projections ----------------------------------------------------------------------------------------
+
+
+def _weak(instance: Instance) -> str | None:
+    if not isinstance(instance.scheme, WeaklyRegularized) or not instance.scheme.log_lambda < 0:
+        return "needs scheme=WeaklyRegularized(log_lambda) with log_lambda < 0"
+    return None if not instance.start.any() else "is about a start at 0"
+
+
+@declare(
+    label="reduc:classification_to_pocs",
+    statement="weakly regularised iterates w_k align with projected v_k as lambda -> 0; checked as |w_k/L - v_k| <= "
+    "sum_t sqrt(n_t/(e L^2) + D_t |w*| log(n_t + (D_t L)^2/2) / L), L = log(1/lambda), D_t = |v_t - v_(t-1)|, n_t rows",
+    source=f"{PAPER}, Reduction reduc:classification_to_pocs (from Evron et al. 2023)",
+    note="The paper states the limit; the rate is added here, so that there is something to check at every lambda. One "
+    "step from v_(t-1): with multipliers alpha of the regularised step and mu of the projection, |v - v_t|^2 <= "
+    "sum_i (alpha_i - mu_i)(z_i.v - 1), where z_i.v = 1 - log(L alpha_i)/L; then -x log x <= 1/e, sum_i L alpha_i <= "
+    "n + (D L)^2/2 by optimality, and sum_i mu_i <= D |w*|. Steps do not expand distances, so errors add up.",
+    draw=weakly(),
+    missing=all_of(classification, _weak, covers("any"), steps(1)),
+)
+def _(instance: Instance) -> Sides:
+    problem, scheme, k = instance.problem, instance.scheme, instance.k
+    assert isinstance(scheme, WeaklyRegularized)
+    limit = run(problem, instance.ordering, k, POCS())  # type: ignore[arg-type]
+    weak = run(problem, Explicit(limit.order), k, scheme)
+    if weak.status != f"completed {k} steps":
+        raise NotSupportedError(weak.status)
+    level, norm = scheme.scale_of_iterates, float(np.linalg.norm(problem.w_star))
+    rhs = 0.0
+    for task, moved in zip(limit.order, np.diff(limit.iterates, axis=0), strict=True):
+        rows, length = int(problem.num_rows[task]), float(np.linalg.norm(moved))
+        most = math.log(rows + (length * level) ** 2 / 2)
+        rhs += math.sqrt(rows / (math.e * level**2) + length * norm * most / level)
+    lhs = float(np.linalg.norm(weak.iterates[-1] / level - limit.iterates[-1]))
+    return Sides(lhs, rhs, 1e-9 * norm, how="one run each")

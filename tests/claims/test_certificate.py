@@ -1,0 +1,117 @@
+"""Certificates: measured beside theoretical, as text and as JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.claims import Certificate
+from forgetting.errors import ForgettingError, InvalidInputError
+
+SETS = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Ball([0.0, 0.0], 3.0)])
+CASES = {
+    "with": (fg.families.two_lines(0.14), fg.orderings.WithReplacement(), 100, {}),
+    "without": (fg.families.gaussian(4, 6, 2, seed=0), fg.orderings.WithoutReplacement(), 4, {}),
+    "cyclic": (fg.families.gaussian(3, 5, 1, seed=0), fg.orderings.Cyclic(), 7, {}),
+    "sgd": (
+        fg.families.gaussian(3, 5, 2, seed=0),
+        fg.orderings.NormWeighted(),
+        9,
+        {"scheme": fg.schemes.SGD(0.1, "loss"), "w0": np.ones(5)},
+    ),
+    "sets": (SETS, fg.orderings.WithReplacement(), 2, {}),
+    "classification": (fg.families.separable(3, 4, 2, 0.3), fg.orderings.WithoutReplacement(), 3, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    return {name: fg.certify(*case, runs=400, **more) for name, (*case, more) in CASES.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_json_gives_the_certificate_back(certificates, name):
+    certificate = certificates[name]
+    text = certificate.to_json()
+    assert Certificate.from_json(text) == certificate
+    assert json.loads(text)["k"] == CASES[name][2]
+    assert str(Certificate.from_json(text)) == str(certificate)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_readable_in_80_columns(certificates, name):
+    lines = str(certificates[name]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any(line.endswith(" ") for line in lines)
+    for part in ("measured", "bounds on the loss", "statements"):
+        assert any(line.startswith(part) for line in lines)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_exceeds_its_bound(certificates, name):
+    certificate = certificates[name]
+    assert certificate.holds
+    assert certificate.claims
+    for row in certificate.bounds:
+        assert row.ratio is None or row.ratio <= 1 + 1e-9
+        assert row.status != "refuted"
+
+
+def test_measured_values_are_those_of_expect(certificates):
+    tasks, ordering, k, _ = CASES["with"]
+    measured = {row.quantity: row for row in certificates["with"].measured}
+    expected = fg.expect(tasks, ordering, k)
+    assert measured["loss"].value == expected.loss
+    assert measured["forgetting"].value == expected.forgetting
+    assert measured["loss"].exact
+    # two lines have unit rows, so that the SGD objective and the residual are the loss
+    assert measured["objective"].value == pytest.approx(float(expected.loss), rel=1e-12)
+    assert measured["residual"].value == pytest.approx(float(expected.loss), rel=1e-12)
+
+
+def test_the_objective_of_sgd_is_weighted_by_its_sampling(certificates):
+    tasks, ordering, k, more = CASES["sgd"]
+    losses = fg.expect(tasks, ordering, k, more["scheme"], more["w0"], quantities=("task_losses",)).values[
+        "task_losses"
+    ]
+    value = next(row.value for row in certificates["sgd"].measured if row.quantity == "objective")
+    assert value == pytest.approx(float(losses @ (tasks.norms**2 / np.sum(tasks.norms**2))), rel=1e-12)
+
+
+def test_two_lines_use_all_of_their_bound(certificates):
+    best = next(row for row in certificates["with"].bounds if row.tightest and row.quantity == "loss")
+    assert best.key == "two-lines:random/loss"
+    assert best.ratio == pytest.approx(1, abs=1e-3)
+
+
+def test_identities_are_listed_with_their_residuals(certificates):
+    assert len(certificates["with"].residuals) == 2
+    assert len(certificates["without"].residuals) == 3
+    assert all(row.value < 1e-9 for row in certificates["without"].residuals)
+
+
+def test_a_false_statement_does_not_spoil_a_certificate(certificates):
+    claims = {(row.label, row.part): row for row in certificates["without"].claims}
+    ranks = claims["cor:dimensionality_bound", "rank equality"]
+    assert (ranks.lhs, ranks.rhs, ranks.holds, ranks.status) == (6, 8, False, "refuted")
+    assert "refuted" in str(certificates["without"])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"format": "other"}', '{"format": "forgetting/certificate/1", "k": 1}']
+)
+def test_other_json_is_refused(text):
+    with pytest.raises(InvalidInputError, match="not a certificate"):
+        Certificate.from_json(text)
+
+
+def test_bad_requests_are_refused():
+    tasks = fg.families.two_lines(0.5)
+    with pytest.raises(ForgettingError, match="k"):
+        fg.certify(tasks, fg.orderings.WithReplacement(), 0)
+    with pytest.raises(ForgettingError, match="3"):
+        fg.certify(tasks, fg.orderings.WithoutReplacement(), 3)
+    clash = fg.RegressionTasks([np.eye(2), np.eye(2)], [np.ones(2), np.zeros(2)])
+    with pytest.raises(ForgettingError, match="realizable"):
+        fg.certify(clash, fg.orderings.WithReplacement(), 3)
