@@ -266,13 +266,15 @@ def declare(**fields: Any) -> Callable[[Callable[[Instance], Sides]], Callable[[
 
 
 def get(label: str, part: str | None = None) -> Claim:
-    """The claim of this label and part; the part may be left out where there is one only.
+    """The claim of this label and part; left out, the first part, which is the statement as printed or its main half.
 
-    >>> get("cor:Q spectrum", "at most 1").statement
-    'every eigenvalue of Q is at most 1'
-    >>> get("cor:Q spectrum")
+    >>> get("cor:Q spectrum", "at least 0").statement
+    'every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1'
+    >>> get("thm:sgd_last_iterate_main").part
+    'general'
+    >>> get("cor:Q spectrum", "at most 2")
     Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: cor:Q spectrum has several parts: 'at least 0', 'at most 1'; name one
+    forgetting.errors.InvalidInputError: cor:Q spectrum has no part 'at most 2'; it has 'at least 0', 'at most 1'
     """
     if (label, part) in _CLAIMS:
         return _CLAIMS[label, part]
@@ -281,13 +283,11 @@ def get(label: str, part: str | None = None) -> Claim:
         near = get_close_matches(str(label), dict.fromkeys(name for name, _ in _CLAIMS), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else "see fg.claims.all()"
         raise InvalidInputError(f"no claim {label!r}; {hint}")
-    if part is None and len(parts) == 1:
+    if part is None:
         return _CLAIMS[label, parts[0]]
     listed = ", ".join(sorted(repr(known) for known in parts))
     if parts == [None]:
         raise InvalidInputError(f"{label} has no parts; leave out part={part!r}")
-    if part is None:
-        raise InvalidInputError(f"{label} has several parts: {listed}; name one")
     raise InvalidInputError(f"{label} has no part {part!r}; it has {listed}")
 
 
