@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -27,14 +27,7 @@ Status = Literal[
     "refuted",
     "ill-defined as printed",
 ]
-STATUSES = (
-    "holds on all tried",
-    "holds where proved",
-    "gap in the printed proof",
-    "corrected",
-    "refuted",
-    "ill-defined as printed",
-)
+STATUSES: tuple[str, ...] = get_args(Status)
 PAPER = "Evron et al. 2026"
 
 #: A statement holds if lhs <= rhs + TOLERANCE max(|lhs|, |rhs|) + the doubt that the computation reports; an equality

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray
-from forgetting.projections._factor import append, backward, compiled, dot, extend, forward, remove
+from forgetting._kernels import compiled, dot
+from forgetting.projections._factor import append, backward, extend, forward, remove
 
 BoolArray = NDArray[np.bool_]
 

@@ -6,23 +6,10 @@ whose entries come from the Gram matrix K. Only the first |W| rows of L and Q me
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from forgetting._arrays import Array, IntArray
-
-FAST = {"reassoc", "contract", "nsz"}
-compiled: Any = njit(cache=True, nogil=True, fastmath=FAST)
-
-
-@compiled
-def dot(a: Array, b: Array) -> float:
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
+from forgetting._kernels import compiled, dot
 
 
 @compiled
