@@ -1,0 +1,69 @@
+"""The command line: one file a command. Heavy imports wait until a command runs.
+
+Exit codes: 0 done; 2 wrong usage or input that cannot be used; 3 a statement was violated; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from forgetting.cli.app import make_app
+from forgetting.errors import ForgettingError
+
+__all__ = ["main"]
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; errors are one line on stderr.
+
+    >>> main(["table", "classification", "--k", "0"])
+    Traceback (most recent call last):
+    SystemExit: 2
+    """
+    sys.exit(run_app(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run_app(arguments: list[str]) -> int:
+    """The exit code of a command line."""
+    try:
+        code = make_app()(arguments, standalone_mode=False, prog_name="forgetting")
+        sys.stdout.flush()
+        if code == INTERRUPTED:  # how newer parsers of options report Ctrl-C
+            raise KeyboardInterrupt
+        return code if isinstance(code, int) else 0
+    except ForgettingError as error:
+        return _complain(str(error), BAD_INPUT)
+    except KeyboardInterrupt:
+        return _complain("interrupted; nothing was written", INTERRUPTED, "")
+    except BrokenPipeError:  # the reader of a pipe has gone: nothing to complain about
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _complain(str(error), BAD_INPUT)
+    except Exception as error:
+        return _usage(error)
+
+
+def _usage(error: Any) -> int:
+    """What the parser of options raises has a message of its own; the rest is a defect and keeps its traceback."""
+    if type(error).__name__ == "Abort":
+        return _complain("interrupted; nothing was written", INTERRUPTED, "")
+    if not hasattr(error, "format_message"):
+        raise error
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
+        print(context.get_help())
+        return 0
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return _complain(f"{error.format_message().rstrip('.')}{hint}", BAD_INPUT)
+
+
+def _complain(message: str, code: int, kind: str = "error: ") -> int:
+    print(f"{kind}{' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,70 @@
+"""The command line as a whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from forgetting.cli import audit, bounds, certify, claims, doctor, expect, families, report, run, table
+
+__all__ = ["make_app"]
+
+HELP = """Continual linear models: run them, know what to expect, and see every guarantee.
+
+\b
+Start here:
+  forgetting report                             the whole story, as one page
+  forgetting expect gaussian T=10 d=50 rank=3   expected loss and forgetting
+  forgetting bounds tasks.npz -k 1000           every bound on your own tasks
+  forgetting claims --hunt 100                  look for counterexamples
+
+\b
+A PROBLEM is one of
+  gaussian T=10 d=50 rank=3   a family with parameters (forgetting families)
+  tasks.npz                   what fg.RegressionTasks(Xs, ys).save(path) wrote
+  my.toml                     a config with a [problem] table (docs/cli.md)
+Without one, gaussian T=12 d=20 rank=2 condition=3.
+
+\b
+Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated,
+130 interrupted.
+"""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from forgetting import __version__
+
+        print(f"forgetting {__version__}")
+        raise typer.Exit
+
+
+def make_app() -> Any:
+    """All commands, in the order of the help.
+
+    >>> [command.name for command in make_app().registered_commands][:3]
+    ['report', 'run', 'expect']
+    """
+    app = typer.Typer(
+        help=HELP,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    )
+
+    @app.callback()
+    def everything(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        ] = False,
+    ) -> None:
+        pass
+
+    everything.__doc__ = HELP
+    for module in (report, run, expect, bounds, table, certify, audit, claims, families, doctor):
+        name = module.__name__.rpartition(".")[2]
+        app.command(name)(getattr(module, f"{name}_command"))
+    return app

@@ -1,0 +1,122 @@
+"""forgetting audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forgetting.cli.options import Force, Json, Seed
+
+__all__ = ["audit_command"]
+
+SOURCES = ("digits", "mnist")
+
+
+def audit_command(
+    tasks: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="CSV or npz files with a task column; digits or mnist with split, permuted or rotated; or a problem "
+            "as for the other commands.",
+            show_default=False,
+        ),
+    ],
+    task: Annotated[str, typer.Option("--task", help="The column that names the task of a row.")] = "task",
+    label: Annotated[str, typer.Option("--label", help="The column of labels.")] = "y",
+    positive: Annotated[
+        str | None, typer.Option(help="The class that counts as +1, all others as -1.", show_default=False)
+    ] = None,
+    drop_nan: Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Sub-sample each task to at most so many rows.", show_default=False)
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Lift to so many random features.", show_default=False)
+    ] = None,
+    kind: Annotated[str, typer.Option("--kind", help="Of random features: relu or fourier.")] = "relu",
+    passes: Annotated[int, typer.Option(min=2, help="Compare one pass with so many.")] = 3,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.", show_default=False
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """How similar your tasks are, what every order leads to, who forgets whom, and what to do.
+
+    \b
+    Examples:
+      forgetting audit tasks.csv --out audit.html
+      forgetting audit a.csv b.csv c.csv --label price      (each file a task)
+      forgetting audit digits rotated tasks=8 rows=7
+      forgetting audit digits split --rows 20 --features 200
+      forgetting audit catastrophic eps=1.5
+    """
+    from forgetting.auditing import RandomFeatures, audit
+    from forgetting.cli.files import write_text
+    from forgetting.cli.output import progress_bar, say, terminal_width, uninterrupted
+
+    found, name = load_tasks(tasks, task, label, positive, drop_nan, seed)
+    lift = None if features is None else RandomFeatures(features, kind, seed=seed or 0)  # type: ignore[arg-type]
+    with uninterrupted() as check, progress_bar("auditing") as progress:
+
+        def step(what: str, done: int, total: int) -> None:
+            check()
+            progress(what, done, total)
+
+        result = audit(found, passes=passes, rows=rows, features=lift, seed=seed or 0, title=name, progress=step)
+    if out is not None:
+        ending = out.suffix.lower()
+        if ending == ".json":
+            write_text(out, result.to_json(indent=1) + "\n", force=force)
+        elif ending == ".txt":
+            write_text(out, f"{result}\n", force=force)
+        else:
+            result.write_page(out, force=force)
+    if as_json:
+        print(result.to_json(indent=1))
+        return
+    say(result.to_text(terminal_width()))
+    if out is not None:
+        say("", f"wrote {out}")
+
+
+def load_tasks(
+    words: list[str], task: str, label: str, positive: str | None, drop_nan: bool, seed: int | None
+) -> tuple[object, str]:
+    """Tasks from files of rows, from bundled images, or from a problem as for the other commands; and their name.
+
+    >>> load_tasks(["digits", "rotated", "tasks=3", "rows=5"], "task", "y", None, False, 0)[1]
+    'digits rotated, tasks=3, rows=5'
+    """
+    from forgetting import auditing
+    from forgetting.cli.problems import family_names, load_problem, nearest
+    from forgetting.errors import InvalidInputError
+
+    first, *rest = words
+    if first in SOURCES and not Path(first).is_file():
+        values: dict[str, int | str] = {}
+        for word in rest:
+            name, sign, text = word.partition("=")
+            if not sign:
+                values["kind"] = word
+            elif name in ("tasks", "rows") and text.isdigit():
+                values[name] = int(text)
+            else:
+                raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
+        made = getattr(auditing, first)(**values, seed=seed or 0)
+        return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
+    files = [word for word in words if word.lower().endswith((".csv", ".npz"))]
+    if len(files) == len(words):
+        read = auditing.read_tasks(files, task=task, label=label, positive=positive, drop_nan=drop_nan)
+        return read, ", ".join(Path(one).name for one in files[:3]) + (", ..." if len(files) > 3 else "")
+    if not first.endswith((".toml", ".npz")) and first.replace("-", "_") not in family_names():
+        raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
+    loaded = load_problem(words, seed)
+    return loaded.problem, loaded.name

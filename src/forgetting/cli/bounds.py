@@ -1,0 +1,92 @@
+"""forgetting bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step
+
+__all__ = ["bounds_command"]
+
+VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
+
+
+def bounds_command(
+    problem: Problem = None,
+    ordering: Orders = "with-replacement",
+    k: Step = 1000,
+    scheme: Scheme = None,
+    quantity: Annotated[
+        str, typer.Option(help="loss, forgetting, regret, objective, residual, or all.")
+    ] = "loss,forgetting",
+    everything: Annotated[bool, typer.Option("--all", help="Also those that do not apply, with the reason.")] = False,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """Every known bound on these tasks, and which is tightest.
+
+    \b
+    Examples:
+      forgetting bounds gaussian T=10 d=50 rank=3 -k 1000
+      forgetting bounds tasks.npz -o without-replacement -k 20 --all
+      forgetting bounds two_lines theta=0.1 --quantity loss --json
+    """
+    import forgetting as fg
+    from forgetting.bounds.registry import QUANTITIES
+    from forgetting.cli.output import emit, ready, result
+    from forgetting.cli.problems import load_problem, nearest, ordering_from, scheme_from
+    from forgetting.errors import InvalidInputError
+    from forgetting.report.data import Item
+    from forgetting.report.provenance import problem_hash
+    from forgetting.report.settings import ordering_name
+
+    ready(out, force)
+    wanted = QUANTITIES if quantity == "all" else tuple(quantity.split(","))
+    for name in wanted:
+        if name not in QUANTITIES:
+            raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")
+    loaded = load_problem(problem, seed)
+    order = ordering_from(ordering)
+    rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme_from(scheme))
+    items: list[Item] = [_table(rows, name) for name in wanted]
+    if everything:
+        items.append(_others(rows, wanted))
+    best = [row for name in wanted if (row := rows.tightest(name)) is not None]
+    said = [f"tightest on the {row.quantity}: {row.value:.4g} by {row.bound.key}" for row in best]
+    report = result(
+        f"{loaded.name}, {ordering_name(order)}, k = {k}: bounds",
+        "bounds",
+        items,
+        [*(said or ["no upper bound applies; --all says why"]), VACUOUS],
+        problem=loaded.name,
+        sha256=problem_hash(loaded.problem),
+        seed=loaded.seed,
+        method="closed forms",
+        ordering=str(order),
+        scheme=scheme or loaded.problem.natural_scheme,
+        k=k,
+    )
+    emit(report, as_json=as_json, out=out, force=force)
+
+
+def _table(rows: Any, quantity: str) -> Any:
+    from forgetting.report.data import Table
+
+    cells = []
+    for row in rows.applicable(quantity):
+        sign = {"upper": "<=", "lower": "worst >=", "rate": "O of"}[row.bound.kind]
+        mark = "tightest" if row.tightest else "vacuous" if row.vacuous else row.bound.status
+        mark = "" if mark == "holds as stated" else mark
+        cells.append((sign, row.value, row.bound.key, mark))
+    return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", ("", "value", "bound", "remark"), tuple(cells))
+
+
+def _others(rows: Any, wanted: tuple[str, ...]) -> Any:
+    from forgetting.report.data import Table
+
+    cells = [(row.bound.key, row.why_not) for row in rows if not row.applies and row.quantity in wanted]
+    return Table("others", "Bounds that do not apply", "", ("bound", "why not"), tuple(cells))

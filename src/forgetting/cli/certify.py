@@ -1,0 +1,66 @@
+"""forgetting certify."""
+
+from __future__ import annotations
+
+import typer
+
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step
+
+__all__ = ["VIOLATED", "certify_command"]
+
+VIOLATED = 3
+
+
+def certify_command(
+    problem: Problem = None,
+    ordering: Orders = "with-replacement",
+    k: Step = 100,
+    scheme: Scheme = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """Measured values beside all theory that applies here.
+
+    Expected values, every bound, identity and statement that applies to these tasks. The exit code is 3 if an
+    identity fails, or a statement that is not known to be false. JSON (on stdout, or in --out FILE.json) reloads
+    with fg.claims.Certificate.from_json.
+
+    \b
+    Examples:
+      forgetting certify two_lines theta=0.14 -k 100
+      forgetting certify tasks.npz -o without-replacement -k 10
+      forgetting certify gaussian T=5 d=10 rank=2 --json
+    """
+    import json
+
+    import forgetting as fg
+    from forgetting.cli.files import check_new, write_text
+    from forgetting.cli.output import say, uninterrupted
+    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.report.provenance import problem_hash, versions
+
+    if out is not None:
+        check_new(out, force)
+    loaded = load_problem(problem, seed)
+    with uninterrupted():
+        found = fg.certify(loaded.problem, ordering_from(ordering), k, scheme_from(scheme), seed=loaded.seed)
+    meta = {
+        "problem": loaded.name,
+        "sha256": problem_hash(loaded.problem),
+        "seed": loaded.seed,
+        "method": sorted({one.method for one in found.measured}),
+        "versions": versions(),
+    }
+    text = json.dumps({**json.loads(found.to_json()), "holds": found.holds, "meta": meta}, indent=1)
+    if out is not None:
+        write_text(out, text if out.suffix == ".json" else f"{found}\n", force=force)
+    if as_json:
+        print(text)
+    else:
+        say(str(found), "", "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above")
+        if out is not None:
+            say(f"wrote {out}")
+    if not found.holds:
+        raise typer.Exit(VIOLATED)

@@ -1,0 +1,102 @@
+"""forgetting claims."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from forgetting.cli.certify import VIOLATED
+from forgetting.cli.options import Force, Json, Out, Seed
+
+__all__ = ["claims_command"]
+
+
+def claims_command(
+    label: Annotated[
+        str, typer.Argument(metavar="LABEL", help="Only statements whose label contains this.", show_default=False)
+    ] = "",
+    hunt: Annotated[
+        int | None,
+        typer.Option(min=1, help="Search each for a counterexample, with this many evaluations.", show_default=False),
+    ] = None,
+    strict: Annotated[bool, typer.Option(help="Let a violation that is already known count, too.")] = False,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """The statements of the paper, and a hunt for counterexamples.
+
+    Statements go by the paper's own LaTeX labels. With --hunt, the exit code is 3 if a statement is violated that is
+    not already known to be false.
+
+    \b
+    Examples:
+      forgetting claims
+      forgetting claims thm:cl_by_sgd_main
+      forgetting claims prop:mean_norm --hunt 200
+      forgetting claims --hunt 24 --out claims.csv
+    """
+    from forgetting import claims
+    from forgetting.cli.output import emit, ready, result
+    from forgetting.cli.problems import nearest
+    from forgetting.errors import InvalidInputError
+
+    ready(out, force)
+    every = claims.all()
+    chosen = [claim for claim in every if label in claim.label]
+    if not chosen:
+        raise InvalidInputError(f"no claim {label!r}{nearest(label, sorted({claim.label for claim in every}))}")
+    if hunt is None and label and not as_json and out is None:
+        _in_words(chosen)
+        return
+    broken: list[str] = []
+    if hunt is None:
+        table, said = (
+            _listing(chosen),
+            [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test"],
+        )
+    else:
+        table, said, broken = _hunted(chosen, hunt, seed or 0, strict)
+    report = result("The statements of the paper", "claims", [table], said, seed=seed or 0, method="hunt", budget=hunt)
+    hidden = ("statement", "note", "tried")
+    emit(report, as_json=as_json, out=out, force=force, hidden=hidden)
+    if broken:
+        raise typer.Exit(VIOLATED)
+
+
+def _in_words(chosen: list[Any]) -> None:
+    import textwrap
+
+    from forgetting.cli.output import say, terminal_width
+
+    for claim in chosen:
+        say(textwrap.fill(f"{claim.name}: {claim.status}", terminal_width(), subsequent_indent="  "))
+        for words in (claim.statement, claim.note):
+            if words:
+                say(textwrap.fill(words, terminal_width(), initial_indent="    ", subsequent_indent="    "))
+
+
+def _listing(chosen: list[Any]) -> Any:
+    from forgetting.report.data import Table
+
+    rows = tuple((claim.label, claim.part, claim.statement, claim.status, claim.note) for claim in chosen)
+    return Table("claims", "Statements", "", ("label", "part", "statement", "status", "note"), rows)
+
+
+def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool) -> tuple[Any, list[str], list[str]]:
+    from forgetting.cli.output import progress_bar, uninterrupted
+    from forgetting.report.sections.statements import hunt_table
+
+    with uninterrupted() as check, progress_bar("claims") as progress:
+
+        def step(name: str, done: int, total: int) -> None:
+            check()
+            progress(name, done, total)
+
+        table, known, surprises = hunt_table(chosen, seed, budget, step)
+    said = [f"{len(chosen)} statements and parts, {budget} evaluations each"]
+    said += [f"violated, as known: {name}" for name in known]
+    said += [f"VIOLATED: {name}" for name in surprises]
+    return table, said, surprises + (known if strict else [])

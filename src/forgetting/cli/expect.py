@@ -1,0 +1,136 @@
+"""forgetting expect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps
+
+__all__ = ["expect_command", "steps_from"]
+
+QUANTITIES = ("loss", "forgetting", "regret")
+
+
+def expect_command(
+    problem: Problem = None,
+    ordering: Orders = "with-replacement",
+    k: Steps = "1,10,100,1000",
+    scheme: Scheme = None,
+    method: Annotated[
+        str, typer.Option(help="auto, moments, spectral, subsets, deterministic or monte-carlo.")
+    ] = "auto",
+    runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """Expected loss, forgetting and regret over all orders.
+
+    Exact where that is possible; the output says how it was computed, and gives intervals where it was simulated.
+
+    \b
+    Examples:
+      forgetting expect gaussian T=10 d=50 rank=3 -k 10,100,1000
+      forgetting expect two_lines theta=0.1 copies=9 -o without-replacement -k 18
+      forgetting expect tasks.npz --method monte-carlo --runs 4096 --seed 7
+      forgetting expect tasks.npz -k 10..10000 --out curve.pdf
+    """
+    import numpy as np
+
+    import forgetting as fg
+    from forgetting.cli.output import emit, ready, result, uninterrupted
+    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.report.data import Curves, Item, Series, Table
+    from forgetting.report.numbers import column
+    from forgetting.report.provenance import problem_hash
+    from forgetting.report.settings import ordering_name
+
+    ready(out, force)
+    loaded = load_problem(problem, seed)
+    order, steps = ordering_from(ordering), steps_from(k)
+    limit = order.limit(loaded.problem.num_tasks)
+    if k == "1,10,100,1000" and limit is not None:  # the default, as far as this ordering goes
+        steps = sorted({min(step, limit) for step in steps})
+    with uninterrupted():
+        found = fg.expect(
+            loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=QUANTITIES,  # type: ignore[arg-type]
+            seed=loaded.seed, runs=runs,
+        )  # fmt: skip
+    values = {name: column(found.values[name]) for name in QUANTITIES}
+    ends = {name: [column(end) for end in np.moveaxis(found.interval(name), -1, 0)] for name in QUANTITIES}
+    heads: tuple[str, ...] = ("k", *QUANTITIES)
+    rows: list[tuple[Any, ...]] = list(zip(steps, *values.values(), strict=True))
+    if not found.exact:
+        heads = ("k", "quantity", "value", "low", "high")
+        rows = [
+            (k, name, values[name][i], *(end[i] for end in ends[name]))
+            for name in QUANTITIES
+            for i, k in enumerate(steps)
+        ]
+    series = [
+        Series(
+            name, column(steps), values[name],
+            None if found.exact else ends[name][0], None if found.exact else ends[name][1],
+            role="exact" if found.exact else "simulated", method=found.method, group=group,
+        )
+        for group, name in enumerate(QUANTITIES)
+    ]  # fmt: skip
+    items: list[Item] = [Table("expect", "Expected values", "", heads, tuple(rows))]
+    if len(steps) > 1:
+        title = f"{loaded.name}, {ordering_name(order)}"
+        items.append(
+            Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
+        )
+    said = [f"by {found.method}: {found.detail}", *found.notes]
+    if not found.exact:
+        said.append(f"{found.runs} runs; intervals hold with probability {found.confidence:g}")
+    report = result(
+        f"{loaded.name}, {ordering_name(order)}: expected over orderings",
+        "expect",
+        items,
+        said,
+        problem=loaded.name,
+        sha256=problem_hash(loaded.problem),
+        seed=loaded.seed,
+        method=found.method,
+        detail=found.detail,
+        runs=found.runs,
+        confidence=found.confidence,
+        ordering=str(order),
+        scheme=scheme or loaded.problem.natural_scheme,
+        k=list(steps),
+    )
+    emit(report, as_json=as_json, out=out, force=force)
+
+
+def steps_from(words: str) -> list[int]:
+    """Numbers with commas, or a range 10..1000 of 25 steps, evenly on a log scale.
+
+    >>> steps_from("1,10,1e3"), len(steps_from("1..1000"))
+    ([1, 10, 1000], 23)
+    """
+    from forgetting.errors import InvalidInputError
+    from forgetting.report.numbers import spread_steps
+
+    found: list[int] = []
+    for word in words.split(","):
+        ends = [_whole(part, words) for part in word.split("..")]
+        if len(ends) > 2 or (len(ends) == 2 and not 1 <= ends[0] <= ends[1]):
+            raise InvalidInputError(f"k: a range is first..last with 1 <= first <= last, got {word!r}")
+        found += ends if len(ends) == 1 else spread_steps(ends[1], 25, ends[0]).tolist()
+    return sorted(set(found))
+
+
+def _whole(word: str, words: str) -> int:
+    from forgetting.errors import InvalidInputError
+
+    try:
+        number = float(word)
+    except ValueError:
+        number = -1.0
+    if number < 0 or number != int(number):
+        raise InvalidInputError(f"k must be whole numbers with commas, or first..last, got {words!r}")
+    return int(number)

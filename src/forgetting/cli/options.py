@@ -1,0 +1,48 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Force", "Json", "Orders", "Out", "Problem", "Scheme", "Seed", "Step", "Steps"]
+
+Problem = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PROBLEM", help="A family with parameters, an .npz file, or a .toml config.", show_default=False
+    ),
+]
+Orders = Annotated[
+    str,
+    typer.Option(
+        "--ordering",
+        "-o",
+        help="with-replacement, norm-weighted, without-replacement, cyclic, reshuffled, greedy-distance, "
+        'greedy-residual, "explicit seq=0,1,1".',
+    ),
+]
+Scheme = Annotated[
+    str | None,
+    typer.Option(
+        "--scheme",
+        help='How a task is learned, e.g. kaczmarz, gradient-descent, "sgd step_size=0.5", "ridge lam=0.1", pocs. '
+        "Left out: the problem's natural one.",
+        show_default=False,
+    ),
+]
+Step = Annotated[int, typer.Option("--k", "-k", min=1, help="Number of tasks learned.")]
+Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Decides all randomness. [default: 0]", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.", show_default=False
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]

@@ -1,0 +1,180 @@
+"""How results leave: a table in the terminal, JSON on stdout, or a file; and the progress bar."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forgetting.report.data import Item, Report, Section, Table
+
+__all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width", "uninterrupted"]
+
+
+def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
+    """What a command found, as data: it prints, saves and reloads like a report, and knows where it came from.
+
+    >>> found = result("Title", "demo", [], ["one finding"], seed=0)
+    >>> found.summary, sorted(found.meta)
+    (('one finding',), ['seed', 'versions'])
+    """
+    from forgetting.report.provenance import versions
+
+    section = Section(key, title, "", tuple(items))
+    return Report(title, (section,), {**meta, "versions": versions()}, tuple(summary))
+
+
+def ready(out: Path | None, force: bool) -> None:
+    """Raise early if the file that was asked for may not be written.
+
+    >>> ready(None, force=False)
+    """
+    if out is not None:
+        from forgetting.report.files import check_file
+
+        check_file(out, force)
+
+
+def emit(
+    report: Report,
+    *,
+    as_json: bool,
+    out: Path | None,
+    force: bool = False,
+    rows: int | None = None,
+    hidden: Sequence[str] = (),
+) -> None:
+    """Print a result, and write it where a file was asked for.
+
+    The terminal gets at most `rows` rows of each table, and no columns that are `hidden`; JSON and files get all.
+
+    >>> emit(result("Title", "demo", [], ["one finding"]), as_json=False, out=None)
+    Title
+    - one finding
+    """
+    if out is not None:
+        from forgetting.report.files import write_file
+
+        write_file(report, out, force=force)
+    if as_json:
+        print(report.to_json(indent=1))
+        return
+    from forgetting.report.render.terminal import summary_text, table_text
+
+    width = terminal_width()
+    say(summary_text(report, width))
+    for item in report.items():
+        if isinstance(item, Table):
+            say("", table_text(without(shortened(item, rows), hidden), width))
+    if out is not None:
+        say("", f"wrote {out}")
+
+
+def shortened(table: Table, rows: int | None) -> Table:
+    """A table of at most this many rows: the first, the last, and some between, more of them early.
+
+    >>> table = Table("t", "", "", ("k",), tuple((k,) for k in range(1, 101)))
+    >>> [row[0] for row in shortened(table, 5).rows]
+    [1, 3, 10, 32, 100]
+    """
+    from forgetting.report.numbers import spread_steps
+
+    if rows is None or len(table.rows) <= rows:
+        return table
+    return replace(table, rows=tuple(table.rows[i - 1] for i in spread_steps(len(table.rows), rows).tolist()))
+
+
+def without(table: Table, hidden: Sequence[str]) -> Table:
+    """A table with some columns left out.
+
+    >>> without(Table("t", "", "", ("k", "loss"), ((1, 0.5),)), ["k"]).rows
+    ((0.5,),)
+    """
+    kept = [place for place, name in enumerate(table.columns) if name not in hidden]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
+
+
+def say(*lines: str) -> None:
+    """Print; a symbol that the terminal cannot show does not end the program.
+
+    >>> say("one", "two")
+    one
+    two
+    """
+    for line in lines:
+        try:
+            print(line)
+        except UnicodeEncodeError:
+            print(line.encode("ascii", "replace").decode())
+
+
+def terminal_width() -> int:
+    """The width of the terminal, at most 100; 80 in a pipe, unless COLUMNS says otherwise.
+
+    >>> 40 <= terminal_width() <= 100
+    True
+    """
+    import shutil
+
+    return max(40, min(100, shutil.get_terminal_size((80, 24)).columns))
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A function to call as (name, done, total): a bar on stderr after the first second, nothing in a pipe.
+
+    >>> with progress_bar("counting") as step:
+    ...     step("one", 0, 1)
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    began, task = time.monotonic(), bar.add_task("", total=None)
+
+    def update(name: str, done: int, total: int) -> None:
+        bar.update(task, description=name, completed=done, total=total)
+        if time.monotonic() - began > 1.0 and not bar.live.is_started:
+            bar.start()
+
+    try:
+        yield update
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[Callable[[], None]]:
+    """A function that raises if Ctrl-C was pressed since: runs and simulations return early on it and go on.
+
+    >>> with uninterrupted() as check:
+    ...     check()
+    """
+    pressed = False
+
+    def remember(*_: Any) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield check
+        check()
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,277 @@
+"""From words to problems, orderings and schemes: families, files and configs."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forgetting._arrays import as_count
+from forgetting.errors import InvalidInputError, ProblemFileError
+
+__all__ = [
+    "Loaded",
+    "family_names",
+    "load_problem",
+    "nearest",
+    "ordering_from",
+    "read_config",
+    "scheme_from",
+]
+
+MOST_NAMED = 16
+DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
+TOP = ("title", "seed", "problem", "report")
+REPORT = ("k", "points", "runs", "hunt", "eps", "orderings")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A problem, what to call it, and the rest of the config it came from.
+
+    >>> load_problem(["two_lines", "theta=0.5"]).name
+    'two_lines(theta=0.5)'
+    """
+
+    problem: Any
+    name: str
+    seed: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load_problem(words: Sequence[str] | None, seed: int | None = None) -> Loaded:
+    """A family with its parameters, an .npz file or a .toml config; nothing is the default family.
+
+    `copies=n` repeats all tasks n times. `seed` is used by families that take one and were not given one.
+
+    >>> load_problem(["two_lines", "theta=0.5", "copies=10"]).problem.num_tasks
+    20
+    >>> load_problem(["gausian", "T=3"])
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: no family 'gausian'; did you mean 'gaussian'? ...
+    """
+    first, *rest = words or DEFAULT
+    if first.endswith(".toml"):
+        if rest:
+            raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
+        return read_config(Path(first), seed)
+    values, seed = _pairs(rest), seed or 0
+    copies = values.pop("copies", 1)
+    if first.endswith(".npz") or "/" in first or Path(first).is_file():
+        if values:
+            raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
+        return Loaded(_copies(_file(Path(first)), copies), Path(first).name + _times(copies), seed)
+    problem, name = _family(first, values, seed)
+    return Loaded(_copies(problem, copies), name + _times(copies), seed)
+
+
+def family_names() -> list[str]:
+    """The families that can be made from parameters alone.
+
+    >>> "gaussian" in family_names(), "repeated" in family_names()
+    (True, False)
+    """
+    from forgetting import families
+
+    return [name for name in families.__all__ if name != "repeated"]
+
+
+def read_config(path: Path, seed: int | None = None) -> Loaded:
+    """A TOML config: a [problem] table with `family` and its parameters, `file`, or `tasks`; see docs/cli.md.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     _ = Path(here, "my.toml").write_text("[problem]\\nfamily = 'orthogonal'\\nd = 3")
+    ...     read_config(Path(here, "my.toml")).problem.num_tasks
+    3
+    """
+    try:
+        config = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ProblemFileError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
+    _known(config, TOP, f"{path}: unknown key")
+    for name in ("problem", "report"):
+        if not isinstance(config.get(name, {}), dict):
+            raise InvalidInputError(f"{path}: {name} must be a table, [{name}]")
+    _known(config.get("report", {}), REPORT, f"{path}: unknown key in [report]")
+    chosen = as_count(config.get("seed", 0), f"{path}: seed") if seed is None else seed
+    values = dict(config.get("problem", {}))
+    copies = values.pop("copies", 1)
+    sources = [name for name in ("family", "file", "tasks") if name in values]
+    if len(sources) != 1:
+        close = next((f"; {name!r} is not one of them" for name in values), "")
+        raise InvalidInputError(f"{path}: [problem] needs one of family, file and tasks{close if not sources else ''}")
+    source = values.pop(sources[0])
+    try:
+        if sources[0] == "family":
+            problem, name = _family(str(source), values, chosen)
+        else:
+            _known(values, ("copies",), "unknown key in [problem]")
+            # a file is looked for beside the config
+            problem = _file(path.parent / str(source)) if sources[0] == "file" else _inline(source)
+            name = path.stem
+    except ForgettingErrors as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+    name = str(config.get("title", name + _times(copies)))
+    return Loaded(_copies(problem, copies), name, chosen, config)
+
+
+ForgettingErrors = (InvalidInputError, ProblemFileError)
+
+
+def ordering_from(words: str) -> Any:
+    """An ordering by its name, with parameters.
+
+    >>> ordering_from("with-replacement"), ordering_from("explicit seq=0,1,1").seq
+    (WithReplacement(p=None), (0, 1, 1))
+    >>> ordering_from("cylic")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: no ordering 'cylic'; did you mean 'cyclic'? ...
+    """
+    from forgetting import orderings
+
+    return _named(orderings, orderings.Ordering, words, "ordering")
+
+
+def scheme_from(words: str | None) -> Any:
+    """A scheme by its name, with parameters; None stays None.
+
+    >>> scheme_from("ridge lam=0.1"), scheme_from("sgd")
+    (Ridge(lam=0.1), SGD(step_size=1.0, objective='modified'))
+    """
+    from forgetting import schemes
+
+    return None if words is None else _named(schemes, schemes.Scheme, words, "scheme")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """'; did you mean ...?', and what there is, unless that is long.
+
+    >>> nearest("ordering", ["orderings", "runs"])
+    "; did you mean 'orderings'? There are orderings, runs"
+    """
+    known = list(known)
+    lower = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    hint = f"; did you mean '{lower[close[0]]}'?" if close else ";"
+    if close and len(known) > MOST_NAMED:
+        return hint
+    return f"{hint} {'There are' if close else 'there are'} {', '.join(known)}"
+
+
+def _named(home: Any, base: type, words: str, what: str) -> Any:
+    first, *rest = shlex.split(words) or [""]
+    kinds = {
+        _kebab(name): kind
+        for name in home.__all__
+        if isinstance(kind := getattr(home, name), type) and issubclass(kind, base) and not inspect.isabstract(kind)
+    }
+    key = first.replace("_", "-").lower()
+    if key not in kinds:
+        raise InvalidInputError(f"no {what} {first!r}{nearest(key, kinds)}")
+    return _call(kinds[key], _pairs(rest), f"{what} {key}")
+
+
+def _kebab(name: str) -> str:
+    """SGD -> sgd, WithoutReplacement -> without-replacement."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
+    from forgetting import families
+
+    key = name.replace("-", "_")
+    if key not in family_names():
+        raise InvalidInputError(f"no family {name!r}{nearest(key, family_names())}")
+    make = getattr(families, key)
+    said = ", ".join(f"{one}={value}" for one, value in values.items())
+    if "seed" in inspect.signature(make).parameters and "seed" not in values:
+        values = {**values, "seed": seed}
+    return _call(make, values, f"family {key}"), f"{key}({said})"
+
+
+def _call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
+    """Call with keywords, after checking them against the signature."""
+    known = inspect.signature(make).parameters
+    for name in values:
+        if name not in known:
+            listed = nearest(name, known) if known else "; it has none"
+            raise InvalidInputError(f"{what} has no parameter {name!r}{listed}")
+    missing = [name for name, one in known.items() if one.default is one.empty and name not in values]
+    if missing:
+        raise InvalidInputError(f"{what} needs {', '.join(f'{name}=...' for name in missing)}")
+    try:
+        return make(**values)
+    except TypeError as error:
+        raise InvalidInputError(f"{what}: {error}") from error
+
+
+def _pairs(words: Iterable[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign or not name:
+            raise InvalidInputError(f"expected name=value, got {word!r}")
+        if name in values:
+            raise InvalidInputError(f"{name} is given twice")
+        values[name] = _value(text)
+    return values
+
+
+def _value(text: str) -> Any:
+    """Numbers, lists, true and false; anything else is a word."""
+    if text.lower() in ("true", "false", "none"):
+        return {"true": True, "false": False, "none": None}[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _known(values: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
+    for name in values:
+        if name not in allowed:
+            raise InvalidInputError(f"{what} {name!r}{nearest(name, allowed)}")
+
+
+def _file(path: Path) -> Any:
+    from forgetting import ClassificationTasks, RegressionTasks
+    from forgetting.tasks.files import CLASSIFICATION, read_arrays
+
+    kind = str(read_arrays(path).get("format"))
+    return (ClassificationTasks if kind == CLASSIFICATION else RegressionTasks).load(path)
+
+
+def _inline(tasks: Any) -> Any:
+    from forgetting import RegressionTasks
+
+    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks):
+        raise InvalidInputError("tasks must be tables with X and y, [[problem.tasks]]")
+    for number, one in enumerate(tasks):
+        _known(one, ("X", "y"), f"task {number}: unknown key")
+        if set(one) != {"X", "y"}:
+            raise InvalidInputError(f"task {number} needs X, a list of rows, and y, a list of numbers")
+    return RegressionTasks([one["X"] for one in tasks], [one["y"] for one in tasks])
+
+
+def _copies(problem: Any, n: Any) -> Any:
+    from forgetting import RegressionTasks, families
+
+    if n == 1:
+        return problem
+    if not isinstance(problem, RegressionTasks):
+        raise InvalidInputError("copies=n is for regression tasks")
+    return families.repeated(problem, n)
+
+
+def _times(n: Any) -> str:
+    return "" if n == 1 else f" x {n}"

@@ -1,0 +1,90 @@
+"""forgetting report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from forgetting.cli.options import Force, Json, Problem, Seed
+
+__all__ = ["report_command", "settings_from"]
+
+
+def report_command(
+    problem: Problem = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="A TOML config; the same as giving it as PROBLEM.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("report-out"),
+    seed: Seed = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Figures, tables and verdicts on one problem, as an HTML file.
+
+    Writes report.html (opens from disk, needs no network), report.json (reloads), tables.tex, each figure as PNG and
+    PDF in figures/, and the data of every figure and table as CSV in data/. An existing folder is kept unless --force
+    is given; an interrupt leaves it as it was.
+
+    \b
+    Examples:
+      forgetting report
+      forgetting report gaussian T=8 d=30 rank=3 --out my-report
+      forgetting report --config my.toml --force
+    """
+    import json
+    import time
+
+    from forgetting.cli.output import progress_bar, say, terminal_width, uninterrupted
+    from forgetting.cli.problems import load_problem, read_config
+    from forgetting.errors import InvalidInputError
+    from forgetting.report import build_report, write_report
+    from forgetting.report.files import check_folder
+    from forgetting.report.render.terminal import summary_text
+
+    if config is not None and problem:
+        raise InvalidInputError("give a PROBLEM or --config, not both")
+    began = time.monotonic()
+    check_folder(out, force)
+    loaded = load_problem(problem, seed) if config is None else read_config(config, seed)
+    settings = settings_from(loaded)
+    with uninterrupted() as check, progress_bar("report") as progress:
+
+        def step(name: str, done: int, total: int) -> None:
+            check()
+            progress(name, done, total)
+
+        made = build_report(settings, step)
+        paths = write_report(made, out, force=force, progress=step)
+    if as_json:
+        print(
+            json.dumps({"title": made.title, "summary": made.summary, "meta": made.meta, "files": [*map(str, paths)]})
+        )
+        return
+    say(summary_text(made, terminal_width()), "")
+    figures = sum(path.suffix == ".png" for path in paths)
+    say(f"wrote {out / 'report.html'} and {figures} figures in {time.monotonic() - began:.0f} s")
+
+
+def settings_from(loaded: Any) -> Any:
+    """The settings of a report: what the config says, defaults elsewhere.
+
+    >>> from forgetting.cli.problems import load_problem
+    >>> settings_from(load_problem(["two_lines", "theta=0.5"])).name
+    'two_lines(theta=0.5)'
+    """
+    from forgetting.cli.problems import ordering_from
+    from forgetting.errors import InvalidInputError
+    from forgetting.report import Settings
+
+    chosen = dict(loaded.config.get("report", {}))
+    for name in ("orderings", "eps"):
+        if name in chosen:
+            if not isinstance(chosen[name], list):
+                raise InvalidInputError(f"{name} in [report] must be a list, got {chosen[name]!r}")
+            words = chosen[name]
+            chosen[name] = tuple(ordering_from(str(one)) for one in words) if name == "orderings" else tuple(words)
+    return Settings(loaded.problem, loaded.name, seed=loaded.seed, **chosen)

@@ -1,0 +1,86 @@
+"""forgetting run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step
+
+__all__ = ["run_command"]
+
+ROWS = 12
+RECORDED = 2000
+
+
+def run_command(
+    problem: Problem = None,
+    ordering: Orders = "with-replacement",
+    k: Step = 100,
+    scheme: Scheme = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """Learn k tasks; loss, forgetting and regret on the way.
+
+    \b
+    Examples:
+      forgetting run gaussian T=10 d=50 rank=3 -k 200
+      forgetting run catastrophic eps=0.5 --ordering cyclic -k 289
+      forgetting run tasks.npz --scheme "sgd step_size=0.5" --out run.csv
+      forgetting run my.toml --scheme "weakly-regularized log_lambda=-50"
+    """
+    import numpy as np
+
+    import forgetting as fg
+    from forgetting.cli.output import emit, ready, result, uninterrupted
+    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.report.data import Curves, Series, Table
+    from forgetting.report.numbers import column
+    from forgetting.report.provenance import problem_hash
+    from forgetting.report.settings import ordering_name
+
+    ready(out, force)
+    loaded = load_problem(problem, seed)
+    every = np.unique(np.linspace(0, k, min(k, RECORDED) + 1).round().astype(int))
+    with uninterrupted():
+        made = fg.run(
+            loaded.problem, ordering_from(ordering), k, scheme_from(scheme), loaded.seed, record_every=every.tolist()
+        )
+    steps = made.steps[1:]
+    columns: dict[str, Any] = {
+        "loss": made.losses[1:],
+        "forgetting": made.forgetting[steps - 1],
+        "regret": made.regret[steps - 1],
+    }
+    rows = zip(steps.tolist(), made.order[steps - 1].tolist(), *(column(one) for one in columns.values()), strict=True)
+    table = Table("run", "Step by step", "", ("step", "task", *columns), tuple(rows))
+    figure = Curves(
+        "curves",
+        f"{loaded.name}, {ordering_name(made.ordering)}",
+        "One run.",
+        "k, tasks learned",
+        "loss, forgetting, regret",
+        tuple(
+            Series(name, column(steps), column(one), method="run", group=i)
+            for i, (name, one) in enumerate(columns.items())
+        ),
+        floor=1e-300,
+    )
+    report = result(
+        f"{loaded.name}, {ordering_name(made.ordering)}, {made.scheme}: {k} tasks",
+        "run",
+        [table, figure],
+        [made.status, f"loss {made.losses[0]:.4g} at the start"],
+        problem=loaded.name,
+        sha256=problem_hash(loaded.problem),
+        seed=loaded.seed,
+        method="run",
+        ordering=str(made.ordering),
+        scheme=str(made.scheme),
+        k=k,
+        order=made.order.tolist(),
+        w=column(made.iterates[-1]),
+    )
+    emit(report, as_json=as_json, out=out, force=force, rows=ROWS)

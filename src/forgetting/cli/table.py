@@ -1,0 +1,75 @@
+"""forgetting table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from forgetting.cli.options import Force, Json, Out, Seed
+
+__all__ = ["table_command"]
+
+NAMES = ("regression", "classification", "sgd")
+FORMATS = ("text", "markdown", "latex", "html")
+
+
+def table_command(
+    name: Annotated[str, typer.Argument(help="regression, classification or sgd: Table 1, 2 or 3.")] = "regression",
+    problem: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.", show_default=False),
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", min=1, help="Fill in numbers at k steps.", show_default=False)
+    ] = None,
+    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """The paper's three tables, in symbols or in numbers.
+
+    \b
+    Examples:
+      forgetting table regression
+      forgetting table regression gaussian T=10 d=50 rank=3 -k 1000
+      forgetting table classification separable T=5 d=10 n=8 -k 1000
+      forgetting table sgd -k 1000 --format latex
+    """
+    import forgetting as fg
+    from forgetting.cli.output import emit, ready, result, say, terminal_width
+    from forgetting.cli.problems import load_problem, nearest
+    from forgetting.errors import InvalidInputError
+    from forgetting.report.provenance import problem_hash
+    from forgetting.report.sections.guarantees import bounds_table
+
+    ready(out, force)
+    if name not in NAMES:
+        raise InvalidInputError(f"no table {name!r}{nearest(name, NAMES)}")
+    if style not in FORMATS:
+        raise InvalidInputError(f"no format {style!r}{nearest(style, FORMATS)}")
+    if problem and k is None:
+        raise InvalidInputError("numbers need --k, the number of tasks learned")
+    meta: dict[str, Any] = {"seed": seed or 0, "method": "closed forms", "k": k}
+    if k is None:
+        found = fg.bounds.table(name)  # type: ignore[arg-type]
+    elif name == "sgd" and not problem:
+        found = fg.bounds.table("sgd", k=k, eta=1.0, beta=1.0, sigma=0.0, G=1.0)
+    else:
+        loaded = load_problem(problem, seed)
+        numbers = fg.bounds.Setting.of(loaded.problem)
+        if name == "classification":
+            # Table 2 needs T and |w*|^2 R^2 alone
+            numbers = fg.bounds.Setting(
+                T=numbers.T, dist_sq=numbers.dist_sq, radius=numbers.radius, problem="classification"
+            )
+        meta |= {"problem": loaded.name, "sha256": problem_hash(loaded.problem), "seed": loaded.seed}
+        found = fg.bounds.table(name, numbers, k)  # type: ignore[arg-type]
+    report = result(f"Table: {name}", "table", [bounds_table(found)], [], **meta)
+    if as_json or out is not None:
+        emit(report, as_json=as_json, out=out, force=force)
+        return
+    shown = {"markdown": found.to_markdown, "latex": found.to_latex, "html": found.to_html}
+    say(found.to_text(terminal_width()) if style == "text" else shown[style]().rstrip("\n"))

@@ -1,0 +1,1 @@
+"""Thin renderers: plain data in, a page, a picture, a file or a few lines out."""

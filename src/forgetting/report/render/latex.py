@@ -1,0 +1,59 @@
+"""Tables for a paper."""
+
+from __future__ import annotations
+
+from forgetting.bounds.render import escape_latex
+from forgetting.report.data import Report, Table
+from forgetting.report.numbers import cell
+
+__all__ = ["to_latex", "to_latex_file"]
+
+
+def to_latex(table: Table) -> str:
+    r"""A table environment with booktabs rules.
+
+    >>> print(to_latex(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5),))))
+    \begin{table}
+    \centering
+    \caption{Numbers}
+    \label{tab:t}
+    \begin{tabular}{ll}
+    \toprule
+    k & loss \\
+    \midrule
+    1 & 0.5 \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    <BLANKLINE>
+    """
+    caption = ". ".join(part for part in (table.title, table.caption) if part)
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_words(caption)}}}", rf"\label{{tab:{table.key}}}"]
+    lines += [rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}", r"\toprule"]
+    lines += [" & ".join(_words(name) for name in table.columns) + r" \\", r"\midrule"]
+    lines += [" & ".join(_words(cell(value)) for value in row) + r" \\" for row in table.rows]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\footnotesize {_words(note)}" for note in table.notes]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def to_latex_file(report: Report) -> str:
+    """All tables of a report.
+
+    >>> to_latex_file(Report("Title", (), {}))
+    ''
+    """
+    return "\n".join(to_latex(item) for item in report.items() if isinstance(item, Table))
+
+
+def _words(words: str) -> str:
+    return (
+        escape_latex(words.replace("\\", " ").replace("\n", " "))
+        .replace("{}", "\0")
+        .replace("{", r"\{")
+        .replace("}", r"\}")
+        .replace("\0", "{}")
+        .replace("|", r"\textbar{}")
+        .replace("<", r"\textless{}")
+        .replace(">", r"\textgreater{}")
+    )

@@ -1,0 +1,82 @@
+"""The picture of the README: `python -m forgetting.report.render.overview report-out docs/images/overview.png`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forgetting.report.data import Curves, Report
+from forgetting.report.render.palette import GRAY
+from forgetting.report.render.plots import paper_style, plot_curves
+
+__all__ = ["draw_overview", "main"]
+
+STYLE = {"font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold"}
+#: bounds that get a name, and how far it is moved up, in points; the others are thin lines
+NAMED = {
+    "thm:cl_by_sgd_main/forgetting": ("the paper, for any dimension", 4),
+    "trivial/forgetting": ("trivial", -3),
+    "evron2022:random/forgetting": ("Evron et al. 2022", 0),
+    "thm:random_convergence_rate/forgetting": ("the paper, in the dimension", 0),
+}
+PANELS = ("forgetting", "forgetting-with-replacement", "randomness-repetition")
+
+
+def draw_overview(report: Report, plt: Any) -> Any:
+    """Two panels: expected forgetting under the bounds, and randomness against repetition.
+
+    >>> from forgetting.report.data import Section, Series
+    >>> line = (Series("a", (1.0, 10.0), (1.0, 0.1)),)
+    >>> items = tuple(Curves(key, "", "", "k", "forgetting", line) for key in PANELS)
+    >>> with paper_style() as plt:
+    ...     len(draw_overview(Report("Title", (Section("s", "", "", items),), {}), plt).axes)
+    2
+    """
+    values, bounds, right = (_curves(report, key) for key in PANELS)
+    figure, axes = plt.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
+    plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0])
+    low = axes[0].get_ylim()[0]
+    for one in bounds.series:
+        if one.role == "bound":
+            y = [value or math.nan for value in one.y]
+            axes[0].plot(one.x, y, color=GRAY, linewidth=1.2 if one.name in NAMED else 0.5, zorder=1)
+        if one.name in NAMED:
+            words, up = NAMED[one.name]
+            axes[0].annotate(
+                words, (one.x[-1], one.y[-1]), xytext=(4, up), textcoords="offset points", fontsize=7.5,
+                color="#555555", va="center", annotation_clip=False,
+            )  # fmt: skip
+    axes[0].set_ylim(low, 150)
+    axes[0].set_yticks([10.0**p for p in range(-6, 3, 2)], ["10⁻⁶", "10⁻⁴", "10⁻²", "1", "100"])
+    axes[0].set_title("Expected forgetting, and all that is guaranteed", loc="left")
+    axes[0].legend(loc="lower left")
+    plot_curves(replace(right, ylabel=""), axes[1])
+    axes[1].set_title("Forgetting of tasks built to be forgotten", loc="left")
+    axes[1].legend(loc="lower left")
+    return figure
+
+
+def _curves(report: Report, key: str) -> Curves:
+    item = report.item(key)
+    if not isinstance(item, Curves):
+        raise TypeError(f"{key} is a {item.kind}")
+    return item
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Read a report, write the picture."""
+    from forgetting.report.files import load_report
+
+    source, target = (Path(word) for word in arguments)
+    with paper_style() as plt, plt.rc_context(STYLE):
+        figure = draw_overview(load_report(source), plt)
+        figure.savefig(target, dpi=150)
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

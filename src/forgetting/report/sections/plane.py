@@ -1,0 +1,51 @@
+"""The path of projections in the plane."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting.loop import run
+from forgetting.orderings import Cyclic, Ordering, WithReplacement
+from forgetting.report.data import Line, Paths, Section, Stage
+from forgetting.report.settings import Settings
+from forgetting.tasks import RegressionTasks
+
+__all__ = ["plane_section"]
+
+ANGLES = (0.1, 0.55, 1.0)
+STEPS = 18
+
+
+def plane_section(settings: Settings) -> Section:
+    """Three lines in the plane, learned in a cycle and at random.
+
+    >>> from forgetting.report.settings import default_problem
+    >>> figure = plane_section(Settings(default_problem())).items[0]
+    >>> len(figure.lines), [len(stage.points) for stage in figure.stages]
+    (3, [19, 19])
+    """
+    solution = np.array([1.0, 0.6])
+    rows = [np.array([[-np.sin(angle), np.cos(angle)]]) for angle in ANGLES]
+    tasks = RegressionTasks(rows, [row @ solution for row in rows])
+    lines = tuple(
+        Line(f"task {m + 1}", (float(solution[0]), float(solution[1])), (float(np.cos(a)), float(np.sin(a))))
+        for m, a in enumerate(ANGLES)
+    )
+    chosen: tuple[tuple[str, Ordering], ...] = (("cyclic", Cyclic()), ("random with replacement", WithReplacement()))
+    stages = tuple(_stage(tasks, name, ordering, settings.seed + 3) for name, ordering in chosen)
+    figure = Paths(
+        "projections",
+        "The path of projections",
+        "Each task is the line of its solutions; learning it moves w to the nearest point of that line. All lines meet "
+        "in w*, and every step that is not along the error brings w closer to it.",
+        lines,
+        (float(solution[0]), float(solution[1])),
+        stages,
+    )
+    text = "Learning a task to convergence is a projection. In the plane one can watch it happen."
+    return Section("plane", "Projections in the plane", text, (figure,))
+
+
+def _stage(tasks: RegressionTasks, name: str, ordering: Ordering, seed: int) -> Stage:
+    found = run(tasks, ordering, STEPS, seed=seed, w0=np.array([-0.6, 1.5]))
+    return Stage(name, tuple((float(x), float(y)) for x, y in found.iterates), tuple(found.order.tolist()))

@@ -1,0 +1,219 @@
+"""Loss and forgetting against k: exact values, a band of simulated runs, and every bound that applies."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forgetting import bounds
+from forgetting._arrays import IntArray
+from forgetting.ensembles import run_many
+from forgetting.errors import NotRealizableError, NotSupportedError
+from forgetting.expectation import Expectation
+from forgetting.orderings import Ordering
+from forgetting.report.data import Curves, Item, Role, Section, Series, Table
+from forgetting.report.numbers import column, expected, spread_steps
+from forgetting.report.settings import Settings, ordering_name
+
+__all__ = ["bound_series", "rates_section"]
+
+PAPER = "Evron et al. 2026"
+SYMBOL = {"forgetting": "F(k)", "loss": "L(w_k)"}
+#: rounding of the exact engines, relative to the largest value in the figure
+ROUNDING = 1e-16
+KINDS = {"upper": "bound", "lower": "worst case", "rate": "rate, constant unknown"}
+
+
+def rates_section(settings: Settings) -> Section:
+    """The orderings compared, then each ordering with its bounds.
+
+    >>> from forgetting.report.settings import default_problem
+    >>> section = rates_section(Settings(default_problem(), k=20, points=4, runs=20))
+    >>> [item.key for item in section.items][:3]
+    ['forgetting', 'loss', 'forgetting-with-replacement']
+    """
+    found = [(ordering, *_steps(settings, ordering)) for ordering in settings.orderings]
+    items: list[Item] = [_comparison(settings, found, quantity) for quantity in SYMBOL]
+    rows: list[tuple[Any, ...]] = []
+    remarks: list[str] = []
+    for group, (ordering, steps, result) in enumerate(found):
+        try:
+            limits = bound_series(settings.problem, ordering, steps)
+        except (NotRealizableError, NotSupportedError) as error:
+            limits = {}
+            remarks.append(f"No bounds: {error}.")
+        bands = _bands(settings, ordering, steps, group)
+        items += [
+            _with_bounds(ordering, quantity, result, bands, limits.get(quantity, ()), group) for quantity in SYMBOL
+        ]
+        rows += _rows(ordering, steps, result, limits)
+    items.append(
+        Table(
+            "last-step",
+            "At the last step",
+            "Expected values at the largest k of each ordering, and the tightest bound there.",
+            ("ordering", "k", "quantity", "expected", "method", "tightest bound", "its value"),
+            tuple(rows),
+        )
+    )
+    text = (
+        f"{settings.name}: expected loss and forgetting after k tasks, computed exactly where that is possible. Shaded "
+        f"bands hold the middle 90 % of {settings.runs} simulated runs. Dashed curves are guarantees; a guarantee "
+        "above the line 'trivial' says nothing yet. " + " ".join(dict.fromkeys(remarks))
+    )
+    return Section("rates", "Forgetting and loss against k", text.strip(), tuple(items))
+
+
+def bound_series(problem: Any, ordering: Ordering, steps: IntArray) -> dict[str, tuple[Series, ...]]:
+    """Every applicable bound as a curve, by quantity; those that are smallest at the end come first.
+
+    >>> import forgetting as fg
+    >>> found = bound_series(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), np.array([3, 10, 30]))
+    >>> [one.name for one in found["loss"]][0]
+    'two-lines:random/loss'
+    """
+    points: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    known: dict[str, bounds.Bound] = {}
+    for k in steps.tolist():
+        for row in bounds.evaluate(problem, ordering, k):
+            if row.applies and row.quantity in SYMBOL:
+                points[row.bound.key].append((float(k), row.value))
+                known[row.bound.key] = row.bound
+    return {quantity: _curves_of(quantity, points, known) for quantity in SYMBOL}
+
+
+def _curves_of(
+    quantity: str, points: dict[str, list[tuple[float, float]]], known: dict[str, bounds.Bound]
+) -> tuple[Series, ...]:
+    """One curve per bound; what is not a statement of its own, nor the tightest, is minor."""
+    found = []
+    for key, bound in known.items():
+        if bound.quantity == quantity:
+            x, y = zip(*points[key], strict=True)
+            role: Role = "bound" if bound.kind == "upper" else "reference"
+            found.append(Series(key, x, y, role=role, method=KINDS[bound.kind], label=_label(bound)))
+    found.sort(key=lambda one: (one.role != "bound", -one.x[-1], one.y[-1], known[one.name].origin != "statement"))
+    shown: list[Series] = []
+    for place, one in enumerate(found):
+        own = known[one.name].origin in ("statement", "trivial") or (place == 0 and one.role == "bound")
+        twin = any(not other.minor and (other.x, other.y) == (one.x, one.y) for other in shown)
+        shown.append(replace(one, minor=not own or twin))
+    return tuple(shown)
+
+
+def _label(bound: bounds.Bound) -> str:
+    """The title, and whose it is where it is not the paper's."""
+    cited = re.match(r"[A-Z][^,(]*? \d{4}", bound.source)
+    who = f" [{cited[0]}]" if cited and cited[0] != PAPER else ""
+    kind = {"upper": "", "lower": ", worst case", "rate": ""}[bound.kind]
+    return bound.title + who + kind + (", rate only" if bound.status == "rate only" else "")
+
+
+def _steps(settings: Settings, ordering: Ordering) -> tuple[IntArray, Expectation]:
+    limit = ordering.limit(settings.problem.num_tasks)
+    steps = spread_steps(settings.k if limit is None else min(limit, settings.k), settings.points)
+    return steps, expected(settings.problem, ordering, steps, settings.seed, ("loss", "forgetting"))
+
+
+def _series(ordering: Ordering, quantity: str, result: Expectation, group: int, name: str | None = None) -> Series:
+    low, high = np.moveaxis(result.interval(quantity), -1, 0)
+    simulated = not result.exact
+    return Series(
+        name or ordering_name(ordering),
+        column(result.k),
+        column(result.values[quantity]),
+        column(low) if simulated else None,
+        column(high) if simulated else None,
+        role="simulated" if simulated else "exact",
+        method=f"{result.method}: {result.detail}",
+        group=group,
+    )
+
+
+def _floor(series: tuple[Series, ...]) -> float:
+    return ROUNDING * max((value for one in series for value in one.y if value is not None), default=1.0)
+
+
+def _comparison(settings: Settings, found: list[tuple[Ordering, IntArray, Expectation]], quantity: str) -> Curves:
+    series = tuple(_series(ordering, quantity, result, i) for i, (ordering, _, result) in enumerate(found))
+    return Curves(
+        quantity,
+        f"Expected {quantity}, by ordering",
+        f"E {SYMBOL[quantity]} on {settings.name}: " + "; ".join(f"{one.name} by {one.method}" for one in series) + ".",
+        "k, tasks learned",
+        f"expected {quantity}",
+        series,
+        floor=_floor(series),
+    )
+
+
+def _bands(settings: Settings, ordering: Ordering, steps: IntArray, group: int) -> dict[str, Series]:
+    """The middle 90 % of simulated runs; an ordering without randomness has none."""
+    runs = run_many(
+        settings.problem, ordering, int(steps[-1]), settings.runs, seed=settings.seed, record_every=steps.tolist()
+    )
+    if bool((runs.order == runs.order[0]).all()):
+        return {}
+    at = np.searchsorted(runs.steps, steps)
+    bands = {}
+    for quantity, values in (("forgetting", runs.forgetting[:, steps - 1]), ("loss", runs.losses[:, at])):
+        low, middle, high = np.quantile(values, [0.05, 0.5, 0.95], axis=0)
+        bands[quantity] = Series(
+            f"median and 90 % of {settings.runs} runs",
+            column(steps),
+            column(middle),
+            column(low),
+            column(high),
+            role="simulated",
+            method=f"{settings.runs} runs, seed {settings.seed}",
+            group=group,
+        )
+    return bands
+
+
+def _with_bounds(
+    ordering: Ordering,
+    quantity: str,
+    result: Expectation,
+    bands: dict[str, Series],
+    limits: tuple[Series, ...],
+    group: int,
+) -> Curves:
+    name = ordering_name(ordering)
+    word = "exact" if result.exact else "simulated"
+    main = _series(ordering, quantity, result, group, f"{word} expectation" if bands else f"{word} value")
+    series = (main, *((bands[quantity],) if quantity in bands else ()), *limits)
+    return Curves(
+        f"{quantity}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}",
+        f"{quantity.capitalize()}, {name}, with its bounds",
+        f"{word.capitalize()} {quantity} ({main.method}) and every guarantee that applies ({len(limits)} of them).",
+        "k, tasks learned",
+        f"{quantity}",
+        series,
+        floor=_floor(series),
+    )
+
+
+def _rows(
+    ordering: Ordering, steps: IntArray, result: Expectation, limits: dict[str, tuple[Series, ...]]
+) -> list[tuple[Any, ...]]:
+    rows = []
+    for quantity in SYMBOL:
+        best = [s for s in limits.get(quantity, ()) if s.role == "bound" and s.x[-1] == steps[-1]]
+        tightest = min(best, key=lambda one: one.y[-1] or 0.0, default=None)
+        rows.append(
+            (
+                ordering_name(ordering),
+                int(steps[-1]),
+                quantity,
+                float(np.atleast_1d(result.values[quantity])[-1]),
+                result.method,
+                "" if tightest is None else tightest.name,
+                None if tightest is None else tightest.y[-1],
+            )
+        )
+    return rows

@@ -1,0 +1,253 @@
+"""Every command, by its real process, on input that it can use."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.report import load_report
+from forgetting.report.provenance import problem_hash
+
+COMMANDS = ("report", "run", "expect", "bounds", "table", "certify", "claims", "families", "doctor")
+SMALL = ("gaussian", "T=4", "d=6", "rank=2")
+
+
+def fits(text: str, width: int = 80) -> bool:
+    return all(len(line) <= width for line in text.splitlines()) and "\x1b" not in text
+
+
+def test_help_names_every_command_and_fits(forgetting):
+    done = forgetting("--help")
+    assert done.code == 0
+    assert done.err == ""
+    assert fits(done.out)
+    for command in COMMANDS:
+        assert f"\n  {command} " in done.out
+
+
+def test_nothing_is_help(inside):
+    assert inside().out == inside("--help").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches_by_example(inside, command):
+    done = inside(command, "--help")
+    assert done.code == 0
+    assert fits(done.out)
+    assert f"Examples:\n    forgetting {command}" in done.out
+    assert "--json" in done.out
+
+
+def test_version(inside):
+    assert inside("--version").out == f"forgetting {fg.__version__}\n"
+
+
+def test_run_gives_the_numbers_of_the_library(forgetting):
+    done = forgetting("run", *SMALL, "-k", "30", "--seed", "5", "--json")
+    assert (done.code, done.err) == (0, "")
+    data = json.loads(done.out)
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=5)
+    run = fg.run(tasks, fg.orderings.WithReplacement(), 30, seed=5)
+    assert data["meta"]["order"] == run.order.tolist()
+    assert data["meta"]["sha256"] == problem_hash(tasks)
+    assert {"seed", "versions", "method"} <= set(data["meta"])
+    table = data["sections"][0]["items"][0]
+    assert table["columns"] == ["step", "task", "loss", "forgetting", "regret"]
+    np.testing.assert_allclose([row[2] for row in table["rows"]], run.losses[1:])
+
+
+def test_expect_gives_the_numbers_of_the_library(forgetting):
+    done = forgetting(
+        "expect", "two_lines", "theta=0.5", "copies=3", "-o", "without-replacement", "-k", "2,6", "--json"
+    )
+    rows = json.loads(done.out)["sections"][0]["items"][0]["rows"]
+    exact = fg.expect(fg.families.repeated(fg.families.two_lines(0.5), 3), fg.orderings.WithoutReplacement(), [2, 6])
+    assert [row[0] for row in rows] == [2, 6]
+    np.testing.assert_allclose([row[1] for row in rows], exact.loss)
+    assert json.loads(done.out)["meta"]["method"] == "subsets"
+
+
+def test_expect_by_simulation_has_intervals_and_its_seed(inside):
+    call = ("expect", *SMALL, "-k", "5", "--method", "monte-carlo", "--runs", "1024", "--json")
+    first, again, other = inside(*call), inside(*call, "--seed", "0"), inside(*call, "--seed", "1")
+    assert first.out == again.out
+    assert first.out != other.out
+    k, quantity, value, low, high = json.loads(first.out)["sections"][0]["items"][0]["rows"][0]
+    assert (k, quantity) == (5, "loss")
+    assert low <= value <= high
+
+
+def test_bounds_names_the_tightest(forgetting):
+    done = forgetting("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
+    best = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 100).tightest("loss")
+    assert done.code == 0
+    assert f"tightest on the loss: {best.value:.4g} by {best.bound.key}" in done.out
+    assert "Bounds that do not apply" in done.out
+    assert fits(done.out)
+
+
+@pytest.mark.parametrize("name", ["regression", "classification", "sgd"])
+def test_table_in_symbols_and_numbers(inside, name):
+    assert inside("table", name).out.strip() == str(fg.bounds.table(name)).strip()
+    done = inside("table", name, "-k", "1000")
+    assert done.code == 0
+    assert "Numbers are in this library's convention" in " ".join(done.out.split())
+    assert fits(done.out)
+
+
+def test_table_formats(inside):
+    assert r"\begin{tabular}" in inside("table", "regression", "--format", "latex").out
+    assert "| --- |" in inside("table", "regression", "--format", "markdown").out
+    assert "<table>" in inside("table", "regression", "--format", "html").out
+
+
+def test_certificate_holds_and_reloads(forgetting, inside):
+    done = forgetting("certify", "two_lines", "theta=0.14", "-k", "20", "--json")
+    assert done.code == 0
+    found = fg.claims.Certificate.from_json(done.out)
+    assert found.holds
+    assert found.k == 20
+    assert json.loads(done.out)["meta"]["seed"] == 0
+    text = inside("certify", "two_lines", "theta=0.14", "-k", "20").out
+    assert "everything that should hold here holds" in text
+    assert fits(text)
+
+
+def test_claims_are_listed_with_their_status(forgetting):
+    done = forgetting("claims")
+    assert done.code == 0
+    assert fits(done.out)
+    for claim in fg.claims.all():
+        assert claim.label in done.out
+
+
+def test_one_claim_in_words(inside):
+    out = " ".join(inside("claims", "lem:regret_bound", "--json").out.split())
+    assert fg.claims.get("lem:regret_bound").statement in json.loads(out)["sections"][0]["items"][0]["rows"][0]
+
+
+def test_a_hunt_that_finds_nothing_new_succeeds(inside):
+    done = inside("claims", "lem:regret_bound", "--hunt", "5")
+    assert done.code == 0
+    assert "holds" in done.out
+    assert fits(done.out)
+
+
+def test_a_violated_statement_exits_with_3(forgetting):
+    call = ("claims", "prop:mean_norm", "--hunt", "12")
+    known, strict = forgetting(*call), forgetting(*call, "--strict")
+    assert "violated, as known: prop:mean_norm (forgetting)" in known.out
+    assert (known.code, strict.code) == (0, 3)
+    assert strict.err == ""
+
+
+def test_families_with_parameters(forgetting, inside):
+    out = forgetting("families").out
+    assert "gaussian T= d= rank=1" in out
+    assert fits(out)
+    assert "72/eps^2" in inside("families", "catastrophic").out
+    rows = json.loads(inside("families", "--json").out)["sections"][0]["items"][0]["rows"]
+    assert {row[0] for row in rows} == set(fg.families.__all__) - {"repeated"}
+
+
+def test_doctor_is_well_here(forgetting, inside):
+    done = forgetting("doctor")
+    assert done.code == 0
+    assert "all is well" in done.out
+    assert fits(done.out)
+    machine = dict(json.loads(inside("doctor", "--json").out)["sections"][0]["items"][0]["rows"])
+    assert machine["forgetting"] == fg.__version__
+    assert machine["cores"] >= 1
+
+
+def test_problem_from_a_file(forgetting, tmp_path):
+    tasks = fg.families.gaussian(T=3, d=5, rank=1, seed=2)
+    tasks.save(tmp_path / "tasks.npz")
+    data = json.loads(forgetting("expect", "tasks.npz", "-k", "4", "--json").out)
+    assert data["meta"]["sha256"] == problem_hash(tasks)
+    assert data["sections"][0]["items"][0]["rows"][0][1] == pytest.approx(
+        float(fg.expect(tasks, fg.orderings.WithReplacement(), 4).loss)
+    )
+
+
+def test_classification_tasks_from_a_file(inside, tmp_path):
+    tasks = fg.families.separable(T=3, d=4, n=5, margin=0.2)
+    tasks.save(tmp_path / "labels.npz")
+    done = inside("run", "labels.npz", "-o", "cyclic", "-k", "6", "--json")
+    assert json.loads(done.out)["meta"]["scheme"].startswith("POCS(")
+
+
+def test_problem_from_a_config(inside, tmp_path):
+    (tmp_path / "my.toml").write_text(
+        "seed = 3\n[[problem.tasks]]\nX = [[1, 0]]\ny = [1]\n[[problem.tasks]]\nX = [[0.6, 0.8]]\ny = [1]\n"
+    )
+    data = json.loads(inside("run", "my.toml", "-k", "5", "--json").out)
+    tasks = fg.RegressionTasks([[[1, 0]], [[0.6, 0.8]]], [[1], [1]])
+    assert data["meta"]["sha256"] == problem_hash(tasks)
+    assert data["meta"]["seed"] == 3
+
+
+@pytest.mark.parametrize("scheme", ["kaczmarz", "sgd step_size=0.5", "ridge lam=0.1", "nlms mu=1", "gradient-descent"])
+def test_schemes_by_name(inside, scheme):
+    assert inside("run", *SMALL, "-k", "3", "--scheme", scheme).code == 0
+
+
+def test_out_writes_what_the_ending_says(inside, tmp_path):
+    call = ("expect", *SMALL, "-k", "1..20")
+    for ending in ("json", "csv", "html", "tex", "png", "pdf"):
+        assert inside(*call, "--out", f"found.{ending}").code == 0
+    again = load_report(tmp_path / "found.json")
+    assert again.meta["method"] == "moments"
+    with (tmp_path / "found.csv").open() as handle:
+        rows = list(csv.reader(handle))
+    assert rows[0] == ["k", "loss", "forgetting", "regret"]
+    assert float(rows[-1][1]) == again.item("expect").rows[-1][1]
+    assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "found.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "found.html").read_text().startswith("<!doctype html>")
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".json", ".pdf", ".png", ".tex"]
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path):
+    import subprocess
+    import sys
+
+    line = f"{sys.executable} -m forgetting claims | head -n 1"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stderr == ""
+    assert done.stdout == "The statements of the paper\n"
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "100"])
+def test_tables_keep_to_the_width_of_the_terminal(inside, columns, monkeypatch):
+    monkeypatch.setattr("forgetting.cli.output.terminal_width", lambda: int(columns))
+
+    for call in (("bounds", *SMALL), ("claims", "lem:", "--hunt", "1"), ("families",), ("run", *SMALL)):
+        assert fits(inside(*call).out, int(columns))
+
+
+def test_the_width_comes_from_the_terminal(forgetting):
+    assert fits(forgetting("claims", "lem:", COLUMNS="60").out, 60)
+
+
+def test_output_at_80_columns_is_what_it_was(forgetting):
+    assert forgetting("expect", "orthogonal", "d=4", "-k", "1,4").out == (
+        "orthogonal(d=4), with replacement: expected over orderings\n"
+        "- by moments: dual second moments of order 4, iterated\n"
+        "\n"
+        "Expected values\n"
+        "k  loss     forgetting  regret\n"
+        "-  -------  ----------  -------\n"
+        "1  0.09375  0           0.125\n"
+        "4  0.03955  0           0.08545\n"
+    )
+
+
+def test_ascii_terminals_get_no_error(forgetting):
+    done = forgetting("table", "regression", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.code, done.err) == (0, "")

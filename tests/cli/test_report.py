@@ -1,0 +1,177 @@
+"""`forgetting report` by its real process: one folder, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import forgetting as fg
+from forgetting.report import Report, load_report
+from forgetting.report.provenance import problem_hash
+
+SECTIONS = {"rates", "repetition", "guarantees", "reductions", "plane", "classification", "claims"}
+
+
+def in_a_terminal(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], Callable[[], str]]:
+    """A process whose stderr is a terminal, and what was shown there once it has ended."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "forgetting", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )  # fmt: skip
+    os.close(theirs)
+    seen: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # the other end is closed
+            while piece := os.read(ours, 4096):
+                seen.append(piece)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+
+    def shown() -> str:
+        reader.join(timeout=60)
+        os.close(ours)
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(seen).decode())
+
+    return process, shown
+
+
+def test_the_summary_is_plain_and_fits(built):
+    _, out, err = built
+    assert err == ""
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "\x1b" not in out
+    words = " ".join(out.split())
+    assert words.startswith(
+        "Forgetting on Four small tasks - with replacement, k = 60, by moments: expected forgetting "
+    )
+    assert re.search(r"\nwrote out/report.html and \d+ figures in \d+ s\n$", out)
+
+
+def test_the_folder_holds_every_figure_three_times(built):
+    folder, _, _ = built
+    report = load_report(folder)
+    figures = {item.key for item in report.items() if item.kind != "table"}
+    every = {item.key for item in report.items()}
+    assert {path.name for path in folder.iterdir()} == {"report.html", "report.json", "tables.tex", "figures", "data"}
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        f"{key}.{ending}" for key in figures for ending in ("png", "pdf")
+    }
+    assert {path.stem for path in (folder / "data").iterdir()} == every
+    assert {section.key for section in report.sections} == SECTIONS
+    assert not any(section.missing for section in report.sections)
+
+
+def test_results_carry_where_they_come_from_and_reload(built):
+    folder, _, _ = built
+    report = load_report(folder)
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=1)
+    assert report.meta["sha256"] == problem_hash(tasks)
+    assert report.meta["seed"] == 1
+    assert report.meta["versions"]["forgetting"] == fg.__version__
+    assert set(report.meta["method"]) == {"with replacement", "without replacement", "cyclic"}
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_the_figures_hold_the_numbers_of_the_library(built):
+    folder, _, _ = built
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=1)
+    curve = next(one for one in load_report(folder).item("loss").series if one.name == "with replacement")
+    exact = fg.expect(tasks, fg.orderings.WithReplacement(), [int(k) for k in curve.x])
+    assert list(curve.y) == pytest.approx(exact.loss.tolist(), rel=1e-12)
+    with (folder / "data" / "loss.csv").open(newline="") as handle:
+        rows = [row for row in csv.DictReader(handle) if row["series"] == "with replacement"]
+    assert [float(row["expected loss"]) for row in rows] == list(curve.y)
+
+
+def test_every_bound_that_applies_is_drawn(built):
+    folder, _, _ = built
+    report = load_report(folder)
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=1)
+    drawn = {one.name for one in report.item("loss-with-replacement").series}
+    for row in fg.bounds.evaluate(tasks, fg.orderings.WithReplacement(), 60).applicable("loss"):
+        assert row.bound.key in drawn
+
+
+def test_the_page_needs_nothing_else(built):
+    page = (built[0] / "report.html").read_text(encoding="utf-8")
+    assert "://" not in page
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
+    assert not re.search(r"@import|url\(", page)
+    assert page.count("<svg") >= 18
+
+
+def test_an_existing_report_is_kept_unless_forced(built, report_process):
+    folder, _, _ = built
+    before = (folder / "report.json").stat().st_mtime_ns
+    process = report_process(folder.parent, "--config", "my.toml", "--out", "out")
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (2, "")
+    assert err == "error: out exists and is kept; use --force to replace it, or another --out\n"
+    assert (folder / "report.json").stat().st_mtime_ns == before
+
+
+def test_force_replaces_a_report_but_never_anything_else_and_a_terminal_sees_progress(
+    tmp_path, fast_config, report_process
+):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    process = report_process(tmp_path, "--config", "my.toml", "--out", "out", "--force")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "out holds thesis.tex, which is not part of a report, and is kept" in err
+    (tmp_path / "out" / "thesis.tex").rename(tmp_path / "out" / "report.html")
+    process, shown = in_a_terminal(tmp_path, "report", "--config", "my.toml", "--out", "out", "--force", "--json")
+    out, _ = process.communicate(timeout=400)
+    assert process.returncode == 0
+    bar = shown()
+    assert "report" in bar
+    assert "claims: " in bar
+    assert "writing forgetting" in bar
+    assert "out/report.html" in json.loads(out)["files"]
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
+    assert {path.name for path in tmp_path.iterdir()} == {"my.toml", "out"}
+
+
+@pytest.mark.parametrize("seconds", [2.5, 5.0])
+def test_an_interrupt_leaves_nothing_half_written(tmp_path, report_process, seconds):
+    process = report_process(tmp_path, "--out", "out")
+    time.sleep(seconds)  # importing takes less than one second, the default report many
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert out == ""
+    assert err == "interrupted; nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_writing_keeps_the_old_report(built, tmp_path, fast_config, report_process):
+    import shutil
+
+    shutil.copytree(built[0], tmp_path / "out")
+    process = report_process(tmp_path, "--config", "my.toml", "--out", "out", "--force")
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline and process.poll() is None:  # the first figure in the temporary folder
+        if any(path.name.startswith(".out.") and any(path.glob("figures/*")) for path in tmp_path.iterdir()):
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert {path.name for path in tmp_path.iterdir()} == {"my.toml", "out"}
+    assert (tmp_path / "out" / "report.json").read_bytes() == (built[0] / "report.json").read_bytes()

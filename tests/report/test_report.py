@@ -1,0 +1,184 @@
+"""Reports as data: they reload, say what is missing, and render without loss."""
+
+from __future__ import annotations
+
+import pytest
+
+import forgetting as fg
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.report import Report, Settings, build_report, load_report
+from forgetting.report.data import Band, Curves, Line, Paths, Regions, Section, Series, Stage, Table
+from forgetting.report.numbers import cell
+from forgetting.report.provenance import problem_hash
+from forgetting.report.render.latex import to_latex
+from forgetting.report.render.page import to_html
+from forgetting.report.render.plots import save_figure
+from forgetting.report.render.sheets import to_csv
+from forgetting.report.render.svg import figure_svg
+from forgetting.report.render.terminal import table_text
+from forgetting.report.render.ticks import log_ticks
+from forgetting.report.sections.guarantees import guarantees_section
+from forgetting.report.sections.rates import rates_section
+from forgetting.report.sections.reductions import reductions_section
+
+CURVES = Curves(
+    "c", "Curves", "<b> & \"quotes\"", "k", "loss",
+    (
+        Series("exact", (1.0, 10.0), (1.0, 0.1)),
+        Series("runs", (1.0, 10.0), (1.0, None), (0.5, 0.05), (2.0, 0.2), role="simulated"),
+        Series("bound </script>", (1.0, 10.0), (2.0, 0.0), role="bound", minor=True),
+    ),
+)  # fmt: skip
+REGIONS = Regions(
+    "r", "Map", "", "k", "d", (Band(2.0, 1, 5, "trivial"), Band(2.0, 6, 9, "theorem")), ("trivial", "theorem")
+)
+PATHS = Paths(
+    "p", "Path", "", (Line("a", (0.0, 0.0), (1.0, 1.0)),), (0.0, 0.0), (Stage("s", ((1.0, 0.0), (0.5, 0.5)), (0,)),)
+)
+TABLE = Table("t", "Table", "", ("k", "value"), ((1, 0.5), (2, None), (3, float("nan"))), ("a note",))
+EVERY = (CURVES, REGIONS, PATHS, TABLE)
+
+
+def whole() -> Report:
+    return Report(
+        "Title", (Section("s", "Section", "Text.", EVERY),), {"seed": 0, "versions": {"numpy": "2"}}, ("one",)
+    )
+
+
+def test_a_report_survives_json_except_for_nan():
+    again = Report.from_json(whole().to_json())
+    assert again.item("c") == CURVES
+    assert again.item("r") == REGIONS
+    assert again.item("p") == PATHS
+    assert again.item("t").rows == ((1, 0.5), (2, None), (3, None))
+    assert Report.from_json(again.to_json()) == again
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": "forgetting/report/1"}',
+        '{"format": "forgetting/report/1", "sections": 3}',
+        "nonsense",
+    ],
+)
+def test_what_is_no_report_is_refused(tmp_path, text):
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(ProblemFileError):
+        load_report(tmp_path / "report.json")
+
+
+def test_the_page_escapes_what_it_is_given():
+    page = to_html(whole())
+    assert "<b> &" not in page
+    assert page.count("</script>") == 2
+    assert "bound &lt;/script&gt;" in page
+
+
+@pytest.mark.parametrize("item", [CURVES, REGIONS, PATHS], ids=lambda item: item.kind)
+def test_every_kind_of_figure_is_drawn_everywhere(item, tmp_path):
+    assert figure_svg(item).startswith("<svg")
+    assert "nan" not in figure_svg(item)
+    assert sorted(path.suffix for path in save_figure(item, tmp_path)) == [".pdf", ".png"]
+    assert len(to_csv(item).splitlines()) > 1
+
+
+def test_pictures_depend_on_the_data_alone(tmp_path):
+    files = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        files.append([path.read_bytes() for path in save_figure(CURVES, tmp_path / name)])
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize(
+    "item", [Curves("e", "", "", "k", "y", ()), Curves("e", "", "", "k", "y", (Series("a", (1.0,), (0.0,)),))]
+)
+def test_a_figure_without_points_is_still_a_figure(item, tmp_path):
+    assert figure_svg(item).startswith("<svg")
+    assert save_figure(item, tmp_path)
+
+
+def test_numbers_in_csv_are_not_rounded():
+    value = 1 / 3
+    table = Table("t", "", "", ("value",), ((value,),))
+    assert float(to_csv(table).splitlines()[1]) == value
+    assert cell(value) == "0.3333"
+
+
+def test_latex_escapes():
+    assert r"50\% \& k\_1" in to_latex(Table("t", "50% & k_1", "", ("a",), (("b",),)))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_table_keeps_to_its_width(width):
+    words = "a long sentence of many words about thm:random_convergence_rate/forgetting/dimension"
+    text = table_text(Table("t", "Title", "", ("label", "statement", "x"), ((words, words, 1.0),)), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "".join(words.split()) not in text
+    assert sorted("".join(text.split()).replace("-", "")) == sorted(
+        "".join(f"Titlelabelstatementx{words}{words}1".split()).replace("-", "")
+    )
+
+
+def test_ticks_are_few():
+    for high in (10.0, 1e3, 1e8, 1e40, 1e300):
+        assert 2 <= len(log_ticks(1.0, high)) <= 8
+
+
+def test_the_hash_knows_the_numbers_and_the_order():
+    one, two = fg.families.two_lines(0.5), fg.families.two_lines(0.5)
+    assert problem_hash(one) == problem_hash(two)
+    pairs = [one.task(m) for m in (1, 0)]
+    assert problem_hash(fg.RegressionTasks([X for X, _ in pairs], [y for _, y in pairs])) != problem_hash(one)
+
+
+def test_settings_are_checked():
+    tasks = fg.families.two_lines(0.5)
+    for wrong in ({"k": 1}, {"runs": 0}, {"orderings": ()}, {"eps": ()}, {"points": 1}):
+        with pytest.raises(InvalidInputError):
+            Settings(tasks, **wrong)
+
+
+def test_tasks_that_are_not_realizable_are_reported_without_bounds():
+    clash = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [2.0], [0.0]])
+    settings = Settings(clash, "clash", k=10, points=4, runs=20, hunt=1, eps=(3.0,))
+    try:
+        section = rates_section(settings)
+    except ForgettingError as error:
+        pytest.fail(f"a report says what is missing instead of ending: {error}")
+    assert "No bounds" in section.text
+    assert guarantees_section(settings).items
+
+
+@pytest.mark.parametrize("kind", ["classification", "sets", "one task"])
+def test_every_kind_of_problem_has_a_report(kind):
+    problem = {
+        "classification": lambda: fg.families.separable(T=3, d=4, n=4, margin=0.3),
+        "sets": lambda: fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Ball([2.0, 0.0], 1.5)]),
+        "one task": lambda: fg.families.gaussian(T=1, d=3, rank=2),
+    }[kind]()
+    settings = Settings(problem, kind, k=6, points=4, runs=10, hunt=1, eps=(6.0, 3.0))
+    sections = (rates_section(settings), guarantees_section(settings), reductions_section(settings))
+    report = Report(kind, sections, {"sha256": problem_hash(problem)})
+    assert [item.key for item in report.items()][:2] == ["forgetting", "loss"]
+    assert to_html(report)
+    assert Report.from_json(report.to_json()).title == kind
+
+
+def test_a_whole_report_knows_how_it_was_made():
+    settings = Settings(fg.families.two_lines(0.7), "two lines", k=8, points=3, runs=20, hunt=1, eps=(6.0,))
+    steps = []
+    report = build_report(settings, lambda *step: steps.append(step))
+    assert steps[0] == ("forgetting and loss", 0, 7)
+    assert steps[-1] == ("done", 7, 7)
+    assert report.meta["settings"]["runs"] == 20
+    assert set(report.meta["seconds"]) == {
+        "forgetting and loss", "randomness and repetition", "guarantees", "reductions", "projections", "classification",
+        "claims", "total",
+    }  # fmt: skip
+    assert report.summary[0].startswith("with replacement, k = 8, by moments: expected forgetting ")
+    assert report.summary[-1].startswith("claims: ")
