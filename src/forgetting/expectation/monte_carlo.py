@@ -1,9 +1,9 @@
 """Simulation with intervals that hold for heavy tails.
 
 At large k the loss of a random run is mostly tiny and rarely large, so the sample mean is far from normal and normal
-intervals fail. But losses are bounded: errors never grow for gains in [0, 2], so L <= R^2 |z_0|^2 / 2. The intervals
-bet against candidate means (Waudby-Smith and Ramdas 2024) and hold for every bounded distribution at every sample size.
-Projections onto convex sets are bounded the same way.
+intervals fail. But losses are bounded: errors never grow for gains in [0, 2], so L <= |X^T X / T| |z_0|^2 / 2, and
+forgetting is at most R^2 |z_0|^2 / 2. The intervals bet against candidate means (Waudby-Smith and Ramdas 2024) and hold
+for every bounded distribution at every sample size. Projections onto convex sets are bounded the same way.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = ["bounded_interval", "column_intervals", "sample", "simulate", "value_
 
 BATCH = 1024  # runs simulated at once; part of what a seed means
 DEFAULT_RUNS = 4096
+SMALL = 2000  # dimension up to which the largest curvature is worth an eigenvalue
 
 
 def sample(request: Request, seed: int, batches: Iterable[int], threads: int | None) -> Iterator[dict[str, Array]]:
@@ -85,6 +86,8 @@ def value_range(request: Request, name: str) -> tuple[float, float] | None:
     if name == "error":
         return 0.0, size
     top = 0.5 * float(np.max(geometry.norms, initial=0.0)) ** 2 * size
+    if name == "loss" and 0 < geometry.dim <= SMALL:  # the mean over tasks is at most |z|^2/2 times its curvature
+        top = min(top, 0.5 * float(np.linalg.eigvalsh(geometry.hessian)[-1]) * size)
     if name == "forgetting" and np.any(gains != 1):
         return -top, top
     return 0.0, top

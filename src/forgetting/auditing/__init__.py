@@ -1,0 +1,47 @@
+"""A user's own tasks: orderings compared, tasks compared, what to do.
+
+>>> import forgetting as fg
+>>> found = fg.audit(fg.families.catastrophic(3.0))
+>>> print(found.recommendation[0])
+The order matters: the worst order there is forgets 0.193 in one pass, ...
+"""
+
+from forgetting.auditing.api import audit
+from forgetting.auditing.findings import Fit, Offer, Outlier
+from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
+from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
+from forgetting.auditing.reading import Reading, read_tasks
+from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
+from forgetting.auditing.sources import RandomFeatures, apply_features, digits, image_tasks, mnist, subsample_rows
+
+__all__ = [
+    "Audit",
+    "Duplicate",
+    "Fit",
+    "FoundOrder",
+    "Guarantee",
+    "Influence",
+    "Offer",
+    "OrderSearch",
+    "OrderingRow",
+    "Outlier",
+    "Pass",
+    "RandomFeatures",
+    "Reading",
+    "Similarity",
+    "Split",
+    "TaskRow",
+    "apply_features",
+    "audit",
+    "digits",
+    "find_duplicates",
+    "forgetting_matrix",
+    "image_tasks",
+    "mnist",
+    "principal_angles",
+    "random_influence",
+    "read_tasks",
+    "search_orders",
+    "subsample_rows",
+]

@@ -1,0 +1,202 @@
+"""From numbers to a recommendation in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forgetting.auditing.result import Audit, Split
+
+__all__ = ["recommend", "task_name"]
+
+EFFECT = 3.0  # an order effect is a worst order that forgets so many times as much as a random one
+SHARE = 0.01  # and so much of the loss before learning
+MOST = 5  # names in one sentence
+
+
+def recommend(audit: Audit) -> tuple[str, ...]:
+    """What to do, most important first.
+
+    >>> import forgetting as fg
+    >>> fg.audit(fg.families.orthogonal(4)).recommendation[0]
+    'The order matters little: even the worst order there is forgets 0, 0 % of the loss before learning.'
+    """
+    parts = (_fit, _order, _split, _duplicates, _outliers, _pairs, _bound)
+    return tuple(line for part in parts for line in part(audit))
+
+
+def task_name(audit: Audit, task: int) -> str:
+    """A task in a sentence: its name, quoted unless it is a number."""
+    name = audit.tasks[task].name
+    return f"task {name}" if name.isdigit() else f"task '{name}'"
+
+
+def _fit(audit: Audit) -> Iterator[str]:
+    fit = audit.fit
+    if fit.holds:
+        return
+    worst = max(range(audit.num_tasks), key=lambda task: audit.tasks[task].residual)
+    yield (
+        f"The tasks are not jointly realizable: no w solves all of them. {len(fit.offenders)} of {audit.num_tasks} are "
+        f"missed, {task_name(audit, worst)} most (relative residual {fit.residual:.2g}), and no w has a mean loss "
+        f"below {_number(fit.floor)}, {_percent(fit.floor, fit.start)} of the loss before learning. No bound "
+        "applies, and part of what looks like forgetting is conflict."
+    )
+    if fit.offers:
+        yield (
+            f"To study forgetting alone, {', or '.join(offer.words for offer in fit.offers)}; the audit is then of "
+            "other tasks."
+        )
+
+
+def _order(audit: Audit) -> Iterator[str]:
+    start = audit.fit.start
+    random, given = audit.ordering("random permutation").forgetting, audit.ordering("given order").forgetting
+    worst, best = audit.search.worst, audit.search.best
+    found = "the worst order there is" if audit.search.exact else "the worst order found"
+    if worst.value < SHARE * start:
+        yield (
+            f"The order matters little: even {found} forgets {_number(worst.value, start)}, "
+            f"{_percent(worst.value, start)} of the loss before learning."
+        )
+    elif worst.value < EFFECT * random:
+        much = "somewhat" if worst.value > 1.25 * best.value else "little"
+        yield (
+            f"The order matters {much}: {found} forgets {_number(worst.value, start)}, the best "
+            f"{_number(best.value, start)}, a random one {_number(random, start)} on average, and the given one "
+            f"{_number(given, start)} ({100 * audit.luck:.0f} % of random orders forget less). The loss before "
+            f"learning is {_number(start)}."
+        )
+    else:
+        yield (
+            f"The order matters: {found} forgets {_number(worst.value, start)} in one pass, "
+            f"{_percent(worst.value, start)} of the loss before learning and {_times(worst.value, random, start)} a "
+            f"random one. It is {_listed(audit, worst.order)}."
+        )
+        bad = given >= SHARE * start and given >= EFFECT * random
+        luck = f"{100 * audit.luck:.0f} % of random orders forget less"
+        if bad:
+            yield (
+                f"The given order is a bad one: it forgets {_number(given, start)}, {_times(given, random, start)} a "
+                f"random order, and {luck}. Shuffle the tasks; the low forgetting of a random order is not a "
+                "property of these tasks."
+            )
+        else:
+            yield (
+                f"The given order is not a bad one: it forgets {_number(given, start)}, and {luck}. A benchmark on "
+                "these tasks should say that its order is random, and report more than one order."
+            )
+    if random >= SHARE * start and best.value * EFFECT <= random:
+        yield (
+            f"The best order {'there is' if audit.search.exact else 'found'} forgets {_number(best.value, start)}, a "
+            f"random one {_number(random, start)}: {_listed(audit, best.order)}."
+        )
+
+
+def _split(audit: Audit) -> Iterator[str]:
+    given, worst = audit.splits
+    yield _shares(given, audit.fit.start)
+    if audit.search.worst.value >= EFFECT * max(given.fixed_once, 0.0) and worst.randomness is not None:
+        yield _shares(worst, audit.fit.start)
+
+
+def _shares(split: Split, start: float) -> str:
+    where = "the given order" if split.baseline == "given order" else "the worst order"
+    if split.randomness is None or split.repetition is None:
+        return (
+            f"Randomness and repetition together do not lower forgetting: {where}, once, forgets "
+            f"{_number(split.fixed_once, start)}, random orders, {split.passes} passes, "
+            f"{_number(split.random_many, start)}."
+        )
+    alone = [_percent(split.fixed_once - value, split.fixed_once) for value in (split.random_once, split.fixed_many)]
+    words = (
+        f"Forgetting falls from {_number(split.fixed_once, start)} ({where}, once) to "
+        f"{_number(split.random_many, start)} (random orders, {split.passes} passes): {_whole(split.randomness)} of "
+        f"that is randomness, {_whole(split.repetition)} repetition. A random order alone takes away {alone[0]}, "
+        f"{split.passes} passes in this order {alone[1]}; as many steps as one pass, drawn with replacement, leave "
+        f"{_number(split.replaced_once, start)}."
+    )
+    for name, share in (("Randomness", split.randomness), ("Repetition", split.repetition)):
+        if share < -0.01:
+            words += f" {name} makes it worse."
+    return words
+
+
+def _duplicates(audit: Audit) -> Iterator[str]:
+    several = audit.duplicates
+    if not several:
+        return
+    said = [f"{task_name(audit, one.task)} repeats {task_name(audit, one.of)} ({one.kind})" for one in several[:MOST]]
+    more = f", and {len(several) - MOST} more" if len(several) > MOST else ""
+    advice = "Repeats are repetition in disguise: leave them out, or say that there are fewer different tasks"
+    yield f"Duplicates: {', '.join(said)}{more}. {advice} ({audit.num_tasks - len(several)})."
+
+
+def _outliers(audit: Audit) -> Iterator[str]:
+    says = {
+        "norm": ("its norm is {} times the typical one", "check its units, or rescale it"),
+        "forgotten": ("it is forgotten {} times as much as the typical task", "learn it late, or repeat it"),
+        "causes": ("it makes others forget {} times as much as the typical task", "learn it early"),
+    }
+    for task in dict.fromkeys(one.task for one in audit.outliers):
+        several = [one for one in audit.outliers if one.task == task]
+        marks = [says[one.measure][0].format(f"{one.ratio:.3g}" if one.typical > 0 else "many") for one in several]
+        advice = [says[one.measure][1] for one in several]
+        yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}; {', '.join(advice)}."
+
+
+def _pairs(audit: Audit) -> Iterator[str]:
+    order = sorted(range(audit.num_tasks), key=lambda task: -audit.tasks[task].forgotten)
+    top = audit.tasks[order[0]]
+    if audit.num_tasks < 2 or top.worst_by is None or top.forgotten < 1e-6 * audit.fit.start:
+        return
+    total = sum(max(one.forgotten, 0.0) for one in audit.tasks)
+    row = audit.influence[order[0]]
+    gross = sum(max(value, 0.0) for value in row)
+    yield (
+        f"Most forgotten in a random pass is {task_name(audit, order[0])} ({_percent(top.forgotten, total)} of all "
+        f"forgetting), {_percent(row[top.worst_by], gross)} of the increases while {task_name(audit, top.worst_by)} is "
+        "learned."
+    )
+
+
+def _bound(audit: Audit) -> Iterator[str]:
+    tight = [one for one in audit.guarantees if one.tightest and one.quantity == "forgetting"]
+    if not tight:
+        return
+    one = min(tight, key=lambda row: row.value)
+    says = (
+        "says no more than the trivial bound"
+        if one.vacuous
+        else f"the measured value is {_number(one.measured, one.value)}"
+    )
+    yield f"Tightest guarantee: forgetting <= {one.value:.3g} after k = {one.k}, {one.ordering} ({one.key}); {says}."
+
+
+def _listed(audit: Audit, order: tuple[int, ...]) -> str:
+    names = [audit.tasks[task].name for task in order]
+    if len(names) > 12:
+        names = [*names[:8], "...", *names[-3:]]
+    return ", ".join(names)
+
+
+def _number(value: float, scale: float = 0.0) -> str:
+    """Short, and 0 for what is rounding."""
+    return "0" if abs(value) <= 1e-13 * scale else f"{value:.3g}"
+
+
+def _percent(part: float, whole: float) -> str:
+    share = 100 * part / whole if whole > 0 else 0.0
+    return f"{round(share)} %" if abs(share) >= 10 or abs(share) < 0.05 else f"{share:.2g} %"
+
+
+def _whole(share: float) -> str:
+    return f"{round(100 * share)} %"
+
+
+def _times(value: float, other: float, start: float) -> str:
+    if other <= 1e-13 * start:
+        return "infinitely many times as much as"
+    ratio = float(f"{value / other:.2g}")
+    return f"{ratio:,.0f} times as much as" if ratio >= 10 else f"{ratio:g} times as much as"

@@ -1,0 +1,367 @@
+"""`audit`: a user's own tasks, orderings and tasks compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting import bounds
+from forgetting._arrays import Array, IntArray, as_count, as_number
+from forgetting.auditing.advice import recommend
+from forgetting.auditing.findings import find_outliers, measure_fit
+from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
+from forgetting.auditing.orders import OrderSearch, as_permutation, count_orders, order_value, search_orders
+from forgetting.auditing.reading import Reading, read_tasks, task_notes
+from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
+from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.expectation import Expectation, expect
+from forgetting.expectation.api import ask
+from forgetting.loop import linear_gains, resolve, run
+from forgetting.orderings import (
+    Cyclic,
+    Explicit,
+    GreedyDistance,
+    Ordering,
+    Reshuffled,
+    WithoutReplacement,
+    WithReplacement,
+)
+from forgetting.schemes import LinearScheme, Scheme
+from forgetting.tasks import RegressionTasks
+from forgetting.tasks.linear import LinearTasks
+
+__all__ = ["audit"]
+
+MOST_TASKS = 1000  # every pair is compared
+ROUNDING = 1e-13  # of the loss at the start: less is not forgetting
+QUANTITIES = ("loss", "forgetting")
+Progress = Callable[[str, int, int], None]
+
+
+def audit(
+    tasks: Any,
+    *,
+    order: Sequence[int] | None = None,
+    passes: int = 3,
+    rows: int | None = None,
+    features: Any = None,
+    scheme: Scheme | None = None,
+    w0: Any = None,
+    seed: int = 0,
+    runs: int | None = None,
+    patience: float = 5.0,
+    title: str | None = None,
+    progress: Progress = lambda *_: None,
+) -> Audit:
+    """How similar the tasks are, what every ordering leads to, who forgets whom, which bounds apply, what to do.
+
+    Args:
+        tasks: `RegressionTasks` or `KernelTasks`; pairs (X, y), or a mapping from names to pairs; a file, or the
+            result of `read_tasks`.
+        order: the given order; 0, 1, ..., T - 1 if left out.
+        passes: orderings are compared after one pass (k = T) and after this many (k = passes T).
+        rows: sub-sample each task to at most this many rows first.
+        features: a feature map to apply first: a number of random features, a `RandomFeatures`, any function of X.
+        scheme, w0: as for `fg.run`; the scheme must be linear.
+        seed: decides sub-sampling, features, search and simulation.
+        runs: simulated runs where exactness does not fit; 1024 to 4096 by the size of the tasks if left out.
+        patience: seconds, as estimated beforehand, that an exact expectation may take before it is simulated.
+        title: of the pages.
+        progress: called as progress(name, done, total).
+
+    >>> import forgetting as fg
+    >>> found = fg.audit(fg.families.catastrophic(3.0))
+    >>> found.search.exact, found.search.worst.order
+    (True, (0, 1, 2, 3, 4, 5, 6, 7, 8))
+    >>> round(found.splits[0].randomness, 2), round(found.splits[0].repetition, 2)   # either alone would do
+    (0.5, 0.5)
+    """
+    stages = ("tasks", "similarity", "orders", "random orderings", "who forgets whom", "bounds")
+
+    def begin(stage: int) -> None:
+        progress(stages[stage], stage, len(stages))
+
+    begin(0)
+    given_tasks, notes, name = _door(tasks)
+    problem, features, name = _prepared(given_tasks, rows, features, as_count(seed, "seed"), name)
+    T, P = problem.num_tasks, as_count(passes, "passes", least=2)
+    if T > MOST_TASKS:
+        raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
+    chosen, space = resolve(problem, scheme, w0)
+    if not isinstance(chosen, LinearScheme):
+        raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
+    given = np.arange(T) if order is None else as_permutation(order, T)
+    fit = measure_fit(problem, space.w0, seed, given_tasks, features)
+
+    begin(1)
+    similarity = principal_angles(problem.geometry)
+    duplicates = find_duplicates(problem.geometry, similarity)
+
+    begin(2)
+    search = search_orders(problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed)
+    rounding = ROUNDING * fit.start
+    luck = _luck(problem, chosen, space.w0, given, search, seed, rounding)
+
+    begin(3)
+    desk = _Desk(problem, chosen, space.w0, P, seed, runs, as_number(patience, "patience", least=0))
+    orderings = desk.compare(given, search)
+    notes += tuple(desk.notes)
+
+    begin(4)
+    influence = random_influence(problem, chosen, space.w0, seed)
+    alone = forgetting_matrix(problem, [given], chosen, space.w0)
+    table = _task_rows(problem, similarity, influence, alone)
+    outliers = find_outliers(
+        {"norm": problem.norms, "forgotten": influence.forgotten, "causes": influence.caused},
+        {"forgotten": influence.forgotten_error, "causes": influence.caused_error},
+        rounding,
+    )
+
+    begin(5)
+    found = Audit(
+        title=title or name,
+        tasks=table,
+        dim=problem.dim,
+        rank_joint=problem.rank_joint,
+        radius=problem.radius,
+        scheme=str(chosen),
+        seed=seed,
+        passes=P,
+        given=tuple(given.tolist()),
+        luck=luck,
+        fit=fit,
+        overlap=_plain(similarity.overlap),
+        smallest_angle=_plain(similarity.smallest),
+        largest_angle=_plain(similarity.largest),
+        orderings=orderings,
+        search=search,
+        passes_along=_along(problem, chosen, space.w0, given, search),
+        splits=_splits(orderings, P, rounding),
+        influence=_plain(influence.matrix),
+        influence_runs=influence.runs,
+        influence_exact=influence.exact,
+        guarantees=_guarantees(problem, chosen, space.w0, orderings) if fit.holds else (),
+        duplicates=duplicates,
+        outliers=outliers,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    progress("done", len(stages), len(stages))
+    return replace(found, recommendation=recommend(found))
+
+
+def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
+    """The tasks as given, notes on them, and what to call them."""
+    notes: tuple[str, ...] | None = None
+    name = "tasks"
+    if isinstance(tasks, str | PathLike):
+        name = Path(tasks).name
+        tasks = read_tasks(tasks)
+    if isinstance(tasks, Reading):
+        tasks, notes = tasks.tasks, tasks.notes
+    elif isinstance(tasks, Mapping):
+        tasks = _from_pairs(tasks.values(), names=[str(one) for one in tasks])
+    elif not hasattr(tasks, "num_tasks") and isinstance(tasks, Iterable):
+        tasks = _from_pairs(tasks)
+    if not isinstance(tasks, LinearTasks):
+        raise NotSupportedError(
+            f"an audit needs regression tasks, or pairs (X, y), not {type(tasks).__name__}; labels -1 and +1 are "
+            "learned by regression too"
+        )
+    notes = task_notes(tasks) if notes is None else notes
+    T = tasks.num_tasks
+    return tasks, notes, f"{T} task{'s' if T != 1 else ''}" if name == "tasks" else name
+
+
+def _prepared(tasks: Any, rows: int | None, features: Any, seed: int, name: str) -> tuple[Any, Any, str]:
+    """The tasks sub-sampled and mapped as asked, the map, and what to call them."""
+    if rows is not None:
+        tasks = subsample_rows(tasks, rows, seed)
+        name += f", at most {rows} row{'s' if rows != 1 else ''} each"
+    if isinstance(features, int | np.integer) and not isinstance(features, bool):
+        features = RandomFeatures(int(features), seed=seed)
+    if features is not None:
+        tasks = apply_features(tasks, features)
+        name += f", {tasks.dim} features"
+    return tasks, features, name
+
+
+def _from_pairs(pairs: Iterable[Any], **options: Any) -> RegressionTasks:
+    several = list(pairs)
+    for number, pair in enumerate(several):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidInputError(f"task {number}: expected a pair (X, y), got {type(pair).__name__}")
+    return RegressionTasks([X for X, _ in several], [y for _, y in several], **options)
+
+
+class _Desk:
+    """Expected values of many orderings on one problem."""
+
+    def __init__(
+        self, problem: Any, scheme: LinearScheme, w0: Array, passes: int, seed: int, runs: int | None, patience: float
+    ) -> None:
+        self.problem, self.scheme, self.w0, self.passes, self.seed = problem, scheme, w0, passes, seed
+        self.patience = patience
+        self.notes: list[str] = []
+        geometry = problem.geometry
+        work = 8.0 * passes * float(geometry.ranks @ geometry.counts) * geometry.dim * 4096
+        self.runs = runs or (4096 if work < 5e9 else 1024)
+        # a task that was solved has no loss but what no w explains
+        self.solves = bool(np.all(linear_gains(geometry, scheme) == 1))
+        self.unexplained = float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
+
+    def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
+        """Every ordering after one pass and after several."""
+        T, P = self.problem.num_tasks, self.passes
+        both: list[tuple[str, Ordering]] = [
+            ("given order", Explicit(np.tile(given, P))),
+            ("random permutation", Reshuffled()),  # its first pass is without replacement
+            ("with replacement", WithReplacement()),
+        ]
+        for name, found in (("best order", search.best), ("worst order", search.worst)):
+            both.append((name, Explicit(found.order * P)))
+        rows = []
+        for name, ordering in both:
+            values = self.values(ordering, [T, P * T])
+            rows += [self.row(name, ordering, k, values, at) for at, k in enumerate((T, P * T))]
+        # greedy is another ordering where each task comes once
+        for k, ordering in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
+            rows.append(self.row("greedy", ordering, k, self.values(ordering, [k]), 0))
+        return tuple(rows)
+
+    def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
+        """`expect`, simulated where an exact answer would take too long."""
+        request, _ = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES)
+        method = request.choose()
+        if method not in ("deterministic", "monte-carlo") and request.seconds(method) > self.patience:
+            method = "monte-carlo"
+        # after whole passes every task was visited equally often: its forgetting is its loss, and need not be simulated
+        derived = method == "monte-carlo" and self.solves and isinstance(ordering, Reshuffled)
+        found = expect(
+            self.problem,
+            ordering,
+            steps,
+            self.scheme,
+            self.w0,
+            method=method,
+            quantities=QUANTITIES[:1] if derived else QUANTITIES,
+            seed=self.seed,
+            runs=self.runs,
+        )
+        self.notes += [note for note in found.notes if not note.startswith("completed")]  # the fit says the rest
+        if not derived:
+            return found
+        return replace(
+            found,
+            values={**found.values, "forgetting": found.values["loss"] - self.unexplained},
+            intervals={**found.intervals, "forgetting": found.intervals["loss"] - self.unexplained},
+        )
+
+    def row(self, name: str, ordering: Ordering, k: int, found: Expectation, at: int) -> OrderingRow:
+        """One row of the result."""
+        (loss, a, b), (forgetting, c, d) = (
+            (float(np.asarray(found.values[quantity])[at]), *found.interval(quantity)[at].tolist())
+            for quantity in QUANTITIES
+        )
+        passes = k // self.problem.num_tasks
+        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, found.method, found.confidence)
+
+
+def _luck(
+    problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
+) -> float:
+    """The share of random orders that forget less than the given one."""
+    value = order_value(problem, scheme=scheme, w0=w0)
+    count = int(np.clip(search.evaluations // 4, 300, 1000))
+    if count_orders(problem.geometry.counts) == 1:
+        return 0.0
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
+    draws = rng.permuted(np.tile(given, (count, 1)), axis=1)
+    own = float(value(given[None])[0])
+    return float(np.mean(value(draws) < own - max(rounding, 1e-12 * abs(own))))
+
+
+def _task_rows(problem: Any, similarity: Similarity, influence: Influence, alone: Influence) -> tuple[TaskRow, ...]:
+    geometry, T = problem.geometry, problem.num_tasks
+    counted = np.asarray(getattr(problem, "num_rows", np.zeros(T, dtype=int)))
+    others = similarity.overlap.copy()
+    np.fill_diagonal(others, -1.0)
+    rows = []
+    for task in range(T):
+        nearest = int(np.argmax(others[task])) if T > 1 else None
+        by = int(np.argmax(influence.matrix[task]))
+        rows.append(
+            TaskRow(
+                problem.names[task],
+                int(counted[task]),
+                int(problem.ranks[task]),
+                float(problem.norms[task]),
+                float(geometry.residuals[geometry.index[task]]),
+                float(influence.forgotten[task]),
+                float(influence.caused[task]),
+                float(influence.forgotten_error[task]),
+                float(influence.caused_error[task]),
+                float(alone.forgotten[task]),
+                by if influence.matrix[task, by] > 0 else None,
+                nearest,
+                float(others[task, nearest]) if nearest is not None else 0.0,
+            )
+        )
+    return tuple(rows)
+
+
+def _along(problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
+    T = problem.num_tasks
+    wanted: list[tuple[str, Ordering]] = [
+        ("given order", Explicit(given)),
+        ("best order found", Explicit(search.best.order)),
+        ("worst order found", Explicit(search.worst.order)),
+        ("greedy", GreedyDistance(repeat=False)),
+    ]
+    passes = []
+    for name, ordering in wanted:
+        made = run(problem, ordering, T, scheme, w0=w0)
+        passes.append(Pass(name, tuple(made.order.tolist()), tuple(made.forgetting.tolist())))
+    return tuple(passes)
+
+
+def _splits(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) -> tuple[Split, ...]:
+    values = {(row.name, row.passes): row.forgetting for row in orderings}
+    splits = []
+    for baseline in ("given order", "worst order"):
+        a, b, c, d = (values[name, count] for count in (1, passes) for name in (baseline, "random permutation"))
+        share = ((a - b) + (c - d)) / 2 / (a - d) if a - d > rounding else None
+        rest = None if share is None else 1 - share
+        splits.append(Split(baseline, passes, a, b, c, d, values["with replacement", 1], share, rest))
+    return tuple(splits)
+
+
+def _guarantees(problem: Any, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]) -> tuple[Guarantee, ...]:
+    T = problem.num_tasks
+    wanted: dict[tuple[str, int], tuple[str, Ordering]] = {
+        ("with replacement", 0): ("with replacement", WithReplacement()),
+        ("random permutation", 1): ("without replacement", WithoutReplacement()),
+        ("random permutation", 0): ("reshuffled", Reshuffled()),
+        ("given order", 0): ("cyclic", Cyclic()),  # no bound depends on the numbers of the tasks
+    }
+    found = []
+    for row in orderings:
+        name, ordering = wanted.get((row.name, 1 if row.k == T else 0), ("", None))
+        if ordering is None:
+            continue
+        for one in bounds.evaluate(problem, ordering, row.k, w0, scheme=scheme).applicable():
+            if one.bound.kind == "upper" and one.quantity in QUANTITIES:
+                measured = row.loss if one.quantity == "loss" else row.forgetting
+                key = one.bound.key
+                found.append(Guarantee(name, row.k, one.quantity, key, one.value, measured, one.tightest, one.vacuous))
+    return tuple(found)
+
+
+def _plain(matrix: Array) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in matrix.tolist())

@@ -1,0 +1,189 @@
+"""Tasks that stand out, how far from jointly realizable the tasks are, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
+from forgetting.tasks import RegressionTasks
+from forgetting.tasks.linear import LinearTasks
+
+__all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
+
+TRIED = 1000  # rows and features up to which an offer is tried out before it is made
+FACTOR = 3.0  # an outlier is at least this many times the typical value
+SPREADS = 5.0  # and this many robust standard deviations away from it
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A task far from the others in one measure.
+
+    Attributes:
+        task: its number.
+        measure: "norm", "forgotten" or "causes".
+        value, typical: its value and the median over tasks.
+
+    >>> Outlier(2, "norm", 50.0, 1.0).ratio
+    50.0
+    """
+
+    task: int
+    measure: str
+    value: float
+    typical: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the typical value."""
+        return self.value / self.typical if self.typical > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A way to jointly realizable tasks: rows a task, number of random features (None: as they are).
+
+    `tried` says that it was done, with the seed of the audit, and works; otherwise it works for data in general
+    position.
+
+    >>> Offer(rows=12, features=None, tried=True).words
+    'sub-sample to 12 rows a task (rows=12)'
+    """
+
+    rows: int | None
+    features: int | None
+    tried: bool
+
+    @property
+    def words(self) -> str:
+        """What to do, and the options that do it."""
+        few = f"sub-sample to {self.rows} row{'s' if self.rows != 1 else ''} a task"
+        lift = f"lift to {self.features} random features"
+        if self.features is None:
+            return f"{few} (rows={self.rows})"
+        if self.rows is None:
+            return f"{lift} (features={self.features})"
+        return f"{few} and {lift} (rows={self.rows}, features={self.features})"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether one w solves all tasks, by how much not, and what would change that.
+
+    Attributes:
+        holds, residual, tolerance: as in `RegressionTasks.realizability`.
+        offenders: the tasks whose residual is above the tolerance.
+        floor: the smallest mean loss that any w has.
+        start: the mean loss at the start.
+        offers: what would make them realizable; none where they are.
+        message: in words.
+    """
+
+    holds: bool
+    residual: float
+    tolerance: float
+    offenders: tuple[int, ...]
+    floor: float
+    start: float
+    offers: tuple[Offer, ...]
+    message: str
+
+
+def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
+    """Tasks far above the median, and of norms also far below it; at least 4 tasks are needed.
+
+    A value counts if it is 3 times the typical one and 5 robust standard deviations (1.4826 times the median absolute
+    deviation) away from it. Norms are compared on a logarithmic scale. Of forgetting a task must also have a large
+    share of the whole (30 %, or 10 times the mean where that is less), even with several standard errors taken off.
+    Values below `floor` are rounding; if more than a quarter of the tasks stand out, none does.
+
+    >>> values = np.array([1.0, 1.2, 0.9, 1.1, 40.0])
+    >>> find_outliers({"norm": values}, {}, 0.0)
+    (Outlier(task=4, measure='norm', value=40.0, typical=1.1),)
+    """
+    found: list[Outlier] = []
+    for measure, values in measures.items():
+        if len(values) < 4:
+            continue
+        typical = float(np.median(values))
+        if measure == "norm":
+            logs = np.log(np.maximum(values, 1e-300))
+            away = np.abs(logs - np.median(logs))
+            picked = away > max(np.log(FACTOR), _spread(logs))
+        else:
+            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # the largest of so many normal errors, and some more
+            sure = values - doubt * errors.get(measure, 0.0)
+            share = min(0.3, 10 / len(values)) * float(np.maximum(values, 0.0).sum())
+            picked = (sure > typical + _spread(values)) & (sure > max(FACTOR * abs(typical), share, floor))
+        if picked.sum() <= len(values) / 4:
+            found += [Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()]
+    return tuple(found)
+
+
+def _spread(values: Array) -> float:
+    """Five robust standard deviations."""
+    return SPREADS * 1.4826 * float(np.median(np.abs(values - np.median(values))))
+
+
+def measure_fit(
+    tasks: LinearTasks, w0: Array, seed: int = 0, given: LinearTasks | None = None, features: Any = None
+) -> Fit:
+    """Joint realizability, the least mean loss there is, and what would make it 0.
+
+    If these tasks are already sub-sampled or lifted, `given` are the original ones and `features` the map: offers are
+    about those.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
+    >>> fit = measure_fit(tasks, np.zeros(2))
+    >>> fit.holds, fit.offenders, round(fit.floor, 12), round(fit.start, 12)
+    (False, (0, 1), 0.333333333333, 1.666666666667)
+    """
+    geometry, found = tasks.geometry, tasks.realizability
+    floor = 0.0
+    if not found.holds:
+        weights = geometry.sigma**2 * geometry.counts[geometry.owner] / geometry.num_tasks
+        pull = geometry.rows.T @ (weights * geometry.targets)
+        best: Array = np.linalg.lstsq(geometry.hessian, pull, rcond=None)[0].astype(np.float64)
+        floor = float(geometry.mean_losses(best))
+    return Fit(
+        found.holds,
+        found.residual,
+        found.tolerance,
+        tuple(np.flatnonzero(geometry.residuals[geometry.index] > found.tolerance).tolist()),
+        floor,
+        float(geometry.mean_losses(geometry.start(w0))),
+        tuple(_offers(tasks, given or tasks, features, seed)) if not found.holds else (),
+        found.message,
+    )
+
+
+def _offers(tasks: LinearTasks, given: Any, features: Any, seed: int) -> Iterator[Offer]:
+    """Fewer rows, more features, or both; tried out where that is quick."""
+    if not isinstance(given, RegressionTasks):
+        return
+    distinct = tasks.geometry.num_distinct
+    rows = tasks.geometry.dim // distinct
+    while rows > 0:
+        fewer = subsample_rows(given, rows, seed)
+        fewer = fewer if features is None else apply_features(fewer, features)
+        if fewer.realizability.holds:
+            yield Offer(rows, None, True)
+            break
+        # what was drawn may span less than all rows do
+        rows = min(rows - 1, fewer.rank_joint // distinct)
+    first = np.unique(tasks.geometry.index, return_index=True)[1]
+    total = int(given.num_rows[first].sum())
+    if total > TRIED:
+        yield Offer(None, total, False)
+    few = int(np.clip(TRIED // (2 * distinct), 1, 20))
+    for offer in [Offer(None, 2 * total, True)] * (2 * total <= TRIED) + [Offer(few, 2 * few * distinct, True)]:
+        smaller = given if offer.rows is None else subsample_rows(given, offer.rows, seed)
+        if apply_features(smaller, RandomFeatures(int(offer.features or 0), seed=seed)).realizability.holds:
+            yield offer
+            return

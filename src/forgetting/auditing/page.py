@@ -1,0 +1,263 @@
+"""An audit as a report: figures and tables for the browser and the terminal."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forgetting.auditing.advice import task_name
+from forgetting.auditing.result import Audit, OrderingRow
+from forgetting.report.data import Curves, Item, Matrix, Report, Section, Series, Table
+from forgetting.report.provenance import versions
+from forgetting.report.render.terminal import summary_text, table_text
+
+__all__ = ["report_of", "text_of"]
+
+SQUARES = 60  # rows of a matrix that are still drawn one by one
+ROWS = 12  # tasks shown in a terminal
+
+
+def report_of(audit: Audit) -> Report:
+    """All sections; the recommendation is the summary.
+
+    >>> import forgetting as fg
+    >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
+    >>> [section.key for section in report.sections]
+    ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees']
+    """
+    sections = (
+        _orderings(audit),
+        _randomness(audit),
+        _tasks(audit),
+        _pairs(audit),
+        _fit(audit),
+        _guarantees(audit),
+    )
+    meta = {
+        "tasks": audit.num_tasks,
+        "dimension": audit.dim,
+        "joint rank": audit.rank_joint,
+        "radius": f"{audit.radius:.6g}",
+        "scheme": audit.scheme,
+        "seed": audit.seed,
+        "method": {f"{row.name}, k = {row.k}": row.method for row in audit.orderings},
+        "versions": versions(),
+    }
+    return Report(f"Audit of {audit.title}", sections, meta, audit.recommendation)
+
+
+def text_of(audit: Audit, width: int = 80) -> str:
+    """A page for the terminal: the recommendation, and the tables that fit."""
+    report = report_of(audit)
+    head = (
+        f"T = {audit.num_tasks}, d = {audit.dim}, joint rank {audit.rank_joint}, R = {audit.radius:.4g}, "
+        f"loss before learning {audit.fit.start:.4g}; {audit.fit.message}"
+    )
+    parts = [summary_text(Report(report.title, (), {}, (head, *audit.recommendation)), width)]
+    for key in ("orderings", "intervals", "split", "tasks", "tightest"):
+        table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
+        if table is not None and table.rows:
+            parts.append(table_text(_cut(table), width))
+    if audit.notes:
+        parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
+    return "\n\n".join(parts)
+
+
+def _cut(table: Table) -> Table:
+    if len(table.rows) <= ROWS:
+        return table
+    note = f"... and {len(table.rows) - ROWS} more"
+    return Table(table.key, table.title, table.caption, table.columns, table.rows[:ROWS], (*table.notes, note))
+
+
+def _orderings(audit: Audit) -> Section:
+    P = audit.passes
+    pairs: dict[str, dict[int, OrderingRow]] = {}
+    for row in audit.orderings:
+        pairs.setdefault(row.name, {})[row.passes] = row
+    names = {
+        "given order": "given order (then cyclic)",
+        "random permutation": "random (then reshuffled)",
+        "with replacement": "random, with replacement",
+        "greedy": "greedy, largest distance",
+        "best order": f"best order, {'exact' if audit.search.exact else 'searched'}",
+        "worst order": f"worst order, {'exact' if audit.search.exact else 'searched'}",
+    }
+    rows = []
+    for name, both in pairs.items():
+        one, many = both[1], both[P]
+        method = one.method if one.method == many.method else f"{one.method}, {many.method}"
+        rows.append((names[name], one.forgetting, one.loss, many.forgetting, many.loss, method))
+    heads = ("ordering", "F once", "L once", f"F x{P}", f"L x{P}", "method")
+    caption = (
+        f"Expected forgetting F and loss L after one pass (k = {audit.num_tasks}) and after {P} (k = "
+        f"{P * audit.num_tasks}). Best and worst order: {audit.search.method}. {100 * audit.luck:.0f} % of random "
+        "orders forget less in one pass than the given one."
+    )
+    legend = f"F: forgetting, L: loss, expected; once: k = {audit.num_tasks}; x{P}: k = {P * audit.num_tasks}."
+    table = Table("orderings", "What each ordering leads to", caption, heads, tuple(rows), (legend,))
+    items: list[Item] = [table, _along(audit)]
+    simulated = [row for row in audit.orderings if not row.exact]
+    if simulated:
+        cells = []
+        for row in simulated:
+            for quantity in ("forgetting", "loss"):
+                value, low, high = (getattr(row, quantity + end) for end in ("", "_low", "_high"))
+                cells.append((row.name, row.k, quantity, value, low, high))
+        level = f"Simulated; each interval holds with probability {simulated[0].confidence:g}."
+        columns = ("ordering", "k", "quantity", "mean", "low", "high")
+        items.append(Table("intervals", "Intervals", level, columns, tuple(cells)))
+    orders = (("given", audit.given), ("best", audit.search.best.order), ("worst", audit.search.worst.order))
+    listed = tuple((name, ", ".join(audit.tasks[task].name for task in order)) for name, order in orders)
+    items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), listed))
+    return Section("orderings", "Orderings", " ".join(audit.notes), tuple(items))
+
+
+def _along(audit: Audit) -> Curves:
+    steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
+    floor = 1e-13 * audit.fit.start or None
+    series = [
+        Series(one.name, steps, one.forgetting, method="one run", group=at) for at, one in enumerate(audit.passes_along)
+    ]
+    random = audit.ordering("random permutation")
+    low, high = (None, None) if random.exact else ((random.forgetting_low,), (random.forgetting_high,))
+    end, value = steps[-1:], (random.forgetting,)
+    series.append(Series("random, at the end", end, value, low, high, method=random.method, group=len(series)))
+    wide = max((value for one in series for value in one.y if value is not None), default=0.0)
+    log = wide > 0 and wide > (floor or 0.0)
+    return Curves(
+        "along",
+        "Forgetting along one pass",
+        "Each task is learned once.",
+        "k, tasks learned",
+        "forgetting",
+        tuple(series),
+        xlog=audit.num_tasks > 20,
+        ylog=log,
+        floor=floor if log else None,
+    )
+
+
+def _randomness(audit: Audit) -> Section:
+    rows = []
+    for one in audit.splits:
+        values = one.fixed_once, one.random_once, one.fixed_many, one.random_many
+        rows.append((one.baseline, *values, _share(one.randomness), _share(one.repetition)))
+    P = audit.passes
+    heads = ("from", "F once", "F random", f"F x{P}", f"F random x{P}", "random", "repeat")
+    caption = (
+        "Shares of randomness and of repetition in the fall of forgetting from a fixed order, once, to random orders."
+    )
+    text = (
+        "Forgetting of a fixed order learned once and over and over, and of random orders learned once (without "
+        "replacement) and over and over (reshuffled). The share of a cause is the mean of its effect without and "
+        "with the other one; one half each means that either alone would do."
+    )
+    table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
+    return Section("randomness", "Randomness or repetition", text, (table,))
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{round(100 * value)} %"
+
+
+def _tasks(audit: Audit) -> Section:
+    remarks: dict[int, list[str]] = {}
+    for one in audit.duplicates:
+        remarks.setdefault(one.task, []).append(f"repeats {audit.tasks[one.of].name} ({one.kind})")
+    for other in audit.outliers:
+        remarks.setdefault(other.task, []).append(f"outlier: {other.measure}")
+    order = sorted(range(audit.num_tasks), key=lambda task: (task not in remarks, -audit.tasks[task].forgotten))
+    rows = []
+    for task in order:
+        row = audit.tasks[task]
+        near = "" if row.nearest is None else f"{audit.tasks[row.nearest].name} ({row.overlap:.2f})"
+        said = "; ".join(remarks.get(task, []))
+        rows.append((row.name, row.rows or None, row.rank, row.norm, row.forgotten, row.causes, near, said))
+    heads = ("task", "rows", "rank", "norm", "forgotten", "causes", "nearest (overlap)", "remarks")
+    caption = (
+        "Forgotten: the increase of the loss of a task from when it was learned to the end of a random pass. Causes: "
+        "the increase of other losses while it is learned. Overlap: mean cos^2 of the principal angles. Tasks with "
+        "remarks come first, then the most forgotten."
+    )
+    items: list[Item] = [Table("tasks", "Tasks", caption, heads, tuple(rows))]
+    for key, title, values in (
+        ("overlap", "Overlap of row spaces, mean cos² of the principal angles", audit.overlap),
+        ("angles", "Smallest principal angle, degrees", audit.smallest_angle),
+    ):
+        items.append(_matrix(audit, key, title, "task", "task", values))
+    text = "How similar are the tasks? Principal angles between row spaces: 0 degrees is a shared direction, 90 none."
+    return Section("tasks", "Tasks", text, tuple(items))
+
+
+def _pairs(audit: Audit) -> Section:
+    how = "all orders" if audit.influence_exact else f"{audit.influence_runs} random orders"
+    text = (
+        f"Mean over {how} of the increase of the loss of a task (row) while another one (column) is learned after "
+        "it, in one pass. A row sums to what is forgotten of a task, a column to what a task makes others forget; "
+        "negative: it helps."
+    )
+    top = sorted(
+        ((value, i, j) for i, row in enumerate(audit.influence) for j, value in enumerate(row) if value > 0),
+        reverse=True,
+    )[:10]
+    rows = tuple((task_name(audit, i), task_name(audit, j), value) for value, i, j in top)
+    table = Table("top-pairs", "The ten largest", "", ("forgotten", "while learning", "increase of loss"), rows)
+    picture = _matrix(audit, "influence", "Who forgets whom", "task learned", "task forgotten", audit.influence)
+    return Section("pairs", "Which tasks are forgotten, and by which", text, (picture, table))
+
+
+def _matrix(
+    audit: Audit, key: str, title: str, xlabel: str, ylabel: str, values: tuple[tuple[float, ...], ...]
+) -> Matrix:
+    names = tuple(row.name for row in audit.tasks)
+    top = max((abs(value) for row in values for value in row), default=0.0)
+    caption = f"Full colour is {top:.3g}; negative values are orange."
+    if len(names) > SQUARES:
+        size = math.ceil(len(names) / SQUARES)
+        starts = np.arange(0, len(names), size)
+        sums = np.add.reduceat(np.add.reduceat(np.array(values), starts, axis=0), starts, axis=1)
+        counts = np.diff([*starts, len(names)])
+        values = tuple(tuple(row) for row in (sums / np.outer(counts, counts)).tolist())
+        names = tuple(names[i] for i in starts.tolist())
+        top = max(abs(value) for row in values for value in row)
+        caption = f"Each square is the mean over {size} x {size} tasks; full colour is {top:.3g}."
+    return Matrix(key, title, caption, xlabel, ylabel, names, names, values)
+
+
+def _fit(audit: Audit) -> Section:
+    fit = audit.fit
+    rows = [
+        ("largest relative residual", fit.residual),
+        ("tolerance", fit.tolerance),
+        ("tasks missed", len(fit.offenders)),
+        ("least mean loss of any w", fit.floor),
+        ("mean loss before learning", fit.start),
+        *(("way out" + (", tried" if offer.tried else ""), offer.words) for offer in fit.offers),
+    ]
+    text = fit.message[0].upper() + fit.message[1:] + "."
+    return Section(
+        "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
+    )
+
+
+def _guarantees(audit: Audit) -> Section:
+    if not audit.fit.holds:
+        return Section("guarantees", "Guarantees", "", (), missing="all bounds need jointly realizable tasks")
+    heads = ("ordering", "k", "quantity", "bound", "value", "measured", "")
+    rows = [
+        (one.ordering, one.k, one.quantity, one.key, one.value, one.measured, "vacuous" if one.vacuous else "")
+        for one in audit.guarantees
+    ]
+    best = tuple(row for row, one in zip(rows, audit.guarantees, strict=True) if one.tightest)
+    return Section(
+        "guarantees",
+        "Guarantees",
+        "Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
+        "bound.",
+        (
+            Table("tightest", "Tightest guarantee", "", heads, best),
+            Table("all-bounds", "All that apply", "", heads, tuple(rows)),
+        ),
+    )

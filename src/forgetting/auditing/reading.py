@@ -1,0 +1,281 @@
+"""Tasks from CSV and npz files with a task column; errors name the file, the row and the column."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.errors import ProblemFileError
+from forgetting.tasks import RegressionTasks
+from forgetting.tasks.files import FORMAT, read_arrays, regression_from
+
+__all__ = ["Reading", "read_tasks", "task_notes"]
+
+PathName = str | PathLike[str]
+MISSING = ("", "nan", "na", "n/a", "null", "none", "inf", "-inf", "+inf", "infinity")
+CLASSES = 20  # labels of at most so many different whole numbers may be classes
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Tasks read from files, and what a reader of the results should know about them.
+
+    Attributes:
+        tasks: the tasks, in the order in which they first appear.
+        notes: rows that were dropped, tasks with one row, classes seen in one task only.
+        features: names of the columns of X.
+    """
+
+    tasks: RegressionTasks
+    notes: tuple[str, ...]
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """One file: a number for each row and feature, its label, its task, and the row as a user counts it."""
+
+    path: Path
+    features: tuple[str, ...]
+    X: Array
+    labels: list[str]
+    tasks: list[str]
+    lines: list[int]
+
+
+def read_tasks(
+    paths: PathName | Sequence[PathName],
+    *,
+    task: str = "task",
+    label: str = "y",
+    positive: str | None = None,
+    drop_nan: bool = False,
+    **options: Any,
+) -> Reading:
+    """Regression tasks from one or more CSV or npz files.
+
+    A CSV file has a header; the column `task` says which task a row belongs to, the column `label` is y, and all others
+    are features. An npz file holds an array of each name: a task for each row, a label for each row, and the features
+    as one matrix X. Of several files without a task column each is a task, named after the file. A file of
+    `RegressionTasks.save` is read as it is.
+
+    Args:
+        paths: a file, or several.
+        task, label: names of the two columns.
+        positive: the class that counts as y = +1, all others as -1; labels may then be words.
+        drop_nan: leave out rows with a missing number (empty, NaN or infinite), and say how many; otherwise they are
+            refused.
+        **options: for `RegressionTasks`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     _ = Path(here, "tasks.csv").write_text("task,a,b,y\\nfirst,1,0,1\\nsecond,0,1,2\\nsecond,1,1,3\\n")
+    ...     found = read_tasks(Path(here, "tasks.csv"))
+    >>> found.tasks.names, found.features, found.notes
+    (('first', 'second'), ('a', 'b'), ("task 'first' has one row",))
+    """
+    several: Sequence[PathName] = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    if not several:
+        raise ProblemFileError("no file given")
+    files = [Path(one) for one in several]
+    if len(files) == 1 and files[0].suffix.lower() == ".npz":
+        arrays = read_arrays(files[0])
+        if str(arrays.get("format")) == FORMAT:
+            tasks = regression_from(arrays, files[0])
+            return Reading(tasks, task_notes(tasks), tuple(map(str, range(tasks.dim))))
+    dropped: dict[str, int] = {}
+    sheets = [_read(path, task, label, len(files) > 1, drop_nan, dropped) for path in files]
+    for sheet in sheets[1:]:
+        if sheet.features != sheets[0].features:
+            raise ProblemFileError(_mismatch(sheets[0], sheet))
+    classes = [word for sheet in sheets for word in sheet.labels]
+    groups = [word for sheet in sheets for word in sheet.tasks]
+    if not classes:
+        raise ProblemFileError(f"{files[0]}: every row has a missing number; nothing is left")
+    y = _labels(sheets, label, positive)
+    notes = [
+        f"{path}: {count} row{'s' if count > 1 else ''} with missing numbers dropped" for path, count in dropped.items()
+    ]
+    tasks = RegressionTasks.from_arrays(np.concatenate([sheet.X for sheet in sheets]), y, groups, **options)
+    notes += [*_row_notes(tasks), *_class_notes(classes, groups)]
+    return Reading(tasks, tuple(notes), sheets[0].features)
+
+
+def task_notes(tasks: Any) -> tuple[str, ...]:
+    """Tasks with one row, and classes seen in one task only.
+
+    >>> import forgetting as fg
+    >>> task_notes(fg.RegressionTasks([[[1.0], [2.0]], [[1.0], [2.0]]], [[0, 1], [0, 0]]))
+    ("class '1' is seen in task '0' only",)
+    """
+    if not isinstance(tasks, RegressionTasks):
+        return ()
+    pairs = [(f"{y:g}", name) for m, name in enumerate(tasks.names) for y in tasks.task(m)[1].tolist()]
+    return (*_row_notes(tasks), *_class_notes([word for word, _ in pairs], [name for _, name in pairs]))
+
+
+def _read(path: Path, task: str, label: str, several: bool, drop: bool, dropped: dict[str, int]) -> _Sheet:
+    readers = {".csv": _read_csv, ".npz": _read_npz}
+    if path.suffix.lower() not in readers:
+        raise ProblemFileError(f"{path}: expected a .csv or .npz file")
+    sheet = readers[path.suffix.lower()](path, task, label, several)
+    unlabelled = np.array([word.lower() in MISSING for word in sheet.labels])
+    bad = ~np.isfinite(sheet.X).all(axis=1) | unlabelled
+    if not bad.any():
+        return sheet
+    if not drop:
+        row = int(np.flatnonzero(bad)[0])
+        column = int(np.argmin(np.isfinite(sheet.X[row])))
+        name, value = (label, sheet.labels[row]) if unlabelled[row] else (sheet.features[column], sheet.X[row, column])
+        raise ProblemFileError(
+            f"{path}, row {sheet.lines[row]}, column {name!r}: {value or 'nothing'} is not a number to compute with; "
+            "fill it in, or drop such rows with drop_nan (--drop-nan)"
+        )
+    kept = np.flatnonzero(~bad).tolist()
+    dropped[str(path)] = int(bad.sum())
+    labels, tasks = ([words[i] for i in kept] for words in (sheet.labels, sheet.tasks))
+    return _Sheet(path, sheet.features, sheet.X[kept], labels, tasks, [sheet.lines[i] for i in kept])
+
+
+def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as handle:
+            rows = csv.reader(handle)
+            header = [name.strip() for name in next(rows, [])]
+            table = [(rows.line_num, [word.strip() for word in row]) for row in rows if any(map(str.strip, row))]
+    except FileNotFoundError:
+        raise ProblemFileError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ProblemFileError(f"{path}: cannot be read as CSV ({error})") from error
+    if not table:
+        raise ProblemFileError(f"{path}: a header without rows" if header else f"{path}: the file is empty")
+    group, target = _columns(path, header, task, label, several)
+    rest = [i for i in range(len(header)) if i not in (group, target)]
+    if not rest:
+        raise ProblemFileError(f"{path}: no features beside {label!r} and {task!r}")
+    for line, row in table:
+        if len(row) != len(header):
+            raise ProblemFileError(f"{path}, row {line}: {len(row)} cells under {len(header)} columns")
+        if group is not None and not row[group]:
+            raise ProblemFileError(f"{path}, row {line}, column {task!r}: no task is named")
+    return _Sheet(
+        path,
+        tuple(header[i] for i in rest),
+        np.array([[_number(row[i], path, line, header[i]) for i in rest] for line, row in table]),
+        [row[target] for _, row in table],
+        [path.stem if group is None else row[group] for _, row in table],
+        [line for line, _ in table],
+    )
+
+
+def _read_npz(path: Path, task: str, label: str, several: bool) -> _Sheet:
+    arrays = read_arrays(path)
+    names = list(arrays)
+    group, target = _columns(path, names, task, label, several)
+    rest = [name for i, name in enumerate(names) if i not in (group, target)]
+    name = "X" if "X" in rest else rest[0] if len(rest) == 1 else ""
+    if not name:
+        raise ProblemFileError(f"{path}: expected one matrix X of features, found {', '.join(rest) or 'none'}")
+    X = np.asarray(arrays[name])
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ProblemFileError(f"{path}, array {name!r}: expected a matrix of numbers, got {X.dtype}, shape {X.shape}")
+    words = {}
+    for one in (label,) if group is None else (label, task):
+        column = np.asarray(arrays[one])
+        if column.shape != (len(X),):
+            raise ProblemFileError(f"{path}, array {one!r}: shape {column.shape} for {len(X)} rows of {name!r}")
+        words[one] = [str(value) for value in column.tolist()]
+    tasks = [path.stem] * len(X) if group is None else words[task]
+    features = tuple(map(str, range(X.shape[1])))
+    return _Sheet(path, features, X.astype(np.float64), words[label], tasks, list(range(len(X))))
+
+
+def _columns(path: Path, names: list[str], task: str, label: str, several: bool) -> tuple[int | None, int]:
+    """Where the task (None: the file is one task) and the label are."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ProblemFileError(f"{path}: two columns are called {twice!r}")
+    if label not in names:
+        raise ProblemFileError(f"{path}: no column {label!r} for the labels{_nearest(label, names)}")
+    if task not in names and not several:
+        raise ProblemFileError(f"{path}: no column {task!r} for the tasks{_nearest(task, names)}")
+    return (names.index(task) if task in names else None), names.index(label)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    known = list(names)
+    close = get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f"; did you mean {close[0]!r}?" if close else ";"
+    return f"{hint} the columns are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+
+
+def _number(word: str, path: Path, line: int, column: str) -> float:
+    if word.lower() in MISSING:
+        return float("nan")
+    try:
+        return float(word)
+    except ValueError:
+        raise ProblemFileError(f"{path}, row {line}, column {column!r}: {word!r:.40} is not a number") from None
+
+
+def _labels(sheets: list[_Sheet], label: str, positive: str | None) -> Array:
+    """y of every row: the number, or +1 for the positive class and -1 for the others."""
+    if positive is None:
+        values = []
+        for sheet in sheets:
+            for word, line in zip(sheet.labels, sheet.lines, strict=True):
+                try:
+                    values.append(float(word))
+                except ValueError:
+                    raise ProblemFileError(
+                        f"{sheet.path}, row {line}, column {label!r}: {word!r:.40} is not a number; for classes, name "
+                        "the one that counts as +1 with positive= (--positive)"
+                    ) from None
+        return np.array(values)
+    known = sorted({word for sheet in sheets for word in sheet.labels})
+    if positive not in known:
+        raise ProblemFileError(
+            f"{sheets[0].path}: no label is {positive!r}{_nearest(positive, known).replace('columns', 'labels')}"
+        )
+    return np.array([1.0 if word == positive else -1.0 for sheet in sheets for word in sheet.labels])
+
+
+def _class_notes(classes: list[str], groups: list[str]) -> Iterable[str]:
+    """Classes seen in one task only, where the labels look like classes."""
+    where: dict[str, set[str]] = {}
+    for word, group in zip(classes, groups, strict=True):
+        where.setdefault(word, set()).add(group)
+    whole = all(_is_class(word) for word in where)
+    if not whole or not 2 <= len(where) <= CLASSES or len(set(groups)) < 2 or len(classes) < 2 * len(where):
+        return
+    for word, tasks in where.items():
+        if len(tasks) == 1:
+            yield f"class {word!r} is seen in task {next(iter(tasks))!r} only"
+
+
+def _is_class(word: str) -> bool:
+    try:
+        return float(word) == int(float(word))
+    except (ValueError, OverflowError):
+        return True
+
+
+def _row_notes(tasks: RegressionTasks) -> list[str]:
+    single = [name for name, rows in zip(tasks.names, tasks.num_rows.tolist(), strict=True) if rows == 1]
+    if len(single) > 3:
+        return [f"{len(single)} of {tasks.num_tasks} tasks have one row"]
+    return [f"task {name!r} has one row" for name in single]
+
+
+def _mismatch(first: _Sheet, other: _Sheet) -> str:
+    odd = sorted(set(first.features) ^ set(other.features))
+    what = f"column {odd[0]!r} is in one of them only" if odd else "the columns come in another order"
+    return f"{other.path} has other features than {first.path}: {what}"

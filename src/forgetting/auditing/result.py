@@ -1,0 +1,280 @@
+"""What `audit` returns: plain data, a page for the terminal, and a page for a browser."""
+
+from __future__ import annotations
+
+import json
+import types
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+from forgetting.auditing.findings import Fit, Outlier
+from forgetting.auditing.orders import OrderSearch
+from forgetting.auditing.similarity import Duplicate
+from forgetting.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from forgetting.report.data import Report
+
+__all__ = ["Audit", "Guarantee", "OrderingRow", "Pass", "Split", "TaskRow"]
+
+FORMAT = "forgetting/audit/1"
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One task.
+
+    Attributes:
+        name, rows, rank: as given; rows is 0 where only inner products are known.
+        norm: spectral norm of X.
+        residual: relative residual at the common solution.
+        forgotten: expected increase of its loss from when it was learned to the end of a random pass.
+        causes: expected increase of the losses of tasks learned before, while this one is learned, in a random pass.
+        forgotten_error, causes_error: standard errors of these; 0 where exact.
+        forgotten_given: the same as `forgotten`, in the given order.
+        worst_by: the task that does most of the forgetting, or None.
+        nearest: the task that shares most of its row space, or None.
+        overlap: with that task: mean cos^2 of the principal angles.
+    """
+
+    name: str
+    rows: int
+    rank: int
+    norm: float
+    residual: float
+    forgotten: float
+    causes: float
+    forgotten_error: float
+    causes_error: float
+    forgotten_given: float
+    worst_by: int | None
+    nearest: int | None
+    overlap: float
+
+
+@dataclass(frozen=True)
+class OrderingRow:
+    """Expected loss and forgetting under one ordering after k steps, with intervals and the method.
+
+    >>> OrderingRow("given order", "Cyclic()", 3, 1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, "deterministic", 1.0).exact
+    True
+    """
+
+    name: str
+    ordering: str
+    k: int
+    passes: int
+    loss: float
+    loss_low: float
+    loss_high: float
+    forgetting: float
+    forgetting_low: float
+    forgetting_high: float
+    method: str
+    confidence: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are exact up to rounding."""
+        return self.method != "monte-carlo"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Forgetting along one pass, step by step.
+
+    >>> Pass("given order", (0, 1), (0.0, 0.25)).forgetting[-1]
+    0.25
+    """
+
+    name: str
+    order: tuple[int, ...]
+    forgetting: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """How much of the small forgetting is randomness, and how much repetition.
+
+    Four values of forgetting: a fixed order learned once and P times over (cyclic), a random order learned once
+    (without replacement) and P times (reshuffled). From the first to the last forgetting falls by
+    fixed_once - random_many, and each of the two causes has a share in that: the mean of its effect without and with
+    the other one,
+
+        randomness = 1/2 ((fixed_once - random_once) + (fixed_many - random_many)) / (fixed_once - random_many),
+
+    and repetition = 1 - randomness. One half each: either alone would do. A share is negative where the cause makes it
+    worse.
+
+    Attributes:
+        baseline: which fixed order.
+        replaced_once: for comparison, T draws with replacement: as many steps as one pass, with repetition.
+        randomness, repetition: the shares; None where forgetting does not fall.
+    """
+
+    baseline: str
+    passes: int
+    fixed_once: float
+    random_once: float
+    fixed_many: float
+    random_many: float
+    replaced_once: float
+    randomness: float | None
+    repetition: float | None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An upper bound that applies, beside the measured value.
+
+    >>> Guarantee("with replacement", 10, "loss", "demo", 1.0, 0.25, True, False).ratio
+    0.25
+    """
+
+    ordering: str
+    k: int
+    quantity: str
+    key: str
+    value: float
+    measured: float
+    tightest: bool
+    vacuous: bool
+
+    @property
+    def ratio(self) -> float | None:
+        """The share of the bound that the measured value uses."""
+        return self.measured / self.value if self.value > 0 else None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `fg.audit` returns: plain data, so that `Audit.from_json(a.to_json()) == a`.
+
+    `print` shows a page for the terminal; `write_page("page.html")` writes one for a browser.
+
+    Attributes:
+        title: what was audited.
+        tasks: one row per task.
+        dim, rank_joint, radius: d, D and R of the tasks.
+        scheme, seed, passes: how they were learned.
+        given: the given order.
+        luck: the share of random orders that forget less in one pass than the given one.
+        fit: joint realizability, and what would help.
+        overlap, smallest_angle, largest_angle: T x T, see `Similarity`.
+        orderings: expected loss and forgetting, by ordering, after one pass and after several.
+        search: the best and the worst order.
+        passes_along: forgetting along single passes.
+        splits: randomness against repetition, from the given and from the worst order.
+        influence: T x T, see `Influence`; influence_runs, influence_exact: over how many orders, and whether over all.
+        guarantees: the bounds that apply.
+        duplicates, outliers: tasks that repeat others or stand out.
+        notes: what a reader should know before quoting a number.
+        recommendation: what to do, in words.
+    """
+
+    title: str
+    tasks: tuple[TaskRow, ...]
+    dim: int
+    rank_joint: int
+    radius: float
+    scheme: str
+    seed: int
+    passes: int
+    given: tuple[int, ...]
+    luck: float
+    fit: Fit
+    overlap: Matrix
+    smallest_angle: Matrix
+    largest_angle: Matrix
+    orderings: tuple[OrderingRow, ...]
+    search: OrderSearch
+    passes_along: tuple[Pass, ...]
+    splits: tuple[Split, ...]
+    influence: Matrix
+    influence_runs: int
+    influence_exact: bool
+    guarantees: tuple[Guarantee, ...]
+    duplicates: tuple[Duplicate, ...]
+    outliers: tuple[Outlier, ...]
+    notes: tuple[str, ...]
+    recommendation: tuple[str, ...] = ()
+
+    @property
+    def num_tasks(self) -> int:
+        """T."""
+        return len(self.tasks)
+
+    def ordering(self, name: str, passes: int = 1) -> OrderingRow:
+        """The row of one ordering, by its name and the number of passes.
+
+        >>> import forgetting as fg
+        >>> found = fg.audit(fg.families.two_lines(0.5))
+        >>> found.ordering("given order").k, found.ordering("with replacement", passes=3).k
+        (2, 6)
+        """
+        for row in self.orderings:
+            if row.name == name and row.passes == passes:
+                return row
+        names = ", ".join(dict.fromkeys(row.name for row in self.orderings))
+        raise InvalidInputError(f"no ordering {name!r} of {passes} passes; there are {names}, 1 and {self.passes}")
+
+    def to_json(self, indent: int | None = None) -> str:
+        """As JSON text."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str) -> Audit:
+        """Read what `to_json` wrote."""
+        try:
+            data = json.loads(text)
+            if data.pop("format") != FORMAT:
+                raise KeyError("format")
+            found: Audit = _built(cls, data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInputError(f"not an audit ({error!r})") from error
+        return found
+
+    def to_report(self) -> Report:
+        """Figures and tables as data, for every renderer of `forgetting.report`."""
+        from forgetting.auditing.page import report_of
+
+        return report_of(self)
+
+    def to_text(self, width: int = 80) -> str:
+        """A page for a terminal of this width."""
+        from forgetting.auditing.page import text_of
+
+        return text_of(self, width)
+
+    def to_html(self) -> str:
+        """A page for a browser, complete in one file."""
+        from forgetting.report.render.page import to_html
+
+        return to_html(self.to_report())
+
+    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
+        from forgetting.report.files import write_file
+
+        write_file(self.to_report(), Path(path), force=force)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def _built(kind: Any, data: Any) -> Any:
+    """Dataclasses, tuples and numbers from what JSON made of them."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: _built(hints[field.name], data[field.name]) for field in fields(kind)})
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return tuple(_built(inner[0], one) for one in data)
+    if origin in (Union, types.UnionType):
+        return None if data is None else _built(next(one for one in inner if one is not type(None)), data)
+    if kind is float and not isinstance(data, bool):
+        return float(data)
+    return data

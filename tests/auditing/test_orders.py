@@ -1,0 +1,123 @@
+"""The search over orders: exact against brute force, local search against exact, planted orders found."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.auditing import search_orders
+from forgetting.auditing.orders import count_orders, order_value
+from forgetting.errors import InvalidInputError, NotSupportedError
+
+
+def shuffled(tasks, seed):
+    places = np.random.default_rng(seed).permutation(tasks.num_tasks)
+    pairs = [tasks.task(int(m)) for m in places]
+    return fg.RegressionTasks([X for X, _ in pairs], [y for _, y in pairs], names=[str(m) for m in places]), places
+
+
+def brute_force(tasks, quantity, scheme=None):
+    runs = {
+        order: fg.run(tasks, fg.orderings.Explicit(order), tasks.num_tasks, scheme=scheme)
+        for order in permutations(range(tasks.num_tasks))
+    }
+    return {order: float((run.losses if quantity == "loss" else run.forgetting)[-1]) for order, run in runs.items()}
+
+
+@pytest.mark.parametrize("quantity", ["forgetting", "loss"])
+@pytest.mark.parametrize("scheme", [None, fg.schemes.Ridge(0.5), fg.schemes.SGD(0.5)], ids=str)
+def test_exact_search_is_brute_force(quantity, scheme):
+    tasks = fg.families.gaussian(T=5, d=9, rank=2, seed=4)
+    values = brute_force(tasks, quantity, scheme)
+    found = search_orders(tasks, quantity, scheme=scheme)
+    assert found.exact
+    assert found.evaluations == 120
+    for end, pick in ((found.best, min), (found.worst, max)):
+        assert end.value == pytest.approx(pick(values.values()), rel=1e-10)
+        assert values[end.order] == pytest.approx(end.value, rel=1e-10)
+
+
+def test_exact_search_on_tasks_that_are_not_realizable():
+    rng = np.random.default_rng(0)
+    tasks = fg.RegressionTasks([rng.normal(size=(4, 3)) for _ in range(4)], [rng.normal(size=4) for _ in range(4)])
+    for quantity in ("forgetting", "loss"):
+        values = brute_force(tasks, quantity)
+        found = search_orders(tasks, quantity)
+        assert found.worst.value == pytest.approx(max(values.values()))
+        assert found.best.value == pytest.approx(min(values.values()))
+
+
+def test_clones_are_not_permuted_among_themselves():
+    tasks = fg.families.repeated(fg.families.gaussian(T=3, d=4, rank=1, seed=1), 2)
+    assert count_orders(tasks.geometry.counts) == 90
+    found = search_orders(tasks)
+    values = brute_force(tasks, "forgetting")
+    assert found.exact
+    assert found.evaluations == 90
+    assert sorted(found.worst.order) == list(range(6))
+    assert found.worst.value == pytest.approx(max(values.values()))
+    assert found.best.value == pytest.approx(min(values.values()), abs=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_local_search_finds_what_exact_search_finds(seed):
+    tasks = fg.families.gaussian(T=7, d=10, rank=2, seed=seed)
+    exact, searched = search_orders(tasks), search_orders(tasks, exact=False, seed=seed)
+    assert exact.exact
+    assert not searched.exact
+    assert searched.best.value == pytest.approx(exact.best.value, rel=1e-9)
+    assert searched.worst.value == pytest.approx(exact.worst.value, rel=1e-9)
+
+
+def test_a_planted_catastrophic_order_is_found():
+    planted = fg.families.catastrophic(1.5)
+    tasks, _ = shuffled(planted, seed=3)
+    bad = fg.run(planted, fg.orderings.Cyclic(), planted.num_tasks).forgetting[-1]
+    given = fg.run(tasks, fg.orderings.Cyclic(), tasks.num_tasks).forgetting[-1]
+    found = search_orders(tasks)
+    assert given < 1e-3 * bad
+    assert not found.exact
+    assert found.worst.value >= 0.99 * bad
+    assert found.best.value <= given
+
+
+def test_the_same_seed_gives_the_same_search():
+    tasks = fg.families.gaussian(T=12, d=20, rank=2, seed=0)
+    one, two = (search_orders(tasks, seed=5, evaluations=600) for _ in range(2))
+    assert one == two
+    assert not one.exact
+    assert one.evaluations <= 1200
+
+
+def test_values_agree_with_runs():
+    tasks = fg.families.gaussian(T=11, d=12, rank=2, seed=0)
+    found = search_orders(tasks, evaluations=500)
+    for end in (found.best, found.worst):
+        run = fg.run(tasks, fg.orderings.Explicit(end.order), 11)
+        assert run.forgetting[-1] == pytest.approx(end.value, rel=1e-10)
+    value = order_value(tasks, "loss", w0=np.ones(12))
+    run = fg.run(tasks, fg.orderings.Explicit(range(11)), 11, w0=np.ones(12))
+    assert value(np.arange(11)[None])[0] == pytest.approx(run.losses[-1])
+
+
+def test_starts_are_used_and_checked():
+    tasks = fg.families.gaussian(T=12, d=20, rank=2, seed=0)
+    order = search_orders(tasks).worst.order
+    again = search_orders(tasks, starts=[order], evaluations=15, seed=1)
+    assert again.worst.value >= order_value(tasks)(np.array([order]))[0] * (1 - 1e-12)
+    with pytest.raises(InvalidInputError, match="each of the 12 tasks once"):
+        search_orders(tasks, starts=[[0] * 12], exact=False)
+
+
+def test_one_task_and_bad_requests():
+    one = fg.families.gaussian(T=1, d=3, rank=1, seed=0)
+    assert search_orders(one).worst.order == (0,)
+    assert search_orders(one, exact=False).worst.order == (0,)
+    tasks = fg.families.two_lines(0.5)
+    with pytest.raises(InvalidInputError, match="regret"):
+        search_orders(tasks, "regret")
+    with pytest.raises(NotSupportedError, match="linear schemes"):
+        search_orders(tasks, scheme=fg.schemes.NLMS(0.5))
+    with pytest.raises(InvalidInputError, match="too many"):
+        search_orders(fg.families.gaussian(T=15, d=20, rank=1, seed=0), exact=True)

@@ -1,0 +1,196 @@
+"""Files of rows: what is read, and what is refused, with the file, the row and the column."""
+
+import json
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.auditing import Audit, read_tasks
+from forgetting.cli import run_app
+from forgetting.errors import ProblemFileError
+
+GOOD = "task,a,b,y\nfirst,1,0,1\nsecond,0,1,2\nfirst,1,1,3\nsecond,2,1,4\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(text, name="tasks.csv"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return make
+
+
+def test_a_csv_file_becomes_tasks_in_order_of_appearance(write):
+    found = read_tasks(write(GOOD))
+    assert found.tasks.names == ("first", "second")
+    assert found.features == ("a", "b")
+    assert found.notes == ()
+    X, y = found.tasks.task(0)
+    assert X.tolist() == [[1, 0], [1, 1]]
+    assert y.tolist() == [1, 3]
+
+
+def test_blank_lines_spaces_quotes_and_a_byte_order_mark_do_no_harm(write):
+    text = '\ufefftask, a ,b,y\n"first",1, 0,1\n\nsecond,0,1e0,2\n'
+    found = read_tasks(write(text))
+    assert found.features == ("a", "b")
+    assert found.tasks.task(1)[0].tolist() == [[0, 1]]
+
+
+def test_npz_files_say_the_same_as_csv_files(write, tmp_path):
+    X, y = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]]), np.array([1, 2, 3, 4])
+    np.savez(tmp_path / "tasks.npz", X=X, y=y, task=np.array(["first", "second", "first", "second"]))
+    one, two = read_tasks(tmp_path / "tasks.npz").tasks, read_tasks(write(GOOD)).tasks
+    assert one.names == two.names
+    for m in range(2):
+        assert np.array_equal(one.task(m)[0], two.task(m)[0])
+        assert np.array_equal(one.task(m)[1], two.task(m)[1])
+
+
+def test_a_saved_collection_is_read_as_it_is(tmp_path):
+    tasks = fg.families.two_lines(0.5)
+    tasks.save(tmp_path / "lines.npz")
+    assert np.array_equal(read_tasks(tmp_path / "lines.npz").tasks.task(1)[0], tasks.task(1)[0])
+
+
+def test_each_of_several_files_without_a_task_column_is_a_task(write):
+    paths = [write("a,y\n1,1\n2,2\n", "north.csv"), write("a,y\n3,1\n", "south.csv")]
+    found = read_tasks(paths)
+    assert found.tasks.names == ("north", "south")
+    assert "task 'south' has one row" in found.notes
+    other = write("b,y\n3,1\n", "east.csv")
+    with pytest.raises(ProblemFileError, match=r"east\.csv has other features.*'a'"):
+        read_tasks([paths[0], other])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        (GOOD, {"task": "tsk"}, r"tasks\.csv: no column 'tsk' for the tasks; did you mean 'task'\?"),
+        (GOOD, {"label": "Y"}, r"no column 'Y' for the labels"),
+        (GOOD, {"label": "price"}, r"no column 'price' for the labels; the columns are task, a, b, y"),
+        (GOOD.replace("1,1,3", "1,one,3"), {}, r"tasks\.csv, row 4, column 'b': 'one' is not a number"),
+        (GOOD.replace("1,1,3", "1,1,three"), {}, r"tasks\.csv, row 4, column 'y': 'three' is not a number.*positive="),
+        (GOOD.replace("1,1,3", "1,nan,3"), {}, r"tasks\.csv, row 4, column 'b': nan is not .*drop_nan"),
+        (GOOD.replace("1,1,3", ",1,3"), {}, r"tasks\.csv, row 4, column 'a': nan"),
+        (GOOD.replace("1,1,3", "1,inf,3"), {}, r"tasks\.csv, row 4, column 'b'"),
+        (GOOD.replace("1,1,3", "1,1,"), {}, r"tasks\.csv, row 4, column 'y': nothing is not a number"),
+        (GOOD.replace("first,1,1,3", "first,1,3"), {}, r"tasks\.csv, row 4: 3 cells under 4 columns"),
+        (GOOD.replace("first,1,1,3", ",1,1,3"), {}, r"tasks\.csv, row 4, column 'task': no task is named"),
+        (GOOD.replace("task,a,b,y", "task,a,a,y"), {}, r"two columns are called 'a'"),
+        ("", {}, r"tasks\.csv: the file is empty"),
+        ("task,a,y\n", {}, r"tasks\.csv: a header without rows"),
+        ("task,y\n1,2\n", {}, r"no features"),
+        ("task,a,y\n1,nan,2\n", {"drop_nan": True}, r"nothing is left"),
+        (GOOD, {"positive": "7"}, r"no label is '7'"),
+    ],
+)
+def test_bad_files_are_refused_with_the_place(write, text, options, words):
+    with pytest.raises(ProblemFileError, match=words):
+        read_tasks(write(text), **options)
+
+
+def test_rows_with_missing_numbers_are_dropped_on_request_and_counted(write):
+    text = GOOD + "second,nan,1,4\nsecond,1,1,\n"
+    found = read_tasks(write(text), drop_nan=True)
+    assert found.tasks.num_rows.tolist() == [2, 2]
+    (note,) = found.notes
+    assert "tasks.csv: 2 rows with missing numbers dropped" in note
+
+
+def test_a_task_with_one_row_is_said(write):
+    found = read_tasks(write("task,a,y\none,1,0.5\ntwo,2,1.5\ntwo,3,2.5\n"))
+    assert found.notes == ("task 'one' has one row",)
+    assert "task 'one' has one row" in str(fg.audit(found))
+
+
+def test_a_class_seen_in_one_task_only_is_said(write):
+    rows = [("one", 0), ("one", 1), ("one", 0), ("two", 1), ("two", 2), ("two", 2)]
+    text = "task,a,b,y\n" + "".join(f"{task},{i},{i * i},{label}\n" for i, (task, label) in enumerate(rows, 1))
+    assert read_tasks(write(text)).notes == (
+        "class '0' is seen in task 'one' only",
+        "class '2' is seen in task 'two' only",
+    )
+    words = text.replace(",0\n", ",cat\n").replace(",1\n", ",dog\n").replace(",2\n", ",cow\n")
+    found = read_tasks(write(words), positive="dog")
+    assert found.tasks.task(0)[1].tolist() == [-1, 1, -1]
+    assert "class 'cow' is seen in task 'two' only" in found.notes
+    # numbers that are not classes are not taken for them
+    assert read_tasks(write(GOOD)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"X": np.ones((2, 2)), "y": np.ones(2)}, r"no column 'task'"),
+        ({"X": np.ones((2, 2)), "y": np.ones(3), "task": [1, 2]}, r"array 'y': shape \(3,\) for 2 rows"),
+        ({"X": np.ones(2), "y": np.ones(2), "task": [1, 2]}, r"array 'X': expected a matrix"),
+        ({"X": np.array([[1, np.nan]]), "y": [1.0], "task": [1]}, r"row 0, column '1': nan"),
+        (
+            {"A": np.ones((1, 1)), "B": np.ones((1, 1)), "y": [1.0], "task": [1]},
+            r"one matrix X of features, found A, B",
+        ),
+    ],
+)
+def test_bad_npz_files_are_refused(tmp_path, arrays, words):
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(ProblemFileError, match=words):
+        read_tasks(tmp_path / "bad.npz")
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(ProblemFileError, match="no such file"):
+        read_tasks(tmp_path / "missing.csv")
+    with pytest.raises(ProblemFileError, match=r"expected a \.csv or \.npz file"):
+        read_tasks(tmp_path / "tasks.xlsx")
+    with pytest.raises(ProblemFileError, match="no file given"):
+        read_tasks([])
+    (tmp_path / "latin.csv").write_bytes(b"task,a,y\n\xe9,1,2\n")
+    with pytest.raises(ProblemFileError, match="cannot be read as CSV"):
+        read_tasks(tmp_path / "latin.csv")
+
+
+# ---------------------------------------------------------------------------------------------------- command line
+
+
+def test_the_command_prints_a_page_and_writes_files(write, tmp_path, capsys):
+    path = str(write(GOOD))
+    assert run_app(["audit", path, "--out", str(tmp_path / "a.html")]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("Audit of tasks.csv")
+    assert "What each ordering leads to" in page
+    assert "<!doctype html>" in (tmp_path / "a.html").read_text()
+    assert run_app(["audit", path, "--out", str(tmp_path / "a.json")]) == 0
+    assert Audit.from_json((tmp_path / "a.json").read_text()).num_tasks == 2
+    assert run_app(["audit", path, "--out", str(tmp_path / "a.json")]) == 2
+    assert run_app(["audit", path, "--out", str(tmp_path / "a.txt"), "--force"]) == 0
+    capsys.readouterr()
+    assert run_app(["audit", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "forgetting/audit/1"
+
+
+def test_the_command_knows_images_families_and_options(capsys):
+    assert run_app(["audit", "digits", "rotated", "tasks=3", "rows=4", "--features", "30", "--kind", "fourier"]) == 0
+    assert "T = 3, d = 30" in capsys.readouterr().out
+    assert run_app(["audit", "two_lines", "theta=0.5", "--passes", "2"]) == 0
+    assert "x2: k = 4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["digit", "split"], "did you mean 'digits'?"),
+        (["digits", "size=3"], "tasks=n"),
+        (["digits", "shuffled"], "'split', 'permuted' or 'rotated'"),
+        (["missing.csv"], "missing.csv: no such file"),
+        (["two_lines", "theta=0.5", "--features", "5", "--kind", "tanh"], "'relu' or 'fourier'"),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_one_line(capsys, words, message):
+    assert run_app(["audit", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
