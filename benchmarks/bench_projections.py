@@ -211,7 +211,7 @@ def large(n: int = 2000, d: int = 2000) -> None:
         )
 
 
-if __name__ == "__main__":
+def main() -> None:
     fg.Polyhedron(np.eye(2), np.ones(2)).project(np.zeros(2))  # compile first
     fg.Polyhedron([[1.0], [-1.0]], [0.0, 0.0]).project([1.0])
     if find_spec("daqp"):
@@ -219,3 +219,7 @@ if __name__ == "__main__":
     warm_sequence()
     pocs_steps()
     large()
+
+
+if __name__ == "__main__":
+    main()

@@ -163,7 +163,7 @@ def batch_losses(
     losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.empty((runs, k))
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
-    distinct = geometry.index[orders]
+    distinct = geometry.distinct(orders)
     rest = 0.0
     if dual:
         weights = geometry.loss_weights**2
@@ -202,7 +202,7 @@ def batch_forgetting(
     values = np.empty((len(orders), len(keep)))
     dual = dual_is_cheaper(geometry, 1.0)
     setting = _setting(geometry, scheme, w0, dual)
-    distinct = np.ascontiguousarray(geometry.index[orders])
+    distinct = geometry.distinct(orders)
 
     def work(rows: slice) -> None:
         _kernels.ensemble_forgetting(dual, *setting[:-1], distinct[rows], setting[-1], keep, values[rows])

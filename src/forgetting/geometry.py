@@ -167,6 +167,14 @@ class Geometry:
         least = max(float(spectrum[0]), EPS * float(spectrum[-1]))
         return float(np.sqrt(spectrum[-1] / least))
 
+    @cached_property
+    def _no_clones(self) -> bool:
+        return np.array_equal(self.index, np.arange(self.num_distinct))
+
+    def distinct(self, orders: IntArray) -> IntArray:
+        """The distinct tasks that the tasks of an order stand for, as a contiguous array."""
+        return np.ascontiguousarray(orders if self._no_clones else self.index[orders])
+
     def block(self, task: int) -> slice:
         """Where distinct task `task` sits in the stacked arrays."""
         return slice(int(self.offsets[task]), int(self.offsets[task + 1]))

@@ -64,7 +64,7 @@ class _Compiled:
         from forgetting import _kernels
 
         geometry = self.geometry
-        distinct = geometry.index[order]
+        distinct = geometry.distinct(order)
         first, last = record.done, record.done + len(order)
         kept = slice(record.kept, int(np.searchsorted(record.steps, last, side="right")))
         before, after = record.before[first:last], record.after[first:last]
@@ -264,7 +264,7 @@ def describe(ending: str, complaints: Sequence[str], before: Array, problem: Any
     if complaints:
         more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
         parts.append(complaints[0] + more)
-    if not np.isfinite(before).all():
+    if before.size and not np.isfinite(before.max()):  # the largest is NaN if any is
         parts.append("the iterates diverged to values that are not finite; use a smaller step size")
     realizability = getattr(problem, "realizability", None)
     if realizability is not None and not realizability.holds:
