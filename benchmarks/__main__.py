@@ -38,7 +38,13 @@ def page(sections: list[tuple[str, list[dict[str, object]]]]) -> str:
         f"{platform.machine()}, {os.cpu_count()} cores.",
     ]
     for heading, rows in sections:
-        lines += ["", f"## {heading.splitlines()[0]}", "", "| what | ratio | target | |", "|---|---:|---:|---|"]
+        lines += [
+            "",
+            f"## {heading.splitlines()[0].rstrip('.')}",
+            "",
+            "| what | ratio | target | |",
+            "|---|---:|---:|---|",
+        ]
         for row in rows:
             sign = "at most" if row["at_most"] else "at least"
             target = "" if row["target"] is None else f"{sign} {row['target']:g}x"

@@ -87,7 +87,7 @@ def single_projections(n: int = 50, d: int = 200) -> None:
                 ours.append(median_us(polyhedron.project, points))
                 theirs.append(median_us(solve, points))
             target = 1.0 if name != "daqp.Model, kept" else None
-            report(f"{kind}: against {name}", ours, theirs, target, unit="us")
+            report(f"once, {kind} rows: against {name}", ours, theirs, target, unit="us")
 
 
 def warm_sequence() -> None:
@@ -115,7 +115,7 @@ def warm_sequence() -> None:
                 polyhedron.nearest_from(point, None)
 
         ours, theirs = zip(*((cpu_seconds(warm), cpu_seconds(cold)) for _ in range(ROUNDS)), strict=True)
-        report(f"{kind}, n = {n}, d = {d}", list(ours), list(theirs), 3.0)
+        report(f"warm against cold, {kind} rows, n = {n}, d = {d}", list(ours), list(theirs), 3.0)
 
 
 def pocs_steps(T: int = 100, n: int = 20, d: int = 200, k: int = 10_000) -> None:
@@ -128,16 +128,17 @@ def pocs_steps(T: int = 100, n: int = 20, d: int = 200, k: int = 10_000) -> None
     order = rng.integers(0, T, k)
     problem = fg.ConvexSets([fg.Polyhedron(A, b) for A, b in parts])
     print(f"\n{k} POCS steps on {T} polyhedra of {n} rows, d = {d}, from 0 in random order (processor time)")
-    against_daqp(problem, parts, order, 3.0)
+    against_daqp("POCS", problem, parts, order, 3.0)
     columns = [(sp.csc_matrix(A), b) for A, b in parts]  # converted once, outside the clock
     for name, step in (("clarabel", clarabel_step), ("osqp", osqp_step)):
         if find_spec(name):
             ours = [cpu_seconds(lambda: by_run(problem, order)) for _ in range(3)]
             some = [cpu_seconds(lambda step=step: chain_of(step, columns, order[:300])) for _ in range(3)]
-            report(f"fg.run against {name}, set up each step", ours, [one * k / 300 for one in some], 30.0)
+            report(f"POCS: fg.run against {name}, set up each step", ours, [one * k / 300 for one in some], 30.0)
     tasks = fg.families.separable(T=T, d=d, n=n, margin=0.1, seed=0)
     print(f"\n{k} POCS steps on {T} classification tasks of {n} rows, d = {d}, margin 0.1")
-    against_daqp(tasks, [(tasks.signed_rows(m).copy(), np.ones(n)) for m in range(T)], order, None)
+    rows = [(tasks.signed_rows(m).copy(), np.ones(n)) for m in range(T)]
+    against_daqp("POCS on classification", tasks, rows, order, None)
 
 
 def by_run(problem: fg.Problem, order: np.ndarray) -> np.ndarray:
@@ -145,7 +146,7 @@ def by_run(problem: fg.Problem, order: np.ndarray) -> np.ndarray:
     return fg.run(problem, fg.orderings.Explicit(order), k=len(order), record_every=len(order)).iterates[-1]
 
 
-def against_daqp(problem: fg.Problem, parts: list, order: np.ndarray, target: float | None) -> None:
+def against_daqp(what: str, problem: fg.Problem, parts: list, order: np.ndarray, target: float | None) -> None:
     if not find_spec("daqp"):
         return
     solvers = [daqp_solvers(A, b) for A, b in parts]
@@ -160,7 +161,7 @@ def against_daqp(problem: fg.Problem, parts: list, order: np.ndarray, target: fl
         ours, theirs = zip(
             *((cpu_seconds(lambda: by_run(problem, order)), cpu_seconds(chain)) for _ in range(ROUNDS)), strict=True
         )
-        report(f"fg.run against {name}", list(ours), list(theirs), target if name == "daqp.solve" else None)
+        report(f"{what}: fg.run against {name}", list(ours), list(theirs), target if name == "daqp.solve" else None)
         if name == "daqp.solve":
             gap = np.abs(chain() - by_run(problem, order)).max()
             print(f"{'':<66} largest difference {gap:.1g} (daqp's tolerance is 1e-6)")

@@ -1,5 +1,7 @@
 """Audits of real and of planted tasks."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -395,3 +397,12 @@ def test_sub_sampled_clones_stay_clones():
     fewer = subsample_rows(tasks, 2, seed=1)
     assert fewer.geometry.num_distinct == 2
     assert fewer.ranks.tolist() == [2] * 6
+
+
+def test_the_luck_of_the_given_order_of_few_tasks_is_counted_over_all_orders():
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=1)
+    forgotten = {
+        order: fg.run(tasks, fg.orderings.Explicit(order), 4).forgetting[-1] for order in permutations(range(4))
+    }
+    share = np.mean([value < forgotten[0, 1, 2, 3] for value in forgotten.values()])
+    assert fg.audit(tasks).luck == share

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -276,13 +277,14 @@ class _Desk:
 def _luck(
     problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
 ) -> float:
-    """The share of random orders that forget less than the given one."""
+    """The share of random orders that forget less than the given one: of all orders where these are few, else of some."""
     value = order_value(problem, scheme=scheme, w0=w0)
     count = int(np.clip(search.evaluations // 4, 300, 1000))
     if count_orders(problem.geometry.counts) == 1:
         return 0.0
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
-    draws = rng.permuted(np.tile(given, (count, 1)), axis=1)
+    few = len(given) <= 6
+    draws = np.array(list(permutations(given.tolist()))) if few else rng.permuted(np.tile(given, (count, 1)), axis=1)
     own = float(value(given[None])[0])
     return float(np.mean(value(draws) < own - max(rounding, 1e-12 * abs(own))))
 
