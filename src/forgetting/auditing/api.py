@@ -277,7 +277,7 @@ class _Desk:
 def _luck(
     problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
 ) -> float:
-    """The share of random orders that forget less than the given one: of all orders where these are few, else of some."""
+    """The share of random orders that forget less than the given one; of all orders where these are few."""
     value = order_value(problem, scheme=scheme, w0=w0)
     count = int(np.clip(search.evaluations // 4, 300, 1000))
     if count_orders(problem.geometry.counts) == 1:
