@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
 .PHONY: help report test lint docs bench hunt clean
 
@@ -32,7 +33,7 @@ lint: $(VENV)/ready-dev
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks --page docs/benchmarks.md
@@ -44,7 +45,7 @@ docs: $(VENV)/ready
 
 hunt: $(VENV)/ready-dev
 	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 15 --out docs/claims.md --save docs/counterexamples
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
 
 clean:
 	rm -rf $(VENV) report-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
