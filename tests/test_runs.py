@@ -496,3 +496,21 @@ def test_long_adaptive_runs_are_joined_as_they_go(monkeypatch):
     np.testing.assert_array_equal(plain.order, joined.order)
     np.testing.assert_array_equal(plain.states, joined.states)
     np.testing.assert_array_equal(plain.forgetting, joined.forgetting)
+
+
+def test_an_ensemble_has_the_names_of_a_trajectory_and_forgets_nothing_in_one_step():
+    tasks = fg.families.separable(T=3, d=3, n=2, margin=0.3, seed=5)
+    many = fg.run_many(tasks, WithReplacement(), 4, runs=2)
+    assert np.array_equal(many.residuals[1], many[1].residuals)
+    kernel = fg.KernelTasks(np.array([[2.0, 1.0], [1.0, 2.0]]), [1.0, 2.0], [0, 1])
+    several = fg.run_many(kernel, WithReplacement(), 3, runs=2)
+    assert np.array_equal(several.predictions[0], several[0].predictions)
+    assert np.all(fg.run_many(DUAL, WithReplacement(), 3, runs=4).forgetting[:, 0] == 0)
+    assert fg.run(DUAL, WithReplacement(), 3).forgetting[0] == 0
+
+
+@pytest.mark.parametrize("problem", [DUAL, fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0)])], ids=["tasks", "sets"])
+def test_a_task_that_does_not_exist_is_named(problem):
+    for call in (problem.project, problem.task_loss):
+        with pytest.raises(fg.errors.InvalidInputError, match="there is no task 99"):
+            call(99, np.zeros(problem.dim))

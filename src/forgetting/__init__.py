@@ -90,11 +90,14 @@ _LATER = {
     "ContinualClassifier": "forgetting.estimators",
     "ContinualRegressor": "forgetting.estimators",
     "audit": "forgetting.auditing",
+    "auditing": None,
     "bounds": None,
     "certify": "forgetting.claims",
     "checks": None,
     "claims": None,
+    "estimators": None,
     "reductions": None,
+    "report": None,
 }
 
 if not TYPE_CHECKING:

@@ -18,6 +18,7 @@ __all__ = [
     "as_count",
     "as_index",
     "as_number",
+    "as_task",
     "as_vector",
     "check_finite",
     "group_rows",
@@ -125,6 +126,18 @@ def as_number(value: Any, what: str, *, above: float | None = None, least: float
         raise InvalidInputError(f"{what} must be greater than {above:g}, got {value!r}")
     if least is not None and not number >= least:
         raise InvalidInputError(f"{what} must be at least {least:g}, got {value!r}")
+    return number
+
+
+def as_task(task: int, num_tasks: int) -> int:
+    """A task number, or an error that names it.
+
+    >>> as_task(3, 5)
+    3
+    """
+    number = as_count(task, "task")
+    if number >= num_tasks:
+        raise InvalidInputError(f"there is no task {number}; tasks are 0 to {num_tasks - 1}")
     return number
 
 

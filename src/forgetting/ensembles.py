@@ -71,7 +71,7 @@ class Ensemble:
         result = np.full(self.order.shape, np.nan)
         keep = self.steps[self.steps > 0]
         values = batch_forgetting(self.problem.geometry, self.scheme, self.order, self.w0, keep, threads=self.threads)
-        result[:, keep - 1] = values
+        result[:, keep - 1] = np.where(keep == 1, 0.0, values)  # after one step nothing has been forgotten
         return result
 
     @cached_property
@@ -88,6 +88,16 @@ class Ensemble:
     def forgetting_bound(self) -> Array:
         """R^2/(2k) sum_t dist^2(w_k, C_tau(t)) after each step, (runs, k); see `Trajectory`."""
         return np.stack([self[i].forgetting_bound for i in range(len(self))])
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Distances to every task's solutions at the recorded steps, (runs, len(steps), T)."""
+        return np.stack([self[i].residuals for i in range(len(self))])
+
+    @cached_property
+    def predictions(self) -> Array:
+        """For kernel tasks: the model's values at all rows, (runs, len(steps), N)."""
+        return np.stack([self[i].predictions for i in range(len(self))])
 
     @cached_property
     def loss_matrix(self) -> Array:

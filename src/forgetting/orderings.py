@@ -64,7 +64,7 @@ class TaskView:
 
 @dataclass(frozen=True)
 class Ordering(ABC):
-    """Base class: implement `visits`, and `limit` if the ordering can run out.
+    """Base class: implement `visits`, and `limit` if it can run out; set `random = False` if it draws nothing.
 
     >>> from itertools import cycle
     >>> class BackAndForth(Ordering):
@@ -76,6 +76,7 @@ class Ordering(ABC):
     """
 
     adaptive: ClassVar[bool] = False
+    random: ClassVar[bool] = True  # False: never asks `rng`, so that one run says all
 
     @abstractmethod
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
@@ -209,6 +210,9 @@ class NormWeighted(WithReplacement):
 
     p: None = None
 
+    def __repr__(self) -> str:
+        return "NormWeighted()"
+
     def probabilities(self, tasks: TaskView) -> Array:
         if tasks.norms is None:
             raise NotSupportedError("norm-weighted sampling needs tasks with a norm; these have none")
@@ -248,6 +252,8 @@ class Cyclic(Ordering):
     [0, 1, 2, 0, 1]
     """
 
+    random: ClassVar[bool] = False
+
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         T = tasks.num_tasks
         while True:
@@ -276,6 +282,7 @@ class Explicit(Ordering):
     """
 
     seq: Sequence[int] | IntArray
+    random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         order = np.asarray(self.seq)
@@ -303,6 +310,7 @@ class _Greedy(Ordering):
 
     repeat: bool = True
     adaptive: ClassVar[bool] = True
+    random: ClassVar[bool] = False
 
     def limit(self, num_tasks: int) -> int | None:
         return None if self.repeat else num_tasks

@@ -157,7 +157,9 @@ class Trajectory:
     @cached_property
     def forgetting(self) -> Array:
         """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
-        return self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
+        values = self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
+        values[:1] *= 0  # after one step nothing has been forgotten, by definition; NaN where not recorded
+        return values
 
     @cached_property
     def forgetting_bound(self) -> Array:

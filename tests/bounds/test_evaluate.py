@@ -249,7 +249,7 @@ def test_classification_is_recognised_by_its_separability():
         dim=2,
         radius=2.0,
         w_star=np.array([1.0, 0.0]),
-        natural_scheme="WeaklyRegularized",
+        natural_scheme="POCS",
     )
     rows = rows_of(problem, orderings.WithReplacement(), 48)
     assert rows["evron2023:random/forgetting"].value == pytest.approx(4 / math.e)  # S = 4: exp(-48/(4 * 3 * 4))
@@ -373,3 +373,26 @@ def test_crossovers_refuse_nonsense():
         crossovers(d=3, T=3, rank_avg=1, rows="some")
     with pytest.raises(InvalidInputError, match="up_to"):
         crossovers(d=3, T=3, rank_avg=1, up_to=0)
+
+
+def test_bounds_that_need_a_start_at_zero_do_not_apply_elsewhere():
+    tasks = fg.families.separable(T=4, d=5, n=3, margin=0.2, seed=0)
+    at_zero = rows_of(tasks, orderings.Cyclic(), 12)
+    elsewhere = {row.bound.key: row for row in fg.bounds.evaluate(tasks, orderings.Cyclic(), 12, w0=np.ones(5))}
+    for key in ("evron2023:cyclic/forgetting", "evron2023:cyclic/residual"):
+        assert at_zero[key].applies
+        assert not elsewhere[key].applies
+        assert "w_0 = 0" in elsewhere[key].why_not
+
+
+def test_rates_of_the_limit_do_not_apply_to_a_finite_lambda():
+    tasks = fg.families.separable(T=4, d=5, n=3, margin=0.2, seed=0)
+    found = fg.bounds.evaluate(tasks, orderings.Cyclic(), 12, scheme=fg.schemes.WeaklyRegularized(-50.0))
+    assert not any(row.applies and row.bound.kind == "upper" for row in found)
+
+
+def test_worst_cases_need_room_for_two_lines():
+    full = fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [2.0]])
+    rows = rows_of(full, orderings.WithReplacement(), 6)
+    assert not rows["two-lines:random/loss/lower"].applies
+    assert "d >= 2" in rows["two-lines:random/loss/lower"].why_not

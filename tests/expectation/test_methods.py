@@ -241,3 +241,39 @@ def test_a_progress_bar_is_shown_in_a_terminal_only(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert list(progress.track(range(4), "working")) == [0, 1, 2, 3]
     assert "working" in capsys.readouterr().err
+
+
+def test_orderings_and_schemes_that_draw_are_simulated_and_others_run_once():
+    class ByDistance(fg.orderings.Ordering):
+        adaptive = True
+
+        def visits(self, tasks, rng):
+            while True:
+                weights = tasks.distances() ** 2
+                yield int(rng.choice(tasks.num_tasks, p=weights / weights.sum()))
+
+    class Noisy(fg.schemes.Scheme):
+        def start(self, problem, w0, rng):
+            return rng
+
+        def learn(self, problem, task, w, memory):
+            return fg.schemes.Learned(w + memory.random() * (problem.project(task, w) - w))
+
+    tasks = fg.families.gaussian(T=5, d=6, rank=1, seed=2)
+    e = fg.expect(tasks, ByDistance(), 3, runs=200)
+    assert e.method == "monte-carlo"
+    assert e.runs == 200
+    assert e.loss_interval[0] < e.loss < e.loss_interval[1]
+    assert fg.expect(tasks, fg.orderings.Cyclic(), 3, scheme=Noisy(), runs=50).method == "monte-carlo"
+    for scheme in (fg.schemes.GradientDescent(), fg.schemes.RecursiveLeastSquares(), fg.schemes.NLMS()):
+        assert fg.expect(tasks, fg.orderings.GreedyDistance(), 3, scheme=scheme).method == "deterministic"
+
+
+def test_a_number_of_runs_is_kept_to_and_begins_a_longer_simulation():
+    tasks = fg.families.gaussian(T=5, d=6, rank=1, seed=2)
+    ordering = fg.orderings.WithReplacement()
+    one, many = (fg.expect(tasks, ordering, 3, method="monte-carlo", runs=runs) for runs in (1, 1500))
+    assert (one.runs, many.runs) == (1, 1500)
+    assert "1500 runs" in many.detail
+    runs = fg.compare(tasks, (ordering, fg.schemes.NLMS()), (ordering, fg.schemes.Kaczmarz()), k=3, runs=30).runs
+    assert runs == 30

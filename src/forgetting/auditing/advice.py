@@ -55,19 +55,24 @@ def _order(audit: Audit) -> Iterator[str]:
     random, given = audit.ordering("random permutation").forgetting, audit.ordering("given order").forgetting
     worst, best = audit.search.worst, audit.search.best
     found = "the worst order there is" if audit.search.exact else "the worst order found"
-    if worst.value < SHARE * start:
+    if audit.num_tasks == 1:
+        yield "There is one task, so that there is no order to choose."
+        return
+    if worst.value <= SHARE * start:
         yield (
             f"The order matters little: even {found} forgets {_number(worst.value, start)}, "
             f"{_percent(worst.value, start)} of the loss before learning."
         )
     elif worst.value < EFFECT * random:
-        much = "somewhat" if worst.value > 1.25 * best.value else "little"
+        much = " little" if worst.value <= 1.25 * best.value else " somewhat" if worst.value <= 2 * best.value else ""
         yield (
-            f"The order matters {much}: {found} forgets {_number(worst.value, start)}, the best "
+            f"The order matters{much}: {found} forgets {_number(worst.value, start)}, the best "
             f"{_number(best.value, start)}, a random one {_number(random, start)} on average, and the given one "
             f"{_number(given, start)} ({100 * audit.luck:.0f} % of random orders forget less). The loss before "
             f"learning is {_number(start)}."
         )
+        if much != " little" and given >= worst.value * (1 - 1e-9):
+            yield f"The given order is {found}. Shuffle the tasks."
     else:
         yield (
             f"The order matters: {found} forgets {_number(worst.value, start)} in one pass, "
@@ -109,18 +114,21 @@ def _shares(split: Split, start: float) -> str:
             f"{_number(split.fixed_once, start)}, random orders, {split.passes} passes, "
             f"{_number(split.random_many, start)}."
         )
+    if not (-0.01 <= split.randomness <= 1.01):
+        raising, lowering = ("Randomness", "repetition") if split.randomness < 0 else ("Repetition", "randomness")
+        return (
+            f"{raising} raises forgetting here, and {lowering} lowers it: {where} forgets "
+            f"{_number(split.fixed_once, start)} once and {_number(split.fixed_many, start)} after {split.passes} "
+            f"passes, a random order {_number(split.random_once, start)} and {_number(split.random_many, start)}."
+        )
     alone = [_percent(split.fixed_once - value, split.fixed_once) for value in (split.random_once, split.fixed_many)]
-    words = (
+    return (
         f"Forgetting falls from {_number(split.fixed_once, start)} ({where}, once) to "
         f"{_number(split.random_many, start)} (random orders, {split.passes} passes): {_whole(split.randomness)} of "
         f"that is randomness, {_whole(split.repetition)} repetition. A random order alone takes away {alone[0]}, "
         f"{split.passes} passes in this order {alone[1]}; as many steps as one pass, drawn with replacement, leave "
         f"{_number(split.replaced_once, start)}."
     )
-    for name, share in (("Randomness", split.randomness), ("Repetition", split.repetition)):
-        if share < -0.01:
-            words += f" {name} makes it worse."
-    return words
 
 
 def _duplicates(audit: Audit) -> Iterator[str]:

@@ -134,6 +134,7 @@ _OLD = {
     "needs": ("T",),
 }
 _POSITIVE = Condition(lambda s, k: s.scale > 0, "needs |w_0 - w*| R > 0")
+_ZERO = Condition(lambda s, k: s.from_zero, "is for w_0 = 0")
 
 
 def _tasks(s: Setting) -> float:
@@ -148,7 +149,7 @@ declare(
     orderings=_WR,
     formula="S exp(-k / (4 T S))",
     latex=r"S\exp\left(-\frac{k}{4TS}\right)",
-    conditions=(_POSITIVE,),
+    conditions=(_ZERO, _POSITIVE),
     convention="their losses carry no 1/2; their number is kept, which is weaker by 2 at most",
     **_OLD,
 )(lambda s, k: s.scale * math.exp(-k / (4 * _tasks(s) * s.scale)))
@@ -162,7 +163,7 @@ declare(
     formula="S/2 min(2 T^2/sqrt(k), 4 exp(-k / (16 T^2 S)))",
     latex=r"\frac S2\min\left(\frac{2T^2}{\sqrt k},4\exp\left(-\frac{k}{16T^2S}\right)\right)",
     range=Range(1, every="T"),
-    conditions=(_POSITIVE, _THREE),
+    conditions=(_ZERO, _POSITIVE, _THREE),
     convention="they bound the largest squared distance over tasks; F <= R^2/2 times that",
     **_OLD,
 )(lambda s, k: s.scale / 2 * min(2 * _tasks(s) ** 2 / math.sqrt(k), 4 * math.exp(-k / (16 * _tasks(s) ** 2 * s.scale))))
@@ -175,7 +176,7 @@ declare(
     formula="|w_0 - w*|^2/2 min(2 T^2/sqrt(k), 4 exp(-k / (16 T^2 S)))",
     latex=r"\frac{\Vert w_0-w_\star\Vert^2}{2}\min\left(\frac{2T^2}{\sqrt k},4e^{-k/(16T^2S)}\right)",
     range=Range(1, every="T"),
-    conditions=(_POSITIVE, _THREE),
+    conditions=(_ZERO, _POSITIVE, _THREE),
     convention="they bound the largest squared distance over tasks, which is at least the mean",
     **_OLD,
 )(

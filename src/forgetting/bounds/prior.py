@@ -15,6 +15,10 @@ from forgetting.bounds.setting import Setting, known
 _WR, _WOR, _CYCLIC = ("with replacement",), ("without replacement",), ("cyclic",)
 _HALVED = "the source has no factor 1/2; its number was halved"
 _WORST = "worst case over tasks, not a bound on given tasks"
+_ROOM = Condition(
+    lambda s, k: s.d is None or (s.d >= 2 and (s.rank_max or 0) < s.d),
+    "needs d >= 2 and no task of full rank d, so that two tasks can be lines in a plane",
+)
 
 
 def _tasks(s: Setting) -> float:
@@ -87,7 +91,7 @@ declare(
     formula="T^2 S / (48 e k)",
     latex=r"\frac{T^2S}{48ek}",
     range=Range("T^2", every="T"),
-    conditions=(Condition(lambda s, k: _tasks(s) % 2 == 0, "is for even T"),),
+    conditions=(Condition(lambda s, k: _tasks(s) % 2 == 0, "is for even T"), _ROOM),
     convention=f"{_HALVED}; {_WORST}",
     note="Reached with room to spare by families.back_and_forth(T, 1/sqrt(k-1)); the range k >= T^2 is a cautious one.",
 )(lambda s, k: _tasks(s) ** 2 * s.scale / (48 * math.e * k))
@@ -106,7 +110,7 @@ declare(
     formula="S max_c (1-c^2)(1+c)/8 ((1+c^2)/2)^(k-1), about S/(2 e k)",
     latex=r"S\max_c\frac{(1-c^2)(1+c)}{8}\left(\frac{1+c^2}{2}\right)^{k-1}\approx\frac{S}{2ek}",
     needs=("T",),
-    conditions=(_PAIRS,),
+    conditions=(_PAIRS, _ROOM),
     convention=_WORST,
     note="Exceeds 0.989 of thm:random_convergence_rate at k = 100 and 0.994 at k = 200.",
     tight=True,
@@ -134,7 +138,7 @@ declare(
     formula="E F(k) of two lines with sin^2(theta) = 2/(k+1), about S/(2 e k)",
     latex=r"\mathbb{E}F(k)\ \text{of two lines with}\ \sin^2\theta=\tfrac{2}{k+1},\ \approx\frac{S}{2ek}",
     needs=("T",),
-    conditions=(_PAIRS,),
+    conditions=(_PAIRS, _ROOM),
     convention=_WORST,
 )(lambda s, k: s.scale * two_lines_forgetting(k))
 for _quantity in ("loss", "forgetting"):
@@ -149,6 +153,7 @@ for _quantity in ("loss", "forgetting"):
         formula="S/k (constant not known)",
         latex=r"\frac Sk",
         range=Range(1, "T"),
+        conditions=(_ROOM,),
         convention=_WORST,
     )(lambda s, k: s.scale / k)
 

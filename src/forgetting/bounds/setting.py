@@ -74,6 +74,7 @@ class Setting:
         sigma: standard deviation of the stochastic gradients.
         G: largest norm of a stochastic gradient.
         previous_loss: E L(w_(k-1)), for `lem:in_to_all_sample`.
+        from_zero: whether w_0 = 0, which some bounds need.
         problem: regression, classification or convex sets.
 
     >>> Setting(T=2, d=2, rank_avg=1, dist_sq=4, radius=3).scale
@@ -94,6 +95,7 @@ class Setting:
     sigma: float | None = None
     G: float | None = None
     previous_loss: float | None = None
+    from_zero: bool = True
     problem: ProblemKind = "regression"
 
     def __post_init__(self) -> None:
@@ -195,6 +197,7 @@ def _regression(problem: LinearTasks, w0: Any) -> dict[str, Any]:
         "dist_sq": float(gap @ gap),
         "radius": problem.radius,
         "radius_sq_mean": problem.radius_sq_mean,
+        "from_zero": not start.any(),
     }
 
 
@@ -220,6 +223,7 @@ def _sets(problem: Any, w0: Any) -> dict[str, Any]:
         "dist_sq": float(gap @ gap),
         "radius": float(getattr(problem, "radius", 1.0)),
         "problem": kind,
+        "from_zero": not start.any(),
     }
 
 
@@ -263,7 +267,7 @@ def describe_scheme(
     if name in ("Kaczmarz", "GradientDescent", "POCS"):
         return frozenset({"projection", "sgd"}), 1.0, 1.0
     if name == "WeaklyRegularized":
-        return frozenset({"projection", "sgd", "weakly regularised"}), 1.0, 1.0
+        return frozenset({"a finite lambda (the rates are those of its limit, POCS)"}), None, None
     return frozenset({name}), None, None
 
 

@@ -14,7 +14,7 @@ from forgetting._arrays import as_count
 from forgetting.bounds.setting import describe_ordering, describe_scheme
 from forgetting.claims.exact import Numbers, as_least_squares
 from forgetting.claims.instance import Instance
-from forgetting.claims.registry import all_claims, get
+from forgetting.claims.registry import TOLERANCE, all_claims, get
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.expectation import expect
 from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
@@ -53,6 +53,8 @@ class Measured:
 class BoundRow:
     """A bound that applies, and how much of it the measured value uses (None where the quantity was not measured).
 
+    `holds` is false where the measured value, or all of its interval, is above the bound.
+
     >>> BoundRow("demo", "loss", 1.0, 0.5, "holds as stated", True, False).ratio
     0.5
     """
@@ -64,6 +66,7 @@ class BoundRow:
     status: str
     tightest: bool
     vacuous: bool
+    holds: bool = True
 
 
 @dataclass(frozen=True)
@@ -107,12 +110,16 @@ class Certificate:
         bounds: the bounds that apply, smallest first.
         residuals: identities of the theory, checked on this problem.
         claims: statements of the paper, checked on this problem.
+        w0: the start, None for 0.
+        seed: of what was simulated.
     """
 
     problem: str
     ordering: str
     scheme: str
     k: int
+    w0: tuple[float, ...] | None
+    seed: int
     measured: tuple[Measured, ...]
     bounds: tuple[BoundRow, ...]
     residuals: tuple[Residual, ...]
@@ -131,16 +138,17 @@ class Certificate:
                 raise KeyError("format")
             rows: dict[str, Any] = {"measured": Measured, "bounds": BoundRow, "residuals": Residual, "claims": ClaimRow}
             parts = {name: tuple(kind(**row) for row in data[name]) for name, kind in rows.items()}
+            data["w0"] = None if data["w0"] is None else tuple(data["w0"])
             return cls(**{field.name: parts.get(field.name, data[field.name]) for field in fields(cls)})
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise InvalidInputError(f"not a certificate ({error!r})") from error
 
     @property
     def holds(self) -> bool:
-        """Whether every identity, and every statement that is not known to be false, holds here."""
-        return all(one.holds for one in self.residuals) and all(
-            one.holds for one in self.claims if one.status != "refuted"
-        )
+        """Whether every identity, and every bound and statement that is not known to be false, holds here."""
+        known = [row.holds for row in self.bounds if row.status != "refuted"]
+        known += [row.holds for row in self.claims if row.status != "refuted"]
+        return all(known) and all(row.holds for row in self.residuals)
 
     def __str__(self) -> str:
         lines = [f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}", ""]
@@ -152,7 +160,7 @@ class Certificate:
             lines += ["", *_row(f"bounds on the {quantity}", "bound", "measured/bound")]
             for row in self.bounds:
                 if row.quantity == quantity:
-                    share = "-" if row.ratio is None else f"{row.ratio:.3g}"
+                    share = _word(False) if not row.holds else "-" if row.ratio is None else f"{row.ratio:.3g}"
                     lines += _row(row.key + (" (tightest)" if row.tightest else ""), f"{row.value:.4g}", share)
         if self.residuals:
             lines += ["", *_row("identities", "residual", "")]
@@ -217,6 +225,8 @@ def certify(
         ordering=str(ordering),
         scheme="natural scheme" if scheme is None else str(scheme),
         k=k,
+        w0=None if w0 is None else tuple(np.asarray(instance.w0, dtype=np.float64).tolist()),
+        seed=seed,
         measured=measured,
         bounds=_bounds(rows, measured),
         residuals=_residuals(instance),
@@ -263,6 +273,8 @@ def _objective(instance: Instance) -> list[Measured]:
 
 def _bounds(rows: bounds.Evaluation, measured: tuple[Measured, ...]) -> tuple[BoundRow, ...]:
     known = {one.quantity: one.value for one in measured}
+    least = {one.quantity: one.low for one in measured}
+    rounding = 1e-14 * max((row.value for row in rows.applicable() if row.bound.kind == "upper"), default=0.0)
     result = []
     for row in rows.applicable():
         if row.bound.kind != "upper":
@@ -270,7 +282,16 @@ def _bounds(rows: bounds.Evaluation, measured: tuple[Measured, ...]) -> tuple[Bo
         value = known.get(row.quantity)
         ratio = None if value is None or row.value <= 0 else value / row.value
         result.append(
-            BoundRow(row.bound.key, row.quantity, row.value, ratio, row.bound.status, row.tightest, row.vacuous)
+            BoundRow(
+                row.bound.key,
+                row.quantity,
+                row.value,
+                ratio,
+                row.bound.status,
+                row.tightest,
+                row.vacuous,
+                least.get(row.quantity, 0.0) <= row.value * (1 + TOLERANCE) + rounding,
+            )
         )
     return tuple(result)
 

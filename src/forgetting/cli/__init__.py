@@ -46,6 +46,10 @@ def run_app(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         return _complain(str(error), BAD_INPUT)
+    except (MemoryError, OverflowError) as error:
+        return _complain(f"a number here is too large for this machine ({error})", BAD_INPUT)
+    except SystemExit:  # how the printer of tables ends when the reader of a pipe has gone
+        return 0
     except Exception as error:
         return _usage(error)
 
@@ -54,6 +58,8 @@ def _usage(error: Any) -> int:
     """What the parser of options raises has a message of its own; the rest is a defect and keeps its traceback."""
     if type(error).__name__ == "Abort":
         return _complain("interrupted; nothing was written", INTERRUPTED, "")
+    if isinstance(error, ValueError) and any(words in str(error) for words in ("too big", "Maximum allowed size")):
+        return _complain(f"a number here is too large for this machine ({error})", BAD_INPUT)
     if not hasattr(error, "format_message"):
         raise error
     context = getattr(error, "ctx", None)

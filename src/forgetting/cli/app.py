@@ -17,6 +17,7 @@ Start here:
   forgetting report                             the whole story, as one page
   forgetting expect gaussian T=10 d=50 rank=3   expected loss and forgetting
   forgetting bounds tasks.npz -k 1000           every bound on your own tasks
+  forgetting audit tasks.csv                    what the order of them does
   forgetting claims --hunt 100                  look for counterexamples
 
 \b

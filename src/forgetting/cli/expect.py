@@ -85,7 +85,7 @@ def expect_command(
             Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
     said = [f"by {found.method}: {found.detail}", *found.notes]
-    if not found.exact:
+    if not found.exact and "betting" in found.detail:
         said.append(f"{found.runs} runs; intervals hold with probability {found.confidence:g}")
     report = result(
         f"{loaded.name}, {ordering_name(order)}: expected over orderings",

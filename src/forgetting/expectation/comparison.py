@@ -62,11 +62,12 @@ def compare(
     level = as_number(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {level:g}")
-    batches = range(-(-as_count(runs or monte_carlo.DEFAULT_RUNS, "runs", least=1) // monte_carlo.BATCH))
+    count = as_count(runs or monte_carlo.DEFAULT_RUNS, "runs", least=1)
+    batches = range(-(-count // monte_carlo.BATCH))
     samples: list[dict[str, Array]] = []
     ranges: list[dict[str, tuple[float, float] | None]] = []
     for request, _ in requests:
-        drawn = list(monte_carlo.sample(request, as_count(seed, "seed"), batches, None))
+        drawn = list(monte_carlo.sample(request, as_count(seed, "seed"), batches, None, count))
         samples.append({name: np.concatenate([part[name] for part in drawn]) for name in request.names})
         ranges.append({name: monte_carlo.value_range(request, name) for name in request.names})
     values, intervals = {}, {}
@@ -76,7 +77,6 @@ def compare(
         one, two = ranges[0][name], ranges[1][name]
         bounds = None if one is None or two is None else (one[0] - two[1], one[1] - two[0])
         intervals[name] = monte_carlo.column_intervals(difference, bounds, level)
-    count = len(batches) * monte_carlo.BATCH
     outcome = Outcome(
         "monte-carlo",
         f"{count} pairs of runs with common random numbers",

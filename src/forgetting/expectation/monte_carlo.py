@@ -32,18 +32,22 @@ DEFAULT_RUNS = 4096
 SMALL = 2000  # dimension up to which the largest curvature is worth an eigenvalue
 
 
-def sample(request: Request, seed: int, batches: Iterable[int], threads: int | None) -> Iterator[dict[str, Array]]:
-    """Simulated values of the quantities at the steps asked for, batch by batch; shape (BATCH, len(steps), ...)."""
+def sample(
+    request: Request, seed: int, batches: Iterable[int], threads: int | None, budget: int
+) -> Iterator[dict[str, Array]]:
+    """Simulated values of the quantities at the steps asked for, batch by batch; shape (BATCH, len(steps), ...),
+    fewer in the last one if `budget` runs are not whole batches."""
     problem, ordering, scheme, w0 = request.problem, request.ordering, request.scheme, request.w0
     steps, last = request.steps, request.last
     wanted = set(request.names)
     workers = threads or os.cpu_count() or 1
     for batch in track(list(batches), "simulating"):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
+        count = min(BATCH, budget - batch * BATCH)
         found: dict[str, Array] = {}
         if isinstance(scheme, LinearScheme) and not ordering.adaptive and not wanted & {"error", "task_losses"}:
             geometry: Geometry = problem.geometry
-            orders = ordering.batch(view_of(problem), last, BATCH, rng)
+            orders = ordering.batch(view_of(problem), last, count, rng)
             keep = np.unique(steps)
             where = np.searchsorted(keep, steps)
             if wanted & {"loss", "regret"}:
@@ -53,10 +57,10 @@ def sample(request: Request, seed: int, batches: Iterable[int], threads: int | N
             if "forgetting" in wanted:
                 later = keep[keep > 0]
                 values = batch_forgetting(geometry, scheme, orders, w0, later, threads=workers)
-                padded = np.concatenate([np.full((BATCH, 1), np.nan), values], axis=1)
+                padded = np.concatenate([np.full((count, 1), np.nan), values], axis=1)
                 found["forgetting"] = padded[:, np.where(steps > 0, np.searchsorted(later, steps) + 1, 0)]
         else:
-            seeds = rng.integers(2**62, size=BATCH).tolist()
+            seeds = rng.integers(2**62, size=count).tolist()
             runs = [run(problem, ordering, last, scheme, one, w0, record_every=steps.tolist()) for one in seeds]
             where = np.searchsorted(runs[0].steps, steps)
             found["loss"] = np.stack([one.losses[where] for one in runs])
@@ -151,10 +155,11 @@ def simulate(
     notes: list[str] = []
     while True:
         upto = most if rtol is None else min(most, max(1, 2 * done))
-        for found in sample(request, seed, range(done, upto), threads):
+        for found in sample(request, seed, range(done, upto), threads, budget):
             for name, value in found.items():
                 gathered[name].append(value)
         done, look = upto, look + 1
+        spent_runs = min(budget, done * BATCH)
         # each look at the data spends its own share of the error probability, so that stopping early stays honest
         spent = confidence if rtol is None else 1 - (1 - confidence) / (look * (look + 1))
         samples = {name: np.concatenate(parts) for name, parts in gathered.items()}
@@ -168,7 +173,7 @@ def simulate(
             break
         if done == most:
             notes.append(
-                f"rtol = {rtol:g} was not reached with {done * BATCH} runs: too much of the mean comes from rare and "
+                f"rtol = {rtol:g} was not reached with {spent_runs} runs: too much of the mean comes from rare and "
                 "large values; an exact method, or smaller k, would answer this"
             )
             break
@@ -177,12 +182,12 @@ def simulate(
     kind = "betting intervals for bounded values" if trusted else "normal intervals"
     return Outcome(
         "monte-carlo",
-        f"{done * BATCH} runs, {kind} at {confidence:g}",
+        f"{spent_runs} runs, {kind} at {confidence:g}",
         values,
         {name: np.diff(value, axis=-1)[..., 0] / 2 for name, value in intervals.items()},
         intervals,
         confidence,
-        done * BATCH,
+        spent_runs,
         notes,
     )
 
@@ -194,7 +199,8 @@ def column_intervals(samples: Array, bounds: tuple[float, float] | None, confide
         from scipy.stats import norm
 
         middle = flat.mean(axis=0)
-        half = norm.ppf((1 + confidence) / 2) * flat.std(axis=0, ddof=1) / np.sqrt(len(flat))
+        spread = flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.inf)
+        half = norm.ppf((1 + confidence) / 2) * spread / np.sqrt(len(flat))
         pairs = np.stack([middle - half, middle + half], axis=-1)
     else:
         pairs = np.array(

@@ -13,7 +13,7 @@ from forgetting.expectation import spectral, subsets
 from forgetting.expectation.moments import Moments, prefers_dual
 from forgetting.geometry import Geometry
 from forgetting.loop import view_of
-from forgetting.orderings import Cyclic, Explicit, Ordering, Reshuffled, WithoutReplacement, WithReplacement
+from forgetting.orderings import Ordering, Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.schemes import LinearScheme, Scheme
 
 __all__ = ["Method", "Request"]
@@ -56,8 +56,8 @@ class Request:
 
     @property
     def deterministic(self) -> bool:
-        """Whether the ordering has no randomness."""
-        return self.ordering.adaptive or isinstance(self.ordering, Cyclic | Explicit)
+        """Whether neither the ordering nor the scheme has any randomness."""
+        return not self.ordering.random and not self.scheme.random
 
     def choose(self) -> Method:
         """The cheapest exact method that fits, else simulation."""

@@ -85,14 +85,14 @@ def write_report(
     return [folder / path for path in written]
 
 
-def load_report(path: Path) -> Report:
+def load_report(path: str | Path) -> Report:
     """The report of a folder, or of a report.json.
 
     >>> load_report(Path("missing.json"))
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: missing.json: no such file
     """
-    file = path / "report.json" if path.is_dir() else path
+    file = Path(path) / "report.json" if Path(path).is_dir() else Path(path)
     try:
         return Report.from_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -49,6 +49,12 @@ class Scheme(ABC):
     needs_realizable: ClassVar[bool] = False
 
     @property
+    def random(self) -> bool:
+        """Whether learning draws random numbers; taken for granted where `start`, which is given the generator, is
+        overridden, unless the scheme says otherwise here."""
+        return type(self).start is not Scheme.start
+
+    @property
     def scale_of_iterates(self) -> float:
         """Losses and distances are those of w divided by this: for schemes whose iterates grow without bound."""
         return 1.0

@@ -48,6 +48,10 @@ class GradientDescent(Scheme):
             if self.accelerated:
                 raise InvalidInputError("accelerated=True is for full batches; leave batch_size out")
 
+    @property
+    def random(self) -> bool:
+        return self.batch_size is not None
+
     def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> np.random.Generator:
         return rng
 

@@ -35,6 +35,10 @@ class POCS(Scheme):
 
     warm_start: bool = True
 
+    @property
+    def random(self) -> bool:
+        return False
+
     def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> tuple[Sequence[ConvexSet], list[Any]]:
         sets = problem.sets if isinstance(problem, ClassificationTasks) else problem
         return getattr(sets, "sets", ()), [None] * int(problem.num_tasks)

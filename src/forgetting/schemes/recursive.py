@@ -32,6 +32,10 @@ class RecursiveLeastSquares(Scheme):
 
     needs_realizable: ClassVar[bool] = True
 
+    @property
+    def random(self) -> bool:
+        return False
+
     def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> _Seen:
         return _Seen(np.empty((0, len(w0))))
 

@@ -58,6 +58,10 @@ class WeaklyRegularized(Scheme):
         """L = log(1/lambda), or 1 where that is 0."""
         return -float(self.log_lambda) or 1.0
 
+    @property
+    def random(self) -> bool:
+        return False
+
     def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> list[ExponentialTask | None]:
         if not hasattr(problem, "signed_rows"):
             raise NotSupportedError(f"{self} is a scheme for ClassificationTasks, not for {type(problem).__name__}")

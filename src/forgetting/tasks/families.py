@@ -146,6 +146,8 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     (200, 2)
     """
     n = as_count(n, "n", least=1)
+    if not isinstance(tasks, RegressionTasks):
+        raise InvalidInputError(f"only regression tasks can be repeated here, not {type(tasks).__name__}")
     pairs = [tasks.task(m) for m in range(tasks.num_tasks)] * n
     return RegressionTasks(
         [X for X, _ in pairs],

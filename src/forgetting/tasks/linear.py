@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_vector
+from forgetting._arrays import Array, IntArray, as_task, as_vector
 from forgetting.errors import NotRealizableError
 from forgetting.geometry import Geometry
 
@@ -157,4 +157,6 @@ class LinearTasks(ABC):
     def project(self, task: int, w: Array) -> Array:
         """The solution of one task nearest to w: w - X_m^+ (X_m w - y_m)."""
         start = as_vector(w, self.dim, "w")
-        return self.geometry.lift(self.geometry.project(task, self.geometry.start(start)), start)
+        return self.geometry.lift(
+            self.geometry.project(as_task(task, self.num_tasks), self.geometry.start(start)), start
+        )

@@ -11,7 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, IntArray, as_number, as_vector, check_finite, group_rows, is_sparse, real_array
+from forgetting._arrays import (
+    Array,
+    IntArray,
+    as_number,
+    as_task,
+    as_vector,
+    check_finite,
+    group_rows,
+    is_sparse,
+    real_array,
+)
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
@@ -145,7 +155,7 @@ class RegressionTasks(LinearTasks):
 
     def task(self, task: int) -> tuple[Matrix, Array]:
         """(X_m, y_m) as given; do not write into them."""
-        which = self._index[task]
+        which = self._index[as_task(task, self.num_tasks)]
         return self._matrices[which], self._labels[which]
 
     @cached_property
@@ -167,7 +177,7 @@ class RegressionTasks(LinearTasks):
 
     def task_loss(self, task: int, w: Any) -> float:
         """L_m(w), from the data themselves."""
-        return self._distinct_loss(int(self._index[task]), as_vector(w, self.dim, "w"))
+        return self._distinct_loss(int(self._index[as_task(task, self.num_tasks)]), as_vector(w, self.dim, "w"))
 
     def task_losses(self, w: Any) -> Array:
         """L_m(w) for every task, from the data themselves."""

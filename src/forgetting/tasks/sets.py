@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_task
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.projections import (
@@ -98,12 +98,12 @@ class ConvexSets:
 
     def project(self, task: int, w: Any) -> Array:
         """The point of C_m nearest to w."""
-        return self.sets[task].nearest(self._point(w))
+        return self.sets[as_task(task, self.num_tasks)].nearest(self._point(w))
 
     def task_loss(self, task: int, w: Any) -> float:
         """1/2 dist(w, C_m)^2."""
         point = self._point(w)
-        gap = point - self.sets[task].nearest(point)
+        gap = point - self.sets[as_task(task, self.num_tasks)].nearest(point)
         return 0.5 * float(gap @ gap)
 
     def task_losses(self, w: Any) -> Array:

@@ -36,7 +36,7 @@ def guarantees_section(settings: Settings) -> Section:
         numbers = bounds.Setting(T=settings.problem.num_tasks, d=settings.problem.dim)
     scale = numbers.scale
     rows = min(settings.points, ROWS)
-    k = max(settings.k, 1000)
+    k = settings.k
     items: list[Item] = [
         bounds_table(bounds.table("regression", numbers, k)),
         bounds_table(

@@ -28,7 +28,7 @@ def plane_section(settings: Settings) -> Section:
     rows = [np.array([[-np.sin(angle), np.cos(angle)]]) for angle in ANGLES]
     tasks = RegressionTasks(rows, [row @ solution for row in rows])
     lines = tuple(
-        Line(f"task {m + 1}", (float(solution[0]), float(solution[1])), (float(np.cos(a)), float(np.sin(a))))
+        Line(f"task {m}", (float(solution[0]), float(solution[1])), (float(np.cos(a)), float(np.sin(a))))
         for m, a in enumerate(ANGLES)
     )
     chosen: tuple[tuple[str, Ordering], ...] = (("cyclic", Cyclic()), ("random with replacement", WithReplacement()))
@@ -37,7 +37,7 @@ def plane_section(settings: Settings) -> Section:
         "projections",
         "The path of projections",
         "Each task is the line of its solutions; learning it moves w to the nearest point of that line. All lines meet "
-        "in w*, and every step that is not along the error brings w closer to it.",
+        "in w*, and every step that is not orthogonal to the error brings w closer to it.",
         lines,
         (float(solution[0]), float(solution[1])),
         stages,
