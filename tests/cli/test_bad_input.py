@@ -176,3 +176,15 @@ def test_an_unknown_ending(inside, tmp_path):
 def test_a_table_has_no_picture(inside, tmp_path: Path):
     assert refused(inside("table", "sgd", "--out", "found.png"), "no figure")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run gaussian T=3 d=5 -k 1000000000000000",
+        "expect gaussian T=3 d=5 -k 99999999999999999999999",
+        "run catastrophic eps=1e-9",
+    ],
+)
+def test_a_number_that_is_too_large(inside, line):
+    assert refused(inside(*line.split()), "too large for this machine")

@@ -182,3 +182,10 @@ def test_a_whole_report_knows_how_it_was_made():
     }  # fmt: skip
     assert report.summary[0].startswith("with replacement, k = 8, by moments: expected forgetting ")
     assert report.summary[-1].startswith("claims: ")
+
+
+def test_a_report_may_be_named_by_a_string(tmp_path):
+    with pytest.raises(ProblemFileError, match="no such file"):
+        load_report(str(tmp_path / "missing.json"))
+    with pytest.raises(ProblemFileError, match=r"report.json: no such file"):
+        load_report(str(tmp_path))

@@ -152,7 +152,8 @@ def simulate(
     ranges = {name: value_range(request, name) for name in request.names}
     done, look = 0, 0
     trusted = None not in ranges.values()
-    notes: list[str] = []
+    realizability = getattr(request.problem, "realizability", None)
+    notes: list[str] = [] if realizability is None or realizability.holds else [realizability.message]
     while True:
         upto = most if rtol is None else min(most, max(1, 2 * done))
         for found in sample(request, seed, range(done, upto), threads, budget):

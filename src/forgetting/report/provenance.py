@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 __all__ = ["problem_hash", "versions"]
 
-PACKAGES = ("forgetting", "numpy", "scipy", "numba", "matplotlib", "typer", "rich")
+PACKAGES = ("forgetting", "numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich")
 
 
 def versions() -> dict[str, str]:
