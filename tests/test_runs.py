@@ -243,6 +243,20 @@ def test_ctrl_c_in_an_ordering_returns_what_was_computed(scheme):
     assert_is_the_beginning(fg.run(DUAL, ImpatientChunk(), 20, scheme=scheme), full, 0)
 
 
+@pytest.mark.parametrize(
+    "needs_all",
+    [
+        lambda: fg.expect(DUAL, Impatient(), 20),
+        lambda: fg.run_many(DUAL, Impatient(), 20, runs=3),
+        lambda: fg.checks.check_ordering(Impatient()),
+    ],
+    ids=["expect", "run_many", "check_ordering"],
+)
+def test_ctrl_c_is_raised_where_a_part_of_a_run_is_of_no_use(needs_all):
+    with pytest.raises(KeyboardInterrupt):
+        needs_all()
+
+
 class Slow(schemes.Scheme):
     """Halfway to the projection; Ctrl-C is pressed during a given step."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import IntArray
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.orderings import Cyclic, Ordering, TaskView, Visits, WithReplacement
 from forgetting.projections.conformance import check_convex_set
 from forgetting.schemes import Scheme
@@ -39,7 +39,7 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
     steps = k if limit is None else min(k, limit)
 
     def order(seed: int, length: int = steps) -> IntArray:
-        return run(tasks, ordering, length, seed=seed).order
+        return whole_run(tasks, ordering, length, seed=seed).order
 
     first = order(1)
     _require(len(first) == steps, ordering, f"gave {len(first)} tasks for k = {steps}")
@@ -88,7 +88,7 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     tasks = families.gaussian(T=4, d=9, rank=[1, 2, 1, 2], seed=1)
     w0 = np.linspace(-1.0, 1.0, tasks.dim)
     try:
-        one, two = (run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
+        one, two = (whole_run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
     except ValueError as error:
         _require("read-only" not in str(error), scheme, "wrote into w; return a new array")
         raise
@@ -123,7 +123,7 @@ def _same_from_kernel(scheme: Scheme, tasks: RegressionTasks, tol: float) -> Non
     X = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
     y = np.concatenate([tasks.task(m)[1] for m in range(tasks.num_tasks)])
     kernel = KernelTasks(X @ X.T, y, np.repeat(np.arange(tasks.num_tasks), tasks.num_rows))
-    data, dual = (run(problem, Cyclic(), 8, scheme=scheme) for problem in (tasks, kernel))
+    data, dual = (whole_run(problem, Cyclic(), 8, scheme=scheme) for problem in (tasks, kernel))
     gap = float(np.abs(dual.iterates @ X - data.iterates).max())
     _require(gap < max(tol, 1e-6), scheme, f"differs by {gap:.2g} between data and kernel, though it is intrinsic")
 

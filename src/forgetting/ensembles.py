@@ -16,7 +16,7 @@ from forgetting import metrics
 from forgetting._arrays import Array, IntArray, as_count
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.loop import Trajectory, describe, linear_gains, recorded_steps, resolve, run, view_of
+from forgetting.loop import Trajectory, describe, linear_gains, recorded_steps, resolve, run, view_of, whole_run
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import LinearScheme, Scheme
 
@@ -136,7 +136,7 @@ def run_many(
     steps = recorded_steps(k, record_every)
     status = f"completed {runs} runs of {k} steps"
     if ordering.adaptive or not isinstance(scheme, LinearScheme):
-        each = [run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
+        each = [whole_run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
         return Ensemble(
             problem,
             ordering,

@@ -23,7 +23,7 @@ from forgetting import metrics
 from forgetting._arrays import Array, IntArray, group_rows, is_sparse
 from forgetting.errors import InvalidInputError, NotSeparableError
 from forgetting.geometry import Matrix
-from forgetting.loop import Trajectory, run
+from forgetting.loop import Trajectory, whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, Scheme, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks, RegressionTasks
@@ -105,11 +105,7 @@ class _Continual(BaseEstimator):  # type: ignore[misc]
         tasks = [(matrix[rows], targets[rows]) for rows in members]
         marks = [] if history is None else [_mark(history, *pair) for pair in zip(ids, tasks, strict=True)]
         call = _Call(outputs, ids, tasks, visits, len(visits) if history is None else 1)
-        runs: list[Trajectory] = []
-        for output, w in enumerate(start):
-            runs.append(self._run(call, output, w))
-            if runs[-1].interrupted:
-                raise KeyboardInterrupt
+        runs = [self._run(call, output, w) for output, w in enumerate(start)]
 
         # all went well: from here on the estimator changes
         for name, value in attributes.items():
@@ -297,7 +293,7 @@ class ContinualRegressor(RegressorMixin, _Continual):  # type: ignore[misc]
 
     def _run(self, call: _Call, output: int, w: Array) -> Trajectory:
         problem = RegressionTasks(*_columns(call.tasks, output), copy=False)
-        return run(problem, Explicit(call.visits), len(call.visits), w0=w, record_every=call.every)
+        return whole_run(problem, Explicit(call.visits), len(call.visits), w0=w, record_every=call.every)
 
     def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:
         problem = RegressionTasks(*_columns(tasks, output), copy=False)
@@ -454,7 +450,7 @@ class ContinualClassifier(ClassifierMixin, _Continual):  # type: ignore[misc]
     def _run(self, call: _Call, output: int, w: Array) -> Trajectory:
         problem, steps = _binary(call.tasks, output), len(call.visits)
         try:
-            done = run(problem, Explicit(call.visits), steps, scheme=self._scheme, w0=w, record_every=call.every)
+            done = whole_run(problem, Explicit(call.visits), steps, scheme=self._scheme, w0=w, record_every=call.every)
         except NotSeparableError as error:
             which = "" if error.task is None else f"task id {call.ids[error.task]!r}, "
             raise NotSeparableError(
@@ -463,7 +459,7 @@ class ContinualClassifier(ClassifierMixin, _Continual):  # type: ignore[misc]
                 residual=error.residual,
                 task=error.task,
             ) from error
-        if not done.interrupted and done.status != f"completed {steps} steps":
+        if done.status != f"completed {steps} steps":
             warnings.warn(f"{call.outputs[output]}: {done.status}", ConvergenceWarning, stacklevel=4)
         return done
 

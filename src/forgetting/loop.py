@@ -16,7 +16,17 @@ from forgetting.schemes import LinearScheme, Scheme
 from forgetting.tasks import Problem
 from forgetting.trajectory import Direct, Reduced, Space, Trajectory
 
-__all__ = ["Space", "Trajectory", "describe", "linear_gains", "recorded_steps", "resolve", "run", "view_of"]
+__all__ = [
+    "Space",
+    "Trajectory",
+    "describe",
+    "linear_gains",
+    "recorded_steps",
+    "resolve",
+    "run",
+    "view_of",
+    "whole_run",
+]
 
 CHUNK = 8192  # steps handed to compiled code at once: long enough to be fast, short enough for Ctrl-C
 Callback = Callable[[int, Array], bool | None]
@@ -256,6 +266,19 @@ def run(
         after=record.after[:done],
         _space=space,
     )
+
+
+def whole_run(*arguments: Any, **named: Any) -> Trajectory:
+    """`run` for what needs all of it: Ctrl-C is raised here, not answered with a part.
+
+    >>> import forgetting as fg
+    >>> whole_run(fg.families.two_lines(0.5), fg.orderings.Cyclic(), 4).steps
+    array([0, 1, 2, 3, 4])
+    """
+    made = run(*arguments, **named)
+    if made.interrupted:
+        raise KeyboardInterrupt
+    return made
 
 
 def describe(ending: str, complaints: Sequence[str], before: Array, problem: Any) -> str:

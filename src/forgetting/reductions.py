@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import POCS, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks
@@ -79,11 +79,11 @@ def classification_to_pocs(
     """
     if not isinstance(tasks, ClassificationTasks):
         raise InvalidInputError(f"expected ClassificationTasks, got {type(tasks).__name__}")
-    limit = run(tasks, ordering, k, POCS(), seed=seed)
+    limit = whole_run(tasks, ordering, k, POCS(), seed=seed)
     angles, gaps, inner, complaints = [], [], [], []
     for value in log_lambdas:
         scheme = WeaklyRegularized(float(value))
-        weak = run(tasks, Explicit(limit.order), k, scheme)
+        weak = whole_run(tasks, Explicit(limit.order), k, scheme)
         pairs = list(zip(weak.iterates[1:], limit.iterates[1:], strict=True))
         angles.append([angle_between(u, v) for u, v in pairs])
         scale = scheme.scale_of_iterates if value < 0 else float("nan")

@@ -24,7 +24,7 @@ from forgetting.auditing.sources import RandomFeatures, apply_features, subsampl
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.api import ask
-from forgetting.loop import linear_gains, resolve, run
+from forgetting.loop import linear_gains, resolve, whole_run
 from forgetting.orderings import (
     Cyclic,
     Explicit,
@@ -328,7 +328,7 @@ def _along(problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: Ord
     ]
     passes = []
     for name, ordering in wanted:
-        made = run(problem, ordering, T, scheme, w0=w0)
+        made = whole_run(problem, ordering, T, scheme, w0=w0)
         passes.append(Pass(name, tuple(made.order.tolist()), tuple(made.forgetting.tolist())))
     return tuple(passes)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count
 from forgetting.geometry import Geometry
-from forgetting.loop import resolve, run
+from forgetting.loop import resolve, whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 
@@ -70,7 +70,7 @@ def forgetting_matrix(
     rows: list[Array] = []
     columns: list[Array] = []
     for order in orders:
-        made = run(problem, Explicit(order), T, scheme, w0=w0)
+        made = whole_run(problem, Explicit(order), T, scheme, w0=w0)
         place = np.empty(T, dtype=np.int64)
         place[made.order] = np.arange(T)
         seen = place[None, :] < np.arange(T)[:, None]

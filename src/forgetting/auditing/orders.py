@@ -14,7 +14,7 @@ from forgetting._arrays import Array, IntArray, as_count, as_index
 from forgetting.ensembles import batch_losses
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
-from forgetting.loop import resolve, run
+from forgetting.loop import resolve, whole_run
 from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
 from forgetting.schemes import LinearScheme, Scheme
 
@@ -225,7 +225,7 @@ def _affordable(cost: float, T: int) -> int:
 
 def _visited(problem: Any, ordering: Ordering, scheme: Scheme, w0: Array) -> IntArray:
     T = problem.num_tasks
-    return run(problem, ordering, T, scheme, w0=w0, record_every=T).order
+    return whole_run(problem, ordering, T, scheme, w0=w0, record_every=T).order
 
 
 def as_permutation(order: Any, T: int) -> IntArray:

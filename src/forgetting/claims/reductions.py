@@ -12,7 +12,7 @@ from forgetting.claims.draws import permuted, points, projected
 from forgetting.claims.exact import equations
 from forgetting.claims.instance import Instance
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.schemes import GradientDescent, Kaczmarz
 
 __all__ = ["modified_gradient", "modified_loss"]
@@ -70,8 +70,8 @@ def _condition(instance: Instance) -> float:
     draw=projected(most=20),
 )
 def _(instance: Instance) -> Sides:
-    order = run(instance.problem, instance.ordering, instance.k, Kaczmarz(), w0=instance.w0)  # type: ignore[arg-type]
-    other = run(instance.problem, instance.ordering, instance.k, GradientDescent(), w0=instance.w0)  # type: ignore[arg-type]
+    order = whole_run(instance.problem, instance.ordering, instance.k, Kaczmarz(), w0=instance.w0)
+    other = whole_run(instance.problem, instance.ordering, instance.k, GradientDescent(), w0=instance.w0)
     gap = float(np.max(np.linalg.norm(order.iterates - other.iterates, axis=1)))
     scale = _scale(instance)
     return Sides(gap, 0.0, 1e-11 * instance.k * _condition(instance) * scale, scale, "one run each")
@@ -87,7 +87,7 @@ def _(instance: Instance) -> Sides:
     draw=projected(most=20),
 )
 def _(instance: Instance) -> Sides:
-    one = run(instance.problem, instance.ordering, instance.k, Kaczmarz(), w0=instance.w0)  # type: ignore[arg-type]
+    one = whole_run(instance.problem, instance.ordering, instance.k, Kaczmarz(), w0=instance.w0)
     w, gap = instance.start, 0.0
     for t, task in enumerate(one.order.tolist()):
         w = w - modified_gradient(instance, task, w)

@@ -28,7 +28,7 @@ from forgetting.claims.precise import halfspace_walk
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, WeaklyRegularized
 
@@ -229,7 +229,7 @@ register(
 def _display(before: bool) -> Check:
     def check(instance: Instance) -> Sides:
         problem = instance.problem
-        one = run(problem, instance.ordering, instance.k, w0=instance.w0)  # type: ignore[arg-type]
+        one = whole_run(problem, instance.ordering, instance.k, w0=instance.w0)
         lhs = float(np.mean(problem.task_losses(one.iterates[-1])[one.order]))
         squares = problem.distances(one.iterates[-2 if before else -1])[one.order] ** 2
         rhs = problem.radius**2 / 2 * float(np.mean(squares))
@@ -242,7 +242,7 @@ def _display_exactly(instance: Instance) -> Sides:
     problem = instance.problem
     if problem.num_rows.max() > 1:
         raise NotSupportedError("high precision is for classification tasks of one row each")
-    order = run(problem, instance.ordering, instance.k, w0=instance.w0).order.tolist()  # type: ignore[arg-type]
+    order = whole_run(problem, instance.ordering, instance.k, w0=instance.w0).order.tolist()
     rows = np.concatenate([problem.signed_rows(task) for task in range(problem.num_tasks)])
     missed, distances = halfspace_walk(rows, order, instance.start)
     lhs, rhs = np.mean(missed[-1][order] ** 2) / 2, problem.radius**2 / 2 * np.mean(distances[-2][order] ** 2)
@@ -298,8 +298,8 @@ def _weak(instance: Instance) -> str | None:
 def _(instance: Instance) -> Sides:
     problem, scheme, k = instance.problem, instance.scheme, instance.k
     assert isinstance(scheme, WeaklyRegularized)
-    limit = run(problem, instance.ordering, k, POCS())  # type: ignore[arg-type]
-    weak = run(problem, Explicit(limit.order), k, scheme)
+    limit = whole_run(problem, instance.ordering, k, POCS())
+    weak = whole_run(problem, Explicit(limit.order), k, scheme)
     if weak.status != f"completed {k} steps":
         raise NotSupportedError(weak.status)
     level, norm = scheme.scale_of_iterates, float(np.linalg.norm(problem.w_star))

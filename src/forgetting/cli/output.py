@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from forgetting.report.data import Item, Report, Section, Table
@@ -161,20 +164,33 @@ def uninterrupted() -> Iterator[Callable[[], None]]:
     >>> with uninterrupted() as check:
     ...     check()
     """
-    pressed = False
+    pressed, later = False, threading.Timer(0.0, interrupt_main)
 
-    def remember(*_: Any) -> None:
-        nonlocal pressed
+    def press(_: int, frame: FrameType | None) -> None:
+        nonlocal pressed, later
         pressed = True
-        raise KeyboardInterrupt
+        if not _compiling(frame):
+            raise KeyboardInterrupt
+        later = threading.Timer(0.05, interrupt_main)
+        later.start()
 
     def check() -> None:
         if pressed:
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, remember)
+    before = signal.signal(signal.SIGINT, press)
     try:
         yield check
         check()
     finally:
+        later.cancel()
         signal.signal(signal.SIGINT, before)
+
+
+def _compiling(frame: FrameType | None) -> bool:
+    """Whether the compiler is at work: an exception there is swallowed in a callback, or frees memory twice."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
+            return True
+        frame = frame.f_back
+    return False

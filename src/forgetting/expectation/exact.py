@@ -10,7 +10,7 @@ from forgetting.expectation import independent, spectral, subsets
 from forgetting.expectation.moments import Moments
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome, Values
-from forgetting.loop import Trajectory, run
+from forgetting.loop import Trajectory, whole_run
 from forgetting.orderings import Reshuffled
 
 __all__ = ["by_moments", "by_spectrum", "by_subsets", "by_the_run", "curve_at", "errors_of"]
@@ -54,7 +54,7 @@ def by_the_run(request: Request) -> Outcome:
     """An ordering without randomness: one run says it all."""
     if not request.deterministic:
         raise NotSupportedError(f"{request.ordering} is random; use method='auto'")
-    one = run(
+    one = whole_run(
         request.problem,
         request.ordering,
         request.last,

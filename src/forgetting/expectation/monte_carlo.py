@@ -21,7 +21,7 @@ from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
-from forgetting.loop import linear_gains, run, view_of
+from forgetting.loop import linear_gains, view_of, whole_run
 from forgetting.metrics import paper_regret
 from forgetting.schemes import POCS, LinearScheme
 
@@ -61,7 +61,7 @@ def sample(
                 found["forgetting"] = padded[:, np.where(steps > 0, np.searchsorted(later, steps) + 1, 0)]
         else:
             seeds = rng.integers(2**62, size=count).tolist()
-            runs = [run(problem, ordering, last, scheme, one, w0, record_every=steps.tolist()) for one in seeds]
+            runs = [whole_run(problem, ordering, last, scheme, one, w0, record_every=steps.tolist()) for one in seeds]
             where = np.searchsorted(runs[0].steps, steps)
             found["loss"] = np.stack([one.losses[where] for one in runs])
             found["regret"] = np.stack([curve_at(one.regret, steps) for one in runs])

@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting import schemes
 from forgetting import tasks as problems
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.orderings import Cyclic
 from forgetting.report.data import Curves, Section, Series
 from forgetting.report.numbers import column
@@ -34,8 +34,8 @@ def classification_section(settings: Settings) -> Section:
     if tasks_class is None or weakly is None or family is None:
         return Section("classification", TITLE, "", (), "classification tasks are not part of this version")
     tasks = family(T=3, d=8, n=6, margin=0.2, seed=settings.seed)
-    limit = run(tasks, Cyclic(), STEPS[-1], scheme=schemes.POCS()).iterates
-    angles = np.array([_angles(run(tasks, Cyclic(), STEPS[-1], scheme=weakly(-log)), limit) for log in LOGS])
+    limit = whole_run(tasks, Cyclic(), STEPS[-1], scheme=schemes.POCS()).iterates
+    angles = np.array([_angles(whole_run(tasks, Cyclic(), STEPS[-1], scheme=weakly(-log)), limit) for log in LOGS])
     series = [
         Series(f"after {t} task" + ("s" if t > 1 else ""), column(LOGS), column(angles[:, t]), group=i, method="run")
         for i, t in enumerate(STEPS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.orderings import Cyclic, Ordering, WithReplacement
 from forgetting.report.data import Line, Paths, Section, Stage
 from forgetting.report.settings import Settings
@@ -47,5 +47,5 @@ def plane_section(settings: Settings) -> Section:
 
 
 def _stage(tasks: RegressionTasks, name: str, ordering: Ordering, seed: int) -> Stage:
-    found = run(tasks, ordering, STEPS, seed=seed, w0=np.array([-0.6, 1.5]))
+    found = whole_run(tasks, ordering, STEPS, seed=seed, w0=np.array([-0.6, 1.5]))
     return Stage(name, tuple((float(x), float(y)) for x, y in found.iterates), tuple(found.order.tolist()))

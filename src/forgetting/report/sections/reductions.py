@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.errors import ForgettingError
-from forgetting.loop import run
+from forgetting.loop import whole_run
 from forgetting.orderings import WithReplacement
 from forgetting.report.data import Curves, Section, Series, Table
 from forgetting.report.numbers import column
@@ -89,12 +89,12 @@ def reductions_section(settings: Settings) -> Section:
 
 
 def _iterates(problem: Any, scheme: Scheme, seed: int) -> Array:
-    return run(problem, WithReplacement(), STEPS, scheme=scheme, seed=seed).iterates
+    return whole_run(problem, WithReplacement(), STEPS, scheme=scheme, seed=seed).iterates
 
 
 def _gradient_gap(problem: RegressionTasks, exact: Array, seed: int) -> Array:
     """|w_t - (w_(t-1) - grad f(w_(t-1)))| with the gradient by central differences (exact for a quadratic)."""
-    order = run(problem, WithReplacement(), STEPS, seed=seed).order
+    order = whole_run(problem, WithReplacement(), STEPS, seed=seed).order
     step = 1e-3
     gaps = [0.0]
     for t, task in enumerate(order.tolist(), start=1):
