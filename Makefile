@@ -13,15 +13,20 @@ help:
 	@echo "make bench    timings against peers, as ratios"
 	@echo "make hunt     the long searches"
 
-$(VENV)/ready: pyproject.toml
+# --no-compile: of the many modules that are installed few are ever imported
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e
+
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetting needs Python 3.11 or newer")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/ready: pyproject.toml | $(BIN)/python
+	$(INSTALL) .
 	touch $@
 
-$(VENV)/ready-dev: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $@
+$(VENV)/ready-dev: pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[dev]'
+	touch $@ $(VENV)/ready
 
 report: $(VENV)/ready
 	$(BIN)/forgetting report --out report-out --force
@@ -39,7 +44,7 @@ bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks --page docs/benchmarks.md
 
 docs: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(INSTALL) '.[docs]'
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

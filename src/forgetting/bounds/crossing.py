@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -112,6 +113,7 @@ def crossovers(
                 and bound.status != "refuted"
                 and (rows == "all" or bound.origin in ("statement", "trivial"))
                 and (second_hand or bound.status != "second-hand")
+                and bound.not_known(setting) is None
             ]
             found += _stretches(bounds, setting, ordering, quantity, last, open_end=last == limit)
     return Crossovers(found, setting)
@@ -120,15 +122,14 @@ def crossovers(
 def _stretches(
     bounds: list[Bound], setting: Setting, ordering: str, quantity: str, last: int, *, open_end: bool
 ) -> list[Stretch]:
+    ranked = [(ORIGINS.index(b.origin), i, b) for i, b in enumerate(bounds)]
+
+    @cache
     def best(k: int) -> Bound | None:
-        usable = [
-            (b.value(setting, k), ORIGINS.index(b.origin), i, b)
-            for i, b in enumerate(bounds)
-            if b.why_not(setting, k) is None
-        ]
+        usable = [(b.compute(setting, k), *rank, b) for *rank, b in ranked if b.not_covered(setting, k) is None]
         # a bound that ties with the trivial one says nothing
-        telling = [row for row in usable if not is_vacuous(row[3], row[0], setting)]
-        return min(telling)[3] if telling else None
+        telling = [row for row in usable if not is_vacuous(row[-1], row[0], setting)]
+        return min(telling)[-1] if telling else None
 
     grid = sorted({*range(1, min(last, 64) + 1), *(round(64 * 1.02**i) for i in range(1500)), last})
     grid = [k for k in grid if k <= last]

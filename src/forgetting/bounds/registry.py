@@ -143,6 +143,10 @@ class Bound:
 
     def why_not(self, setting: Setting, k: int) -> str | None:
         """Why the formula cannot be used at these numbers, or None."""
+        return self.not_known(setting) or self.not_covered(setting, k)
+
+    def not_known(self, setting: Setting) -> str | None:
+        """Which number is missing or wrong, whatever k is, or None."""
         needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
         missing = sorted(name for name in needed if getattr(setting, name) is None)
         if missing:
@@ -152,10 +156,12 @@ class Bound:
             return f"beta must be positive, got {setting.beta:g}"
         if "eta" in needed and not (setting.eta is not None and setting.eta > 0):
             return f"eta must be positive, got {setting.eta:g}"
+        return None
+
+    def not_covered(self, setting: Setting, k: int) -> str | None:
+        """Why k is not covered where all numbers are known, or None."""
         outside = self.range.why_not(k, setting.T)
-        if outside is not None:
-            return outside
-        return next((c.reason for c in self.conditions if not c.holds(setting, k)), None)
+        return outside or next((c.reason for c in self.conditions if not c.holds(setting, k)), None)
 
     def value(self, setting: Setting, k: int) -> float:
         """The right-hand side at k; an error names the reason where the formula cannot be used."""
