@@ -122,14 +122,14 @@ def crossovers(
 def _stretches(
     bounds: list[Bound], setting: Setting, ordering: str, quantity: str, last: int, *, open_end: bool
 ) -> list[Stretch]:
-    ranked = [(ORIGINS.index(b.origin), i, b) for i, b in enumerate(bounds)]
+    ranked = sorted(bounds, key=lambda b: ORIGINS.index(b.origin))
 
     @cache
     def best(k: int) -> Bound | None:
-        usable = [(b.compute(setting, k), *rank, b) for *rank, b in ranked if b.not_covered(setting, k) is None]
+        usable = [(b.compute(setting, k), b) for b in ranked if b.not_covered(setting, k) is None]
         # a bound that ties with the trivial one says nothing
-        telling = [row for row in usable if not is_vacuous(row[-1], row[0], setting)]
-        return min(telling)[-1] if telling else None
+        telling = [row for row in usable if not is_vacuous(row[1], row[0], setting)]
+        return min(telling, key=lambda row: row[0])[1] if telling else None
 
     grid = sorted({*range(1, min(last, 64) + 1), *(round(64 * 1.02**i) for i in range(1500)), last})
     grid = [k for k in grid if k <= last]
