@@ -27,6 +27,22 @@ def dot(a: Array, b: Array) -> float:
 
 
 @compiled
+def fill(target: Array, source: Array, size: int) -> None:
+    """The first entries of source into target. A slice would do, but takes seconds to compile (here and below)."""
+    for i in range(size):
+        target[i] = source[i]
+
+
+@compiled
+def most_rows(offsets: IntArray) -> int:
+    """Of any task."""
+    most = 0
+    for m in range(len(offsets) - 1):
+        most = max(most, offsets[m + 1] - offsets[m])
+    return most
+
+
+@compiled
 def learn_task(
     dual: bool,
     rows: Array,
@@ -77,7 +93,7 @@ def advance(
     after: Array,
 ) -> None:
     """Learn the tasks of `order` on z in place; `kept[i]` is z after step `kept_at[i]` (1-based within the order)."""
-    steps = np.empty(np.max(np.diff(offsets)))
+    steps = np.empty(most_rows(offsets))
     position = 0
     for t in range(len(order)):
         before[t], after[t] = learn_task(False, rows, offsets, gains, targets, sigma, order[t], z, steps)
@@ -105,14 +121,14 @@ def ensemble_dual(
 
     The last row of a task is subtracted and the loss summed in one pass over memory.
     """
-    steps = np.empty(np.max(np.diff(offsets)))
+    steps = np.empty(most_rows(offsets))
     size = len(z0)
     z = np.empty(size)
     started = 0.0
     for j in range(size):
         started += weights[j] * z0[j] * z0[j]
     for run in range(len(orders)):
-        z[:] = z0
+        fill(z, z0, size)
         position = 0
         if len(keep) > 0 and keep[0] == 0:
             losses[run, 0] = started
@@ -165,11 +181,11 @@ def ensemble_primal(
     after: Array,
 ) -> None:
     """Mean loss |form z - shift|^2 at the recorded steps of many runs, and each task's loss before and after."""
-    steps = np.empty(np.max(np.diff(offsets)))
+    steps = np.empty(most_rows(offsets))
     size = len(z0)
     z = np.empty(size)
     for run in range(len(orders)):
-        z[:] = z0
+        fill(z, z0, size)
         position = 0
         for t in range(orders.shape[1] + 1):
             if t > 0:
@@ -200,13 +216,14 @@ def ensemble_forgetting(
     forgetting: Array,
 ) -> None:
     """F at the recorded steps (from 1) of many runs."""
-    steps = np.empty(np.max(np.diff(offsets)))
+    steps = np.empty(most_rows(offsets))
     size = len(z0)
     z = np.empty(size)
     visits = np.empty(len(offsets) - 1)
     for run in range(len(orders)):
-        z[:] = z0
-        visits[:] = 0
+        fill(z, z0, size)
+        for m in range(len(visits)):
+            visits[m] = 0.0
         learned = 0.0
         position = 0
         for t in range(1, orders.shape[1] + 1):

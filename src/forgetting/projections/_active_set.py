@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray
-from forgetting._kernels import compiled, dot
+from forgetting._kernels import compiled, dot, fill
 from forgetting.projections._factor import append, backward, extend, forward, remove
 
 BoolArray = NDArray[np.bool_]
@@ -62,7 +62,9 @@ def guess(A: Array, b: Array, K: Array, p: Array, need: Array, exact: bool) -> I
     """Rows with a positive multiplier after a few sweeps of dual coordinate ascent (Hildreth's method)."""
     n = len(b)
     lam = np.zeros(n)
-    slack = -need
+    slack = np.empty(n)
+    for i in range(n):
+        slack[i] = -need[i]
     w = p.copy()
     for _ in range(SWEEPS):
         for i in range(n):
@@ -78,8 +80,36 @@ def guess(A: Array, b: Array, K: Array, p: Array, need: Array, exact: bool) -> I
                     gram = K[i]
                     for k in range(n):
                         slack[k] += step * gram[k]
-    order = np.argsort(-lam)
-    return order[: np.count_nonzero(lam > 0.0)]
+    return falling(lam)
+
+
+@compiled
+def falling(lam: Array) -> IntArray:
+    """The places of the positive numbers, largest first (Shell's sort)."""
+    found, size = np.empty(len(lam), dtype=np.int64), 0
+    for i in range(len(lam)):
+        if lam[i] > 0.0:
+            found[size] = i
+            size += 1
+    gap = size // 2
+    while gap > 0:
+        for i in range(gap, size):
+            moving, k = found[i], i
+            while k >= gap and lam[found[k - gap]] < lam[moving]:
+                found[k] = found[k - gap]
+                k -= gap
+            found[k] = moving
+        gap //= 2
+    return found[:size]
+
+
+@compiled
+def most(slack: Array) -> float:
+    """By how much a row is missed at most."""
+    missed = 0.0
+    for i in range(len(slack)):
+        missed = max(missed, -slack[i])
+    return missed
 
 
 @compiled
@@ -87,10 +117,12 @@ def kkt(
     A: Array, b: Array, p: Array, w: Array, W: IntArray, size: int, lam: Array, slack: Array
 ) -> tuple[float, float]:
     """Largest violation, and the KKT residual: |w - p - A^T lam| or max |min(lam_i, slack_i)|, the larger."""
-    shift = w - p
-    move(A, W, size, -lam, shift)
+    shift = np.empty(len(w))
+    for k in range(len(w)):
+        shift[k] = p[k] - w[k]
+    move(A, W, size, lam, shift)
     residual = np.sqrt(dot(shift, shift))
-    missed = max(0.0, -np.min(slack))
+    missed = most(slack)
     for i in range(size):
         residual = max(residual, abs(min(lam[i], slack[W[i]])))
     return missed, max(residual, missed)
@@ -107,7 +139,7 @@ def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Ar
     for i in range(size):
         if lam[i] < 0.0:
             return False
-    w[:] = p
+    fill(w, p, len(w))
     move(A, W, size, lam, w)
     return settle(False, A, b, p, np.empty((0, 0)), L, W, size, lam, w, slack) < 0
 
@@ -121,7 +153,7 @@ def again(A: Array, b: Array, point: Array, W: IntArray, L: Array) -> int:
     p, slack = point.copy(), np.empty(len(b))
     if len(W) > 0 and len(L) == len(W) and reuse(A, b, p, W, L, np.empty(len(W)), point, slack):
         return 1
-    point[:] = p
+    fill(point, p, len(p))
     return 0 if slacks(A, b, p, p, slack)[0] < 0 else -1
 
 
@@ -175,7 +207,7 @@ def multipliers(
             lam[i] = need[W[i]]
         forward(L, size, lam)
         if exact:
-            w[:] = p
+            fill(w, p, len(w))
             for i in range(size):
                 for k in range(len(w)):
                     w[k] += lam[i] * Q[i, k]
@@ -218,7 +250,7 @@ def enter(
         square = extend(exact, A, K, Q, L, W, size, j, row, rest) if exact or size < cap else 0.0
         if not exact and square < NEARLY_DEPENDENT:
             return LOST, size, changes
-        u[:size] = row[:size]
+        fill(u, row, size)
         backward(L, size, u)
         weight, top = 1.0, 1.0
         for i in range(size):
@@ -286,7 +318,8 @@ def most_missed(
         worst, length = slacks(A, b, p, w, slack)
     else:
         length = np.sqrt(dot(p, p))
-        slack[:] = -need
+        for k in range(n):
+            slack[k] = -need[k]
         for i in range(size):
             gram, value = K[W[i]], lam[i]
             length += value
@@ -316,18 +349,21 @@ def project(
     if known and reuse(A, b, p, start, factor, lam, w, slack):
         missed, residual = kkt(A, b, p, w, start, len(start), lam, slack)
         return OPTIMAL, w, start, lam[: len(start)], factor, 0, missed, residual
-    w[:] = p
+    fill(w, p, d)
     if slacks(A, b, p, p, slack)[0] < 0:
-        missed = max(0.0, -np.min(slack))
+        missed = most(slack)
         return OPTIMAL, w, start[:0], lam[:0], none, 0, missed, missed
-    need = -slack
+    need = np.empty(n)
+    for i in range(n):
+        need[i] = -slack[i]
     W, L = np.empty(cap + 1, dtype=np.int64), np.empty((cap, cap))
     Q = np.empty((cap if exact else 0, d))
     size = 0
     if known and not exact:
         size = len(start)
-        W[:size] = start
-        L[:size, :size] = factor
+        fill(W, start, size)
+        for i in range(size):
+            fill(L[i], factor[i], size)
     else:
         row, rest = np.empty(cap), np.empty(d)
         for j in start if len(start) > 0 else guess(A, b, K, p, need, exact):
@@ -349,7 +385,8 @@ def project(
             )
             changes += more
             if outcome == ENTERED:
-                skipped[:] = False
+                for i in range(n):
+                    skipped[i] = False
                 refined = False
             elif outcome == REFINE:
                 settle(exact, A, b, p, Q, L, W, size, lam, w, slack)
@@ -364,7 +401,7 @@ def project(
         rounds += 1
         size = multipliers(exact, Q, L, W, size, need, p, lam, w)
         if not exact:
-            w[:] = p
+            fill(w, p, len(w))
             move(A, W, size, lam, w)
         worst = settle(exact, A, b, p, Q, L, W, size, lam, w, slack)
         if worst < 0 or skipped[worst]:

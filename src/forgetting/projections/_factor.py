@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting._kernels import compiled, dot
+from forgetting._kernels import compiled, dot, fill
 
 
 @compiled
@@ -46,8 +46,9 @@ def extend(
         for i in range(size):
             total -= row[i] * row[i]
         return total
-    rest[:] = A[j]
-    row[:size] = 0.0
+    fill(rest, A[j], len(rest))
+    for i in range(size):
+        row[i] = 0.0
     for _ in range(2):  # once leaves what cancellation left; twice is enough
         for i in range(size):
             q = Q[i]
@@ -63,11 +64,12 @@ def append(
     exact: bool, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array
 ) -> None:
     diagonal = np.sqrt(square)
-    L[size, :size] = row[:size]
+    fill(L[size], row, size)
     L[size, size] = diagonal
     W[size] = j
     if exact:
-        Q[size] = rest / diagonal
+        for k in range(len(rest)):
+            Q[size, k] = rest[k] / diagonal
 
 
 @compiled
@@ -76,7 +78,7 @@ def remove(exact: bool, Q: Array, L: Array, W: IntArray, lam: Array, size: int, 
     for i in range(k + 1, size):
         W[i - 1] = W[i]
         lam[i - 1] = lam[i]
-        L[i - 1, : i + 1] = L[i, : i + 1]
+        fill(L[i - 1], L[i], i + 1)
     for i in range(k, size - 1):
         x, y = L[i, i], L[i, i + 1]
         length = np.hypot(x, y)
