@@ -109,7 +109,6 @@ def ensemble_dual(
     offsets: IntArray,
     gains: Array,
     sigma: Array,
-    weights: Array,
     orders: IntArray,
     z0: Array,
     keep: IntArray,
@@ -117,16 +116,17 @@ def ensemble_dual(
     before: Array,
     after: Array,
 ) -> None:
-    """Mean loss sum_i weights_i rho_i^2 at the recorded steps of many runs, and each task's loss before and after.
+    """Mean loss at the recorded steps of many runs, and each task's loss before and after; `after` starts as zeros.
 
-    The last row of a task is subtracted and the loss summed in one pass over memory.
+    Errors are scaled such that the mean loss is |z|^2. The last row of a task is subtracted and the loss summed in one
+    pass over memory.
     """
     steps = np.empty(most_rows(offsets))
     size = len(z0)
     z = np.empty(size)
     started = 0.0
     for j in range(size):
-        started += weights[j] * z0[j] * z0[j]
+        started += z0[j] * z0[j]
     for run in range(len(orders)):
         fill(z, z0, size)
         position = 0
@@ -142,7 +142,8 @@ def ensemble_dual(
                 loss_before += (sigma[i] * error) ** 2
                 loss_after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
             before[run, t] = 0.5 * loss_before
-            after[run, t] = 0.5 * loss_after
+            if loss_after != 0.0:  # projections leave nothing: that page of memory is never touched
+                after[run, t] = 0.5 * loss_after
             recorded = position < len(keep) and keep[position] == t + 1
             held = last - 1 if recorded and last > first else last
             for i in range(first, held):
@@ -156,10 +157,10 @@ def ensemble_dual(
                     for j in range(size):
                         value = z[j] - step * rows[held, j]
                         z[j] = value
-                        loss += weights[j] * value * value
+                        loss += value * value
                 else:
                     for j in range(size):
-                        loss += weights[j] * z[j] * z[j]
+                        loss += z[j] * z[j]
                 losses[run, position] = loss
                 position += 1
 

@@ -170,17 +170,19 @@ def batch_losses(
     from forgetting import _kernels
 
     runs, k = orders.shape
-    losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.empty((runs, k))
+    losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.zeros((runs, k))
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
     distinct = geometry.distinct(orders)
     rest = 0.0
     if dual:
-        weights = geometry.loss_weights**2
+        weights = geometry.loss_weights
+        scaled = rows * weights / weights[:, None], offsets, gains, sigma / weights
+        start = start * weights
 
         def work(which: slice) -> None:
             results = losses[which], before[which], after[which]
-            _kernels.ensemble_dual(rows, offsets, gains, sigma, weights, distinct[which], start, keep, *results)
+            _kernels.ensemble_dual(*scaled, distinct[which], start, keep, *results)
     else:
         form, shift, rest = geometry.loss_form
 
@@ -190,8 +192,9 @@ def batch_losses(
             _kernels.ensemble_primal(*setting, distinct[which], start, keep, *results)
 
     _parallel(work, runs, threads)
-    losses += rest + float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
+    losses += rest
     if not geometry.explained:
+        losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
         before += geometry.unexplained[distinct]
         after += geometry.unexplained[distinct]
     return losses, before, after
