@@ -322,8 +322,8 @@ def _along(problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: Ord
     T = problem.num_tasks
     wanted: list[tuple[str, Ordering]] = [
         ("given order", Explicit(given)),
-        ("best order found", Explicit(search.best.order)),
-        ("worst order found", Explicit(search.worst.order)),
+        ("best order", Explicit(search.best.order)),
+        ("worst order", Explicit(search.worst.order)),
         ("greedy", GreedyDistance(repeat=False)),
     ]
     passes = []

@@ -19,7 +19,7 @@ ROWS = 12  # tasks shown in a terminal
 
 
 def report_of(audit: Audit) -> Report:
-    """All sections; the recommendation is the summary.
+    """All sections; what the tasks are and the recommendation are the summary.
 
     >>> import forgetting as fg
     >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
@@ -44,17 +44,17 @@ def report_of(audit: Audit) -> Report:
         "method": {f"{row.name}, k = {row.k}": row.method for row in audit.orderings},
         "versions": versions(),
     }
-    return Report(f"Audit of {audit.title}", sections, meta, audit.recommendation)
+    head = (
+        f"T = {audit.num_tasks}, d = {audit.dim}, joint rank {audit.rank_joint}, R = {audit.radius:.4g}, "
+        f"loss before learning {audit.fit.start:.4g}; {audit.fit.message}"
+    )
+    return Report(f"Audit of {audit.title}", sections, meta, (head, *audit.recommendation))
 
 
 def text_of(audit: Audit, width: int = 80) -> str:
     """A page for the terminal: the recommendation, and the tables that fit."""
     report = report_of(audit)
-    head = (
-        f"T = {audit.num_tasks}, d = {audit.dim}, joint rank {audit.rank_joint}, R = {audit.radius:.4g}, "
-        f"loss before learning {audit.fit.start:.4g}; {audit.fit.message}"
-    )
-    parts = [summary_text(Report(report.title, (), {}, (head, *audit.recommendation)), width)]
+    parts = [summary_text(report, width)]
     for key in ("orderings", "intervals", "split", "tasks", "tightest"):
         table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
         if table is not None and table.rows:
@@ -111,7 +111,8 @@ def _orderings(audit: Audit) -> Section:
     orders = (("given", audit.given), ("best", audit.search.best.order), ("worst", audit.search.worst.order))
     listed = tuple((name, ", ".join(audit.tasks[task].name for task in order)) for name, order in orders)
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), listed))
-    return Section("orderings", "Orderings", " ".join(audit.notes), tuple(items))
+    text = f"Notes: {'; '.join(audit.notes)}." if audit.notes else ""
+    return Section("orderings", "Orderings", text, tuple(items))
 
 
 def _along(audit: Audit) -> Curves:
@@ -212,8 +213,7 @@ def _matrix(
     audit: Audit, key: str, title: str, xlabel: str, ylabel: str, values: tuple[tuple[float, ...], ...]
 ) -> Matrix:
     names = tuple(row.name for row in audit.tasks)
-    top = max((abs(value) for row in values for value in row), default=0.0)
-    caption = f"Full colour is {top:.3g}; negative values are orange."
+    caption = ""
     if len(names) > SQUARES:
         size = math.ceil(len(names) / SQUARES)
         starts = np.arange(0, len(names), size)
@@ -221,8 +221,7 @@ def _matrix(
         counts = np.diff([*starts, len(names)])
         values = tuple(tuple(row) for row in (sums / np.outer(counts, counts)).tolist())
         names = tuple(names[i] for i in starts.tolist())
-        top = max(abs(value) for row in values for value in row)
-        caption = f"Each square is the mean over {size} x {size} tasks; full colour is {top:.3g}."
+        caption = f"Each square is the mean over {size} x {size} tasks."
     return Matrix(key, title, caption, xlabel, ylabel, names, names, values)
 
 
@@ -245,12 +244,15 @@ def _fit(audit: Audit) -> Section:
 def _guarantees(audit: Audit) -> Section:
     if not audit.fit.holds:
         return Section("guarantees", "Guarantees", "", (), missing="all bounds need jointly realizable tasks")
-    heads = ("ordering", "k", "quantity", "bound", "value", "measured", "")
-    rows = [
-        (one.ordering, one.k, one.quantity, one.key, one.value, one.measured, "vacuous" if one.vacuous else "")
-        for one in audit.guarantees
-    ]
-    best = tuple(row for row, one in zip(rows, audit.guarantees, strict=True) if one.tightest)
+    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
+    rows = [(one.ordering, one.k, one.quantity, one.key, one.value, one.measured) for one in audit.guarantees]
+    remarks = ["vacuous" if one.vacuous else "tightest" if one.tightest else "" for one in audit.guarantees]
+    every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
+    best = tuple(
+        row if not one.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
+        for row, one in zip(rows, audit.guarantees, strict=True)
+        if one.tightest
+    )
     return Section(
         "guarantees",
         "Guarantees",
@@ -258,6 +260,6 @@ def _guarantees(audit: Audit) -> Section:
         "bound.",
         (
             Table("tightest", "Tightest guarantee", "", heads, best),
-            Table("all-bounds", "All that apply", "", heads, tuple(rows)),
+            Table("all-bounds", "All that apply", "", (*heads, "remark"), every),
         ),
     )

@@ -72,8 +72,8 @@ class Curves:
     `floor` is the smallest y that a logarithmic axis shows: below it there is rounding and nothing else.
 
     >>> figure = Curves("demo", "A line", "One line.", "k", "loss", (Series("loss", (1.0, 2.0), (0.5, 0.25)),))
-    >>> figure.kind, figure.xlog
-    ('curves', True)
+    >>> figure.kind, figure.xlog, figure.whole
+    ('curves', True, True)
     """
 
     key: str
@@ -86,6 +86,11 @@ class Curves:
     ylog: bool = True
     floor: float | None = None
     kind: Literal["curves"] = "curves"
+
+    @property
+    def whole(self) -> bool:
+        """Whether x counts something, so that marks between whole numbers mean nothing."""
+        return all(float(x).is_integer() for one in self.series for x in one.x)
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,28 @@ from typing import Any
 from forgetting.report.data import Matrix
 from forgetting.report.render.palette import COLOURS
 
-__all__ = ["draw_matrix", "matrix_svg"]
+__all__ = ["draw_matrix", "matrix_svg", "short_number"]
 
 WIDTH, TOP = 440.0, 10.0
 LETTER = 6.6  # width of a letter
 LABELS = 25  # more names than this are thinned out
+SHADES = 20  # of the scale
+ROOM = 30.0  # a square at least this wide shows its number
 
 
 def matrix_svg(item: Matrix) -> str:
-    """One <svg> element; each square has a title with its value.
+    """One <svg> element with a scale; each square has a title with its value, and the value itself where it fits.
 
-    >>> matrix_svg(Matrix("m", "", "", "row", "column", ("a",), ("b",), ((0.5,),))).count("<rect")
-    1
+    >>> picture = matrix_svg(Matrix("m", "", "", "row", "column", ("a",), ("b",), ((0.5,),)))
+    >>> picture.count("<title>"), ">0.5</text>" in picture
+    (1, True)
     """
     high, wide = len(item.rows), len(item.columns)
+    longest = LETTER * max((len(_short(name)) for name in item.columns), default=0)
     left = 30 + LETTER * max((len(_short(name)) for name in item.rows), default=0)
-    below = 34 + 0.45 * LETTER * max((len(_short(name)) for name in item.columns), default=0)
-    size = (WIDTH - left - 12) / max(wide, 1)
+    scale, right = _scale(item), 58.0
+    size = (WIDTH - left - right) / max(wide, 1)
+    level = longest <= size
     depth = min(size, 330.0 / max(high, 1))
     top = _largest(item)
     parts = []
@@ -35,20 +40,29 @@ def matrix_svg(item: Matrix) -> str:
                 f'<rect class="area c{int(value < 0)}" x="{left + j * size:.2f}" y="{TOP + i * depth:.2f}" '
                 f'width="{size:.2f}" height="{depth:.2f}" fill-opacity="{abs(value) / top:.3f}">{title}</rect>'
             )
+            if size >= ROOM and depth >= 14:
+                x, y = left + (j + 0.5) * size, TOP + (i + 0.5) * depth + 4
+                kind = "on" if abs(value) > 0.55 * top else "name"
+                parts.append(
+                    f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="10" '
+                    f'pointer-events="none">{short_number(value)}</text>'
+                )
     bottom = TOP + high * depth
     for i in _shown(high):
         place = TOP + (i + 0.5) * depth + 4
         parts.append(f'<text x="{left - 6}" y="{place:.1f}" text-anchor="end">{escape(_short(item.rows[i]))}</text>')
-    for j in _shown(wide, 12):
+    for j in _shown(wide, LABELS if level else 12):
         place = left + (j + 0.5) * size
-        parts.append(
-            f'<text transform="translate({place:.1f} {bottom + 12:.1f}) rotate(-25)" text-anchor="end">'
-            f"{escape(_short(item.columns[j]))}</text>"
-        )
-    parts.append(f'<path class="frame" d="M{left} {TOP}H{left + wide * size:.2f}V{bottom:.2f}H{left}Z"/>')
-    tall = bottom + below
+        turn = 'text-anchor="middle"' if level else 'text-anchor="end"'
+        move = f"translate({place:.1f} {bottom + 14:.1f})" + ("" if level else " rotate(-25)")
+        parts.append(f'<text transform="{move}" {turn}>{escape(_short(item.columns[j]))}</text>')
+    end = left + wide * size
+    parts.append(f'<path class="frame" d="M{left} {TOP}H{end:.2f}V{bottom:.2f}H{left}Z"/>')
+    parts += _bar(scale, end + 10, TOP, bottom)
+    tall = bottom + 34 + (0.0 if level else 0.45 * longest)
     parts.append(
-        f'<text class="name" x="{WIDTH / 2}" y="{tall - 4:.1f}" text-anchor="middle">{escape(item.xlabel)}</text>'
+        f'<text class="name" x="{(left + end) / 2:.1f}" y="{tall - 4:.1f}" text-anchor="middle">'
+        f"{escape(item.xlabel)}</text>"
     )
     middle = (TOP + bottom) / 2
     parts.append(
@@ -60,28 +74,59 @@ def matrix_svg(item: Matrix) -> str:
     return "".join([head, *parts, "</svg>"])
 
 
+def _bar(scale: tuple[float, float], x: float, upper: float, lower: float) -> list[str]:
+    """The colours from the largest value down, with numbers at the ends and at 0."""
+    low, high = scale
+    top, step = max(abs(low), high), (lower - upper) / SHADES
+    parts = []
+    for i in range(SHADES):
+        value = high - (i + 0.5) / SHADES * (high - low)
+        parts.append(
+            f'<rect class="area c{int(value < 0)}" x="{x:.1f}" y="{upper + i * step:.2f}" width="9" '
+            f'height="{step:.2f}" fill-opacity="{abs(value) / top:.3f}"/>'
+        )
+    parts.append(f'<path class="frame" d="M{x:.1f} {upper}h9V{lower:.2f}h-9Z"/>')
+    for value in sorted({low, 0.0, high}):
+        y = upper + (high - value) / (high - low) * (lower - upper)
+        parts.append(f'<text x="{x + 13:.1f}" y="{y + 4:.1f}" font-size="10">{short_number(value)}</text>')
+    return parts
+
+
+def short_number(value: float) -> str:
+    """Two digits in at most six characters.
+
+    >>> [short_number(value) for value in (0.0, -0.4231, 13.86, 1203.0, -2.2e-16)]
+    ['0', '-0.42', '14', '1e3', '-2e-16']
+    """
+    size = abs(value)
+    if size == 0 or 0.01 <= size < 999.5:
+        return f"{value:.0f}" if size >= 9.95 else f"{value:.2g}"
+    mantissa, power = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(power)}"
+
+
 def draw_matrix(item: Matrix, plt: Any) -> Any:
     """A matplotlib figure with a colour bar."""
     from matplotlib.colors import LinearSegmentedColormap
 
     figure, axes = plt.subplots(figsize=(4.8, 3.8))
     top = _largest(item)
-    least = min((value for row in item.values for value in row), default=0.0)
-    colours = LinearSegmentedColormap.from_list("signed", [COLOURS[1], "white", COLOURS[0]])
-    if least >= 0:
-        colours, low = LinearSegmentedColormap.from_list("positive", ["white", COLOURS[0]]), 0.0
-    else:
-        low = -top
-    image = axes.imshow(item.values, cmap=colours, vmin=low, vmax=top, aspect="auto", interpolation="nearest")
+    low, high = _scale(item)
+    shades = [COLOURS[1], "white", COLOURS[0]] if low < 0 else ["white", COLOURS[0]]
+    colours = LinearSegmentedColormap.from_list("values", shades)
+    image = axes.imshow(
+        item.values, cmap=colours, vmin=-top if low < 0 else 0.0, vmax=top, aspect="auto", interpolation="nearest"
+    )
     for axis, names, most in ((axes.yaxis, item.rows, LABELS), (axes.xaxis, item.columns, 12)):
         places = _shown(len(names), most)
         axis.set_ticks(places, [_short(names[i]) for i in places])
-    plt.setp(axes.get_xticklabels(), rotation=25, ha="right", rotation_mode="anchor")
+    if any(len(name) > 3 for name in item.columns):
+        plt.setp(axes.get_xticklabels(), rotation=25, ha="right", rotation_mode="anchor")
     axes.grid(False)
     axes.set_xlabel(item.xlabel)
     axes.set_ylabel(item.ylabel)
     axes.set_title(item.title, loc="left")
-    figure.colorbar(image, ax=axes)
+    figure.colorbar(image, ax=axes).ax.set_ylim(low, high)
     return figure
 
 
@@ -91,6 +136,13 @@ def _short(name: str) -> str:
 
 def _largest(item: Matrix) -> float:
     return max((abs(value) for row in item.values for value in row), default=0.0) or 1.0
+
+
+def _scale(item: Matrix) -> tuple[float, float]:
+    """The span of the values, with 0 in it."""
+    values = [value for row in item.values for value in row]
+    low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
+    return (low, high) if low < high else (0.0, 1.0)
 
 
 def _shown(count: int, most: int = LABELS) -> list[int]:

@@ -168,15 +168,18 @@ def plot_curves(item: Curves, axes: Any) -> None:
         pairs = [pair for one in item.series for pair in zip(one.x, one.y, strict=True)]
         axes.set_xlim(*span([x for x, y in pairs if x > 0 and y is not None and y > least], log=True))
         axes.margins(x=0)
-    _mark(axes, item.xlog, item.ylog)
+    _mark(axes, item.xlog, item.ylog, counts=item.whole)
     axes.set_xlabel(greek(item.xlabel))
     axes.set_ylabel(greek(item.ylabel))
 
 
-def _mark(axes: Any, xlog: bool, ylog: bool) -> None:
+def _mark(axes: Any, xlog: bool, ylog: bool, *, counts: bool = False) -> None:
     """The same few ticks as in the page."""
-    for axis, log, (low, high) in ((axes.xaxis, xlog, axes.get_xlim()), (axes.yaxis, ylog, axes.get_ylim())):
-        found = log_ticks(low, high) if log else ticks(low, high)
+    for axis, log, whole, (low, high) in (
+        (axes.xaxis, xlog, counts, axes.get_xlim()),
+        (axes.yaxis, ylog, False, axes.get_ylim()),
+    ):
+        found = log_ticks(low, high) if log else ticks(low, high, whole=whole)
         axis.set_ticks(found, [tick_label(value, log) for value in found])
         axis.set_ticks([], minor=True)
 

@@ -33,6 +33,7 @@ class Axis:
     start: float
     end: float
     log: bool
+    whole: bool = False
 
     def at(self, value: float) -> float:
         """The coordinate, cut at the ends of the axis."""
@@ -47,7 +48,7 @@ class Axis:
 
     def marks(self) -> list[tuple[float, str]]:
         """Coordinates and labels of the ticks."""
-        found = log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high)
+        found = log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high, whole=self.whole)
         return [(self.at(value), tick_label(value, self.log)) for value in found]
 
 
@@ -94,7 +95,7 @@ def legend(item: Item) -> list[tuple[str, str, str]]:
 def _curves(item: Curves) -> str:
     points = {one: _points(one, item) for one in item.series}
     values = [point for several in points.values() for point in several]
-    x = Axis(*span([p[0] for p in values], item.xlog), LEFT, WIDTH - RIGHT, item.xlog)
+    x = Axis(*span([p[0] for p in values], item.xlog), LEFT, WIDTH - RIGHT, item.xlog, item.whole)
     low, high = span([p[1] for p in values], item.ylog)
     if item.ylog:  # a little air above and below
         low, high = low / (high / low) ** 0.03, high * (high / low) ** 0.03

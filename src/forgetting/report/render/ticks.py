@@ -35,13 +35,13 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
     return [10.0**power for power in range(first, last + 1) if power % every == 0]
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between the ends.
+def ticks(low: float, high: float, most: int = 6, *, whole: bool = False) -> list[float]:
+    """Round numbers between the ends; whole ones where a fraction means nothing.
 
-    >>> ticks(0, 60)
-    [0, 10, 20, 30, 40, 50, 60]
+    >>> ticks(0, 60), ticks(2, 3, whole=True)
+    ([0, 10, 20, 30, 40, 50, 60], [2, 3])
     """
-    raw = (high - low) / most
+    raw = max((high - low) / most, 1.0 if whole else 0.0)
     size = 10 ** math.floor(math.log10(raw))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
