@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "check_finite",
     "group_rows",
     "is_sparse",
+    "machine_memory",
     "real_array",
 ]
 
@@ -173,3 +175,12 @@ def group_rows(groups: Any, rows: int) -> tuple[list[str], list[IntArray]]:
     members = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
     order = np.argsort(first)
     return [str(found[group]) for group in order], [members[group] for group in order]
+
+
+def machine_memory() -> float:
+    """Bytes of memory of this machine; 8 GiB where it does not tell.
+
+    >>> machine_memory() > 2**20
+    True
+    """
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30)

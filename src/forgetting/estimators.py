@@ -439,7 +439,7 @@ class ContinualClassifier(ClassifierMixin, _Continual):  # type: ignore[misc]
         other = np.flatnonzero(known[places] != labels)
         if other.size:
             raise InvalidInputError(
-                f"y[{other[0]}] is {labels[other[0]]!r}, a class that is not among {known.tolist()}; "
+                f"y[{other[0]}] is {labels[other].tolist()[0]!r}, a class that is not among {known.tolist()}; "
                 "give all classes in classes= at the first partial_fit"
             )
         signs = np.where(places[:, None] == np.arange(len(known)), 1.0, -1.0)

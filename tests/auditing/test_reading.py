@@ -74,7 +74,7 @@ def test_each_of_several_files_without_a_task_column_is_a_task(write):
         (GOOD, {"label": "price"}, r"no column 'price' for the labels; the columns are task, a, b, y"),
         (GOOD.replace("1,1,3", "1,one,3"), {}, r"tasks\.csv, row 4, column 'b': 'one' is not a number"),
         (GOOD.replace("1,1,3", "1,1,three"), {}, r"tasks\.csv, row 4, column 'y': 'three' is not a number.*positive="),
-        (GOOD.replace("1,1,3", "1,nan,3"), {}, r"tasks\.csv, row 4, column 'b': nan is not .*drop_nan"),
+        (GOOD.replace("1,1,3", "1,nan,3"), {}, r"tasks\.csv, row 4, column 'b': nan or nothing is not .*drop_nan"),
         (GOOD.replace("1,1,3", ",1,3"), {}, r"tasks\.csv, row 4, column 'a': nan"),
         (GOOD.replace("1,1,3", "1,inf,3"), {}, r"tasks\.csv, row 4, column 'b'"),
         (GOOD.replace("1,1,3", "1,1,"), {}, r"tasks\.csv, row 4, column 'y': nothing is not a number"),
@@ -149,11 +149,46 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(ProblemFileError, match="no file given"):
         read_tasks([])
     (tmp_path / "latin.csv").write_bytes(b"task,a,y\n\xe9,1,2\n")
-    with pytest.raises(ProblemFileError, match="cannot be read as CSV"):
+    with pytest.raises(ProblemFileError, match="not in UTF-8"):
         read_tasks(tmp_path / "latin.csv")
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_semicolons_and_tabs_separate_columns_too(tmp_path, separator):
+    (tmp_path / "a.csv").write_text(GOOD)
+    (tmp_path / "b.csv").write_text(GOOD.replace(",", separator))
+    one, other = (read_tasks(tmp_path / name).tasks for name in ("a.csv", "b.csv"))
+    assert one.names == other.names
+    for m in range(one.num_tasks):
+        np.testing.assert_array_equal(one.task(m)[0], other.task(m)[0])
+        np.testing.assert_array_equal(one.task(m)[1], other.task(m)[1])
+
+
+def test_decimal_commas_infinity_and_saved_classification_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text("task;a;y\nfirst;1,5;2\n")
+    with pytest.raises(ProblemFileError, match=r"row 2, column 'a': '1,5' is not a number; decimals have a point"):
+        read_tasks(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text("task,a,y\nfirst,-inf,2\n")
+    with pytest.raises(ProblemFileError, match=r"row 2, column 'a': -inf is not a number to compute with"):
+        read_tasks(tmp_path / "b.csv")
+    fg.families.separable(T=2, n=3, d=4, seed=0).save(tmp_path / "c.npz")
+    with pytest.raises(ProblemFileError, match="holds forgetting/classification/1, but an audit needs regression"):
+        read_tasks(tmp_path / "c.npz")
+
+
 # ---------------------------------------------------------------------------------------------------- command line
+
+
+def test_random_features_on_the_command_line(write, capsys):
+    path = str(write(GOOD))
+    assert run_app(["audit", path, "--kind", "fourier"]) == 2
+    assert "give their number by --features" in capsys.readouterr().err
+    assert run_app(["audit", path, "--kind", "cosine", "--features", "9"]) == 2
+    assert "'relu' or 'fourier', got 'cosine'" in capsys.readouterr().err
+    assert run_app(["audit", path, "--features", str(10**11)]) == 2
+    assert "GiB; choose fewer" in capsys.readouterr().err
+    assert run_app(["audit", path, "--kind", "fourier", "--features", "9"]) == 0
+    assert "d = 9" in capsys.readouterr().out
 
 
 def test_the_command_prints_a_page_and_writes_files(write, tmp_path, capsys):

@@ -20,6 +20,7 @@ from forgetting.tasks.files import FORMAT, read_arrays, regression_from
 __all__ = ["Reading", "read_tasks", "task_notes"]
 
 PathName = str | PathLike[str]
+SEPARATORS = (",", ";", "\t")  # of which the header has most
 MISSING = ("", "nan", "na", "n/a", "null", "none", "inf", "-inf", "+inf", "infinity")
 CLASSES = 20  # labels of at most so many different whole numbers may be classes
 
@@ -62,10 +63,10 @@ def read_tasks(
 ) -> Reading:
     """Regression tasks from one or more CSV or npz files.
 
-    A CSV file has a header; the column `task` says which task a row belongs to, the column `label` is y, and all others
-    are features. An npz file holds an array of each name: a task for each row, a label for each row, and the features
-    as one matrix X. Of several files without a task column each is a task, named after the file. A file of
-    `RegressionTasks.save` is read as it is.
+    A CSV file has a header, and commas, semicolons or tabs between its columns; the column `task` says which task a row
+    belongs to, the column `label` is y, and all others are features. An npz file holds an array of each name: a task
+    for each row, a label for each row, and the features as one matrix X. Of several files without a task column each is
+    a task, named after the file. A file of `RegressionTasks.save` is read as it is.
 
     Args:
         paths: a file, or several.
@@ -91,6 +92,8 @@ def read_tasks(
         if str(arrays.get("format")) == FORMAT:
             tasks = regression_from(arrays, files[0])
             return Reading(tasks, task_notes(tasks), tuple(map(str, range(tasks.dim))))
+        if str(arrays.get("format")).startswith("forgetting/"):
+            raise ProblemFileError(f"{files[0]}: holds {arrays['format']}, but an audit needs regression tasks")
     dropped: dict[str, int] = {}
     sheets = [_read(path, task, label, len(files) > 1, drop_nan, dropped) for path in files]
     for sheet in sheets[1:]:
@@ -134,10 +137,13 @@ def _read(path: Path, task: str, label: str, several: bool, drop: bool, dropped:
     if not drop:
         row = int(np.flatnonzero(bad)[0])
         column = int(np.argmin(np.isfinite(sheet.X[row])))
-        name, value = (label, sheet.labels[row]) if unlabelled[row] else (sheet.features[column], sheet.X[row, column])
+        name, value = label, sheet.labels[row] or "nothing"
+        if not unlabelled[row]:
+            number = sheet.X[row, column]
+            name, value = sheet.features[column], "nan or nothing" if np.isnan(number) else f"{number}"
         raise ProblemFileError(
-            f"{path}, row {sheet.lines[row]}, column {name!r}: {value or 'nothing'} is not a number to compute with; "
-            "fill it in, or drop such rows with drop_nan (--drop-nan)"
+            f"{path}, row {sheet.lines[row]}, column {name!r}: {value} is not a number to compute with; fill it in, "
+            "or drop such rows with drop_nan (--drop-nan)"
         )
     kept = np.flatnonzero(~bad).tolist()
     dropped[str(path)] = int(bad.sum())
@@ -148,12 +154,17 @@ def _read(path: Path, task: str, label: str, several: bool, drop: bool, dropped:
 def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
     try:
         with path.open(newline="", encoding="utf-8-sig") as handle:
-            rows = csv.reader(handle)
+            first = handle.readline()
+            handle.seek(0)
+            rows = csv.reader(handle, delimiter=max(SEPARATORS, key=first.count))
             header = [name.strip() for name in next(rows, [])]
             table = [(rows.line_num, [word.strip() for word in row]) for row in rows if any(map(str.strip, row))]
     except FileNotFoundError:
         raise ProblemFileError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        what = f"{error.object[error.start : error.start + 1]!r} at byte {error.start}"
+        raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from error
+    except (OSError, csv.Error) as error:
         raise ProblemFileError(f"{path}: cannot be read as CSV ({error})") from error
     if not table:
         raise ProblemFileError(f"{path}: a header without rows" if header else f"{path}: the file is empty")
@@ -218,12 +229,11 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _number(word: str, path: Path, line: int, column: str) -> float:
-    if word.lower() in MISSING:
-        return float("nan")
     try:
-        return float(word)
+        return float("nan") if word.lower() in MISSING and "inf" not in word.lower() else float(word)
     except ValueError:
-        raise ProblemFileError(f"{path}, row {line}, column {column!r}: {word!r:.40} is not a number") from None
+        hint = "; decimals have a point" if word.replace(",", "", 1).lstrip("+-").isdigit() else ""
+        raise ProblemFileError(f"{path}, row {line}, column {column!r}: {word!r:.40} is not a number{hint}") from None
 
 
 def _labels(sheets: list[_Sheet], label: str, positive: str | None) -> Array:

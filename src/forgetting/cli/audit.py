@@ -36,7 +36,9 @@ def audit_command(
     features: Annotated[
         int | None, typer.Option(min=1, help="Lift to so many random features.", show_default=False)
     ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="Of random features: relu or fourier.")] = "relu",
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Of random features: relu (default) or fourier.", show_default=False)
+    ] = None,
     passes: Annotated[int, typer.Option(min=2, help="Compare one pass with so many.")] = 3,
     seed: Seed = None,
     as_json: Json = False,
@@ -61,9 +63,12 @@ def audit_command(
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.cli.files import write_text
     from forgetting.cli.output import progress_bar, say, terminal_width, uninterrupted
+    from forgetting.errors import InvalidInputError
 
+    if kind is not None and features is None:
+        raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
+    lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
     found, name = load_tasks(tasks, task, label, positive, drop_nan, seed)
-    lift = None if features is None else RandomFeatures(features, kind, seed=seed or 0)  # type: ignore[arg-type]
     with uninterrupted() as check, progress_bar("auditing") as progress:
 
         def step(what: str, done: int, total: int) -> None:

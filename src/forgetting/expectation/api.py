@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_number
+from forgetting._arrays import IntArray, as_count, as_number, machine_memory
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import exact, spectral
 from forgetting.expectation.monte_carlo import simulate
@@ -126,5 +125,4 @@ def decay_rate(problem: Any, ordering: Ordering, scheme: Scheme | None = None) -
 def _memory(given: float | None) -> float:
     if given is not None:
         return as_number(given, "memory", above=0)
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30
-    return min(8 * 2**30, total / 2)
+    return min(8 * 2**30, machine_memory() / 2)
