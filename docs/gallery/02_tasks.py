@@ -2,8 +2,9 @@
 Tasks and their angles
 ======================
 
-The outcome of a run depends on the data only through the row spaces of the tasks. Principal angles say how similar two
-tasks are; a family with prescribed angles shows what similarity does to forgetting.
+The outcome of a run depends on the data only through the row spaces of the tasks.
+Principal angles say how similar two tasks are; a family with prescribed angles shows
+what similarity does to forgetting.
 """
 
 import matplotlib.pyplot as plt
@@ -21,16 +22,28 @@ for angle in angles:
     often.append(run.forgetting[19])
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-ax.plot(np.degrees(angles), np.array(once) / pair.scale, label="after both were learned once")
+ax.plot(
+    np.degrees(angles),
+    np.array(once) / pair.scale,
+    label="after both were learned once",
+)
 ax.plot(np.degrees(angles), np.array(often) / pair.scale, label="after ten rounds")
 ax.set(xlabel="principal angle, degrees", ylabel="forgetting / scale")
 ax.legend()
 plt.show()
 
 # %%
-# Equal tasks and orthogonal tasks are not forgotten; those in between are, and small angles stay forgotten longest.
+# Equal tasks and orthogonal tasks are not forgotten; those in between are, and small
+# angles stay forgotten longest.
 #
 # All statistics of the paper are attributes of a collection:
 
 print(pair)
-print("ranks", pair.ranks, " R", round(pair.radius, 3), " |w*|^2 R^2", round(pair.scale, 3))
+print(
+    "ranks",
+    pair.ranks,
+    " R",
+    round(pair.radius, 3),
+    " |w*|^2 R^2",
+    round(pair.scale, 3),
+)

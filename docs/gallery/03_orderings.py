@@ -2,8 +2,8 @@
 Orderings
 =========
 
-The same tasks under every ordering: expected loss, exactly where that is possible. Greedy orderings look at the iterate
-before each step; the others do not.
+The same tasks under every ordering: expected loss, exactly where that is possible.
+Greedy orderings look at the iterate before each step; the others do not.
 """
 
 import matplotlib.pyplot as plt

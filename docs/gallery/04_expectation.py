@@ -2,9 +2,9 @@
 Expectations, not averages
 ==========================
 
-A simulated mean of the loss is badly determined when k is large: most runs end with a tiny loss and a few rare ones
-hold the mean up. The exact expectation costs less than the simulation, and a simulated interval that is honest says
-how little it knows.
+A simulated mean of the loss is badly determined when k is large: most runs end with a
+tiny loss and a few rare ones hold the mean up. The exact expectation costs less than
+the simulation, and a simulated interval that is honest says how little it knows.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,9 @@ tasks = fg.families.two_lines(np.pi / 3)
 order = fg.orderings.WithReplacement()
 ks = np.arange(1, 101, 3)
 exact = fg.expect(tasks, order, ks, quantities=("loss",))
-simulated = fg.expect(tasks, order, ks, method="monte-carlo", runs=1000, quantities=("loss",))
+simulated = fg.expect(
+    tasks, order, ks, method="monte-carlo", runs=1000, quantities=("loss",)
+)
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.semilogy(ks, exact.loss, "k", label="exact")
@@ -30,4 +32,8 @@ plt.show()
 # %%
 # One factorisation answers every k, also a hundred million.
 
-print(fg.expect(fg.families.two_lines(1e-3), order, [10**4, 10**6, 10**8], quantities=("loss",)))
+print(
+    fg.expect(
+        fg.families.two_lines(1e-3), order, [10**4, 10**6, 10**8], quantities=("loss",)
+    )
+)

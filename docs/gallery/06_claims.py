@@ -2,15 +2,21 @@
 Is it true?
 ===========
 
-Each statement of the paper is an object that computes both of its sides on a problem. A hunt looks for the problem with
-the least slack. Most statements survive; where one does not, there is a file with the counterexample.
+Each statement of the paper is an object that computes both of its sides on a problem. A
+hunt looks for the problem with the least slack. Most statements survive; where one does
+not, there is a file with the counterexample.
 """
+
+import matplotlib.pyplot as plt
+import numpy as np
 
 import forgetting as fg
 
 claim = fg.claims.get("thm:random_convergence_rate", part="loss")
 print(claim.statement)
-two_lines = fg.claims.Instance(fg.families.two_lines(0.2), fg.orderings.WithReplacement(), k=100)
+two_lines = fg.claims.Instance(
+    fg.families.two_lines(0.2), fg.orderings.WithReplacement(), k=100
+)
 print(claim.check(two_lines))
 
 # %%
@@ -19,7 +25,30 @@ print(claim.check(two_lines))
 print(claim.hunt(seed=0, budget=150))
 
 # %%
-# For a problem of one's own, `fg.certify` puts measured and theoretical values side by side.
+# Two lines at every angle and every k: where the bound is nearly reached.
+
+angles, steps = (
+    np.geomspace(0.02, 1.5, 60),
+    np.unique(np.geomspace(3, 1000, 40).astype(int)),
+)
+ratios = np.zeros((len(steps), len(angles)))
+for j, angle in enumerate(angles):
+    pair = fg.families.two_lines(angle)
+    order = fg.orderings.WithReplacement()
+    values = fg.expect(pair, order, steps, quantities=("loss",)).loss
+    bounds = [claim.check(fg.claims.Instance(pair, order, k=int(k))).rhs for k in steps]
+    ratios[:, j] = values / bounds
+
+fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+mesh = ax.pcolormesh(angles, steps, ratios, cmap="cividis", shading="nearest")
+ax.set(xscale="log", yscale="log", xlabel="angle between the two lines", ylabel="k")
+fig.colorbar(mesh, label="expected loss / bound")
+plt.show()
+print(f"largest ratio {ratios.max():.4f}")
+
+# %%
+# For a problem of one's own, `fg.certify` puts measured and theoretical values side by
+# side.
 
 tasks = fg.families.gaussian(T=6, d=12, rank=2, seed=0)
 print(fg.certify(tasks, fg.orderings.WithReplacement(), k=50))

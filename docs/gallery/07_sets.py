@@ -2,8 +2,9 @@
 Projections onto convex sets
 ============================
 
-A problem is anything that can be projected onto. Here: a polyhedron, a ball and a halfspace, visited in turn. The
-method of alternating projections finds a common point; Dykstra's method finds the nearest one.
+A problem is anything that can be projected onto. Here: a polyhedron, a ball and a
+halfspace, visited in turn. The method of alternating projections finds a common point;
+Dykstra's method finds the nearest one.
 """
 
 import matplotlib.pyplot as plt

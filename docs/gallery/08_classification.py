@@ -2,8 +2,9 @@
 Classification, and its limit
 =============================
 
-Learning separable data with ever weaker regularisation becomes, in direction, a projection onto the set of weights with
-margin 1. With L = log(1/lambda) the angle between the two falls like 1/L.
+Learning separable data with ever weaker regularisation becomes, in direction, a
+projection onto the set of weights with margin 1. With L = log(1/lambda) the angle
+between the two falls like 1/L.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,9 @@ import forgetting as fg
 
 tasks = fg.families.separable(T=4, d=6, n=8, margin=0.2, seed=1)
 levels = np.logspace(1, 4, 10)
-curve = fg.reductions.classification_to_pocs(tasks, fg.orderings.Explicit([0, 1, 2, 3]), 4, -levels)
+curve = fg.reductions.classification_to_pocs(
+    tasks, fg.orderings.Explicit([0, 1, 2, 3]), 4, -levels
+)
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for step in range(4):

@@ -2,8 +2,8 @@
 An audit of real data
 =====================
 
-Handwritten digits, rotated a little further in every task. How similar are the tasks, what does each order lead to, and
-how much of the low forgetting is the random order?
+Handwritten digits, rotated a little further in every task. How similar are the tasks,
+what does each order lead to, and how much of the low forgetting is the random order?
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,8 @@ found = fg.audit(tasks, seed=0)
 print(found)
 
 # %%
-# Who forgets whom: the mean increase of the loss of a task (row) while another one (column) is learned.
+# Who forgets whom: the mean increase of the loss of a task (row) while another one
+# (column) is learned.
 
 fig, ax = plt.subplots(figsize=(4.5, 3.8), layout="constrained")
 image = ax.imshow(np.array(found.influence), cmap="viridis")

@@ -2,7 +2,8 @@
 A continual learner in scikit-learn
 ===================================
 
-One `partial_fit` is one task learned to convergence. The estimator keeps the history of forgetting.
+One `partial_fit` is one task learned to convergence. The estimator keeps the history of
+forgetting.
 """
 
 import matplotlib.pyplot as plt
@@ -16,11 +17,19 @@ model = fg.ContinualClassifier()
 pairs = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 for pair in pairs:
     rows = np.flatnonzero(np.isin(digit, pair))[:40]
-    model.partial_fit(pixels[rows] / 16, digit[rows], classes=np.arange(10), task_id=str(pair))
+    model.partial_fit(
+        pixels[rows] / 16, digit[rows], classes=np.arange(10), task_id=str(pair)
+    )
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for m, pair in enumerate(pairs):
-    ax.plot(range(1, 6), model.accuracy_matrix_[1:, m], "o-", ms=4, label=f"digits {pair[0]} and {pair[1]}")
+    ax.plot(
+        range(1, 6),
+        model.accuracy_matrix_[1:, m],
+        "o-",
+        ms=4,
+        label=f"digits {pair[0]} and {pair[1]}",
+    )
 ax.set(xlabel="tasks learned", ylabel="accuracy on the task", xticks=range(1, 6))
 ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()

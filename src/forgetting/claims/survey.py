@@ -146,11 +146,11 @@ def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
         holds=counts["holds"],
         refuted=counts["refuted"],
     )
-    lines = [text, "| label | part | statement | verdict |", "|---|---|---|---|"]
+    lines = [text, "| statement | verdict |", "|---|---|"]
     for row in rows:
         link = f" ([problem]({row.file}))" if row.file else ""
-        cells = (f"`{row.label}`", _plain(row.part or ""), _plain(row.statement), _plain(row.verdict) + link)
-        lines.append("| " + " | ".join(cells) + " |")
+        name = f"`{row.label}`" + (f", {_plain(row.part)}" if row.part else "")
+        lines.append(f"| {name}: {_plain(row.statement)} | {_plain(row.verdict)}{link} |")
     for status, heading in SECTIONS.items():
         found = [row for row in rows if row.note and (row.status if row.status in SECTIONS else "") == status]
         if found:
