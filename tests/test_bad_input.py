@@ -34,6 +34,10 @@ DATA = {
     ),
     "nan label": ([GOOD], [[1.0, nan]], r"task 0, y: entry 1 is nan; remove or impute it"),
     "inf label": ([GOOD, GOOD], [[1.0, 2.0], [inf, 0.0]], r"task 1, y: entry 0 is inf"),
+    "huge": ([GOOD, [[1e160, 1.0]]], [[1.0, 2.0], [1.0]], r"task 1, X: entries of size 1e\+160 overflow when squared"),
+    "huge label": ([GOOD], [[1.0, 1e155]], r"task 0, y: entries of size 1e\+155 overflow when squared; rescale them"),
+    "tiny": ([GOOD, [[1e-160, 0.0]]], [[1.0, 2.0], [1.0]], r"task 1, X: entries of size 1e-160 vanish when squared"),
+    "no list": (None, None, r"expected a list of matrices and one of label vectors"),
     "no tasks": ([], [], r"no tasks given"),
     "no rows": (
         [GOOD, np.empty((0, 2))],
@@ -362,4 +366,6 @@ def test_a_diverging_step_size_runs_as_asked_and_the_status_says_so():
     assert "the iterates diverged to values that are not finite; use a smaller step size" in run.status
     tame = fg.run(fg.families.orthogonal(1), orderings.Cyclic(), 3, scheme=schemes.SGD(5.0))
     np.testing.assert_allclose(tame.iterates[:, 0] - 1, [-1, 4, -16, 64])
-    assert tame.status == "completed 3 steps"
+    assert (
+        tame.status == "completed 3 steps; this scheme diverges: a step multiplies an error of the task it learns by -4"
+    )

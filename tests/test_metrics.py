@@ -203,3 +203,8 @@ def test_transfer_of_a_single_task_is_undefined():
 def test_bad_tables_are_named(call, message):
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+def test_a_loss_matrix_has_rows_and_columns():
+    with pytest.raises(InvalidInputError, match=r"one row per step and one column per task, got \(2,\)"):
+        fg.metrics.paper_forgetting([0], [1.0, 2.0])

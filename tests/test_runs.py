@@ -528,3 +528,20 @@ def test_a_task_that_does_not_exist_is_named(problem):
     for call in (problem.project, problem.task_loss):
         with pytest.raises(fg.errors.InvalidInputError, match="there is no task 99"):
             call(99, np.zeros(problem.dim))
+
+
+# ---------------------------------------------------------------------------------------------------------- divergence
+
+
+@pytest.mark.parametrize("step_size", [0.5, 1.0, 2.0, 2.5])
+def test_a_scheme_whose_steps_lengthen_errors_says_so_everywhere(step_size):
+    tasks, scheme = fg.families.gaussian(T=5, d=8, rank=2, seed=0), schemes.SGD(step_size=step_size)
+    words = [
+        fg.run(tasks, WithReplacement(), 20, scheme=scheme).status,
+        fg.run_many(tasks, WithReplacement(), 20, runs=5, scheme=scheme).status,
+        *(
+            " ".join(fg.expect(tasks, WithReplacement(), 20, scheme=scheme, method=method, runs=5).notes)
+            for method in ("moments", "monte-carlo")
+        ),
+    ]
+    assert [("diverges" in one, "by -1.5" in one) for one in words] == [(step_size > 2, step_size > 2)] * 4

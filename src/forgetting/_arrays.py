@@ -64,14 +64,22 @@ def is_sparse(value: Any) -> bool:
 
 
 def check_finite(array: Any, what: str) -> None:
-    """Raise with the position of the first NaN or infinity of a dense array or a scipy.sparse CSR array."""
+    """Raise with the position of the first NaN or infinity of a dense array or a scipy.sparse CSR array.
+
+    Entries whose squares overflow are refused too, as are matrices whose squares all underflow: their norms would be
+    infinite, or 0.
+    """
     stored = array.data if is_sparse(array) else array
     with np.errstate(all="ignore"):
-        if np.isfinite(np.sum(stored)):  # one pass and no temporary; an overflowing sum only costs the second look
+        flat = stored.ravel(order="K")
+        total = np.dot(flat, flat)  # one pass and no temporary
+        if np.isfinite(total) and (total > 1e-290 or array.ndim < 2 or not flat.any()):
             return
     finite = np.isfinite(stored)
     if finite.all():
-        return
+        what_happens = "overflow" if total > 1 else "vanish"
+        most = float(np.max(np.abs(stored)))
+        raise InvalidInputError(f"{what}: entries of size {most:g} {what_happens} when squared; rescale them")
     where = tuple(int(i) for i in np.argwhere(~finite)[0])
     value = stored[where]
     if is_sparse(array):

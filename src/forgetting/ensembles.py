@@ -154,7 +154,7 @@ def run_many(
     rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed")).spawn(1)[0])
     orders = ordering.batch(view_of(problem), k, runs, rng)
     losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
-    status = describe(status, [], before, problem)
+    status = describe(status, [], before, problem, scheme)
     return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, status, start, before, after, workers)
 
 

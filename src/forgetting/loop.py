@@ -20,6 +20,7 @@ __all__ = [
     "Space",
     "Trajectory",
     "describe",
+    "growth",
     "linear_gains",
     "recorded_steps",
     "resolve",
@@ -145,6 +146,22 @@ def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
     return gains
 
 
+def growth(problem: Any, scheme: Scheme) -> list[str]:
+    """What to say of a scheme whose steps make errors larger; nothing of all others.
+
+    >>> import forgetting as fg
+    >>> growth(fg.families.two_lines(0.5), fg.schemes.SGD(step_size=2.5))
+    ['this scheme diverges: a step multiplies an error of the task it learns by -1.5']
+    """
+    if not isinstance(scheme, LinearScheme):
+        return []
+    factors = 1.0 - linear_gains(problem.geometry, scheme)
+    worst = float(factors[np.argmax(np.abs(factors))]) if len(factors) else 0.0
+    if abs(worst) <= 1 + 1e-12:
+        return []
+    return [f"this scheme diverges: a step multiplies an error of the task it learns by {worst:.4g}"]
+
+
 def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
     """The scheme to use (None: the problem's natural one) and the coordinates to use it in."""
     if not isinstance(problem, Problem):
@@ -258,7 +275,7 @@ def run(
         order=record.order[:done],
         steps=steps[:kept],
         inner_steps=record.inner_steps[:done],
-        status=describe(ending, record.complaints, record.before[:done], problem),
+        status=describe(ending, record.complaints, record.before[:done], problem, scheme),
         interrupted=interrupted,
         w0=space.w0,
         states=record.states[:kept],
@@ -281,9 +298,9 @@ def whole_run(*arguments: Any, **named: Any) -> Trajectory:
     return made
 
 
-def describe(ending: str, complaints: Sequence[str], before: Array, problem: Any) -> str:
+def describe(ending: str, complaints: Sequence[str], before: Array, problem: Any, scheme: Scheme) -> str:
     """How a run ended, and what a user should know about it."""
-    parts = [ending]
+    parts = [ending, *growth(problem, scheme)]
     if complaints:
         more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
         parts.append(complaints[0] + more)

@@ -29,6 +29,8 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     array([0.  , 0.25])
     """
     losses = np.asarray(loss_matrix, dtype=np.float64)
+    if losses.ndim != 2:
+        raise InvalidInputError(f"loss_matrix: expected one row per step and one column per task, got {losses.shape}")
     tasks = as_index(order, losses.shape[1], "order")
     if len(losses) != len(tasks):
         raise InvalidInputError(f"{len(tasks)} tasks in the order, but {len(losses)} rows in the loss matrix")

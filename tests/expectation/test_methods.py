@@ -277,3 +277,17 @@ def test_a_number_of_runs_is_kept_to_and_begins_a_longer_simulation():
     assert "1500 runs" in many.detail
     runs = fg.compare(tasks, (ordering, fg.schemes.NLMS()), (ordering, fg.schemes.Kaczmarz()), k=3, runs=30).runs
     assert runs == 30
+
+
+def test_what_no_order_changes_has_no_spread():
+    tasks = fg.families.gaussian(T=30, d=40, rank=2, seed=0)
+    names = ("loss", "forgetting", "error", "task_losses")
+    found = fg.expect(
+        tasks, fg.orderings.WithoutReplacement(), [0, 1, 2], method="monte-carlo", quantities=names, runs=9
+    )
+    for name in names:
+        low, high = np.moveaxis(found.intervals[name], -1, 0)
+        sure = 1 if name == "forgetting" else 0
+        np.testing.assert_array_equal(low[sure], high[sure])
+        np.testing.assert_array_equal(low[sure], found.values[name][sure])
+        assert np.all(low[2] < high[2])

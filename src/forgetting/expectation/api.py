@@ -13,7 +13,7 @@ from forgetting.expectation import exact, spectral
 from forgetting.expectation.monte_carlo import simulate
 from forgetting.expectation.request import Method, Request
 from forgetting.expectation.result import QUANTITIES, Expectation, Outcome
-from forgetting.loop import resolve
+from forgetting.loop import growth, resolve
 from forgetting.orderings import Ordering
 from forgetting.schemes import POCS, Kaczmarz, Scheme
 
@@ -78,6 +78,7 @@ def expect(
         result = EXACT[picked](request)
     else:
         raise InvalidInputError(f"unknown method {picked!r}; choose from {', '.join(get_args(Method))}")
+    result.notes += tuple(growth(problem, request.scheme))
     return back(result)
 
 

@@ -166,6 +166,9 @@ def simulate(
         samples = {name: np.concatenate(parts) for name, parts in gathered.items()}
         values = {name: np.mean(value, axis=0) for name, value in samples.items()}
         intervals = {name: column_intervals(value, ranges[name], spent) for name, value in samples.items()}
+        for name in set(intervals) - {"regret"}:  # what no order changes has no spread
+            sure = request.steps == (1 if name == "forgetting" else 0)
+            intervals[name][sure] = values[name][sure][..., None]
         if rtol is None:
             break
         widths = {name: np.diff(intervals[name], axis=-1)[..., 0] / 2 for name in values}

@@ -64,7 +64,10 @@ class RegressionTasks(LinearTasks):
         names: Sequence[str] | None = None,
         copy: bool = True,
     ) -> None:
-        matrices, labels = list(matrices), list(labels)  # held on to, so that an id stands for one object
+        try:
+            matrices, labels = list(matrices), list(labels)  # held on to, so that an id stands for one object
+        except TypeError as error:
+            raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
         if len(matrices) == 0:
             raise InvalidInputError("no tasks given; a collection needs at least one")
         if len(matrices) != len(labels):
