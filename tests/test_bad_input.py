@@ -68,8 +68,8 @@ DATA = {
     "complex": ([GOOD, [[1j, 0]]], [[1.0, 2.0], [1.0]], r"task 1, X: expected real numbers, got complex numbers"),
     "complex sparse": ([sp.csr_array([[1j, 0]])], [[1.0]], r"task 0, X: expected real numbers, got .*complex"),
     "object": ([np.array(GOOD, dtype=object)], [[1.0, 2.0]], r"task 0, X: expected real numbers, got dtype object"),
-    "text": ([[["a", "b"]]], [[1.0]], r"task 0, X: expected real numbers, got dtype <U1"),
-    "text labels": ([GOOD], [["a", "b"]], r"task 0, y: expected real numbers, got dtype <U1"),
+    "text": ([[["a", "b"]]], [[1.0]], r"task 0, X: expected real numbers, got text such as 'a'"),
+    "text labels": ([GOOD], [["a", "b"]], r"task 0, y: expected real numbers, got text such as 'a'"),
     "complex labels": ([GOOD], [[1j, 0]], r"task 0, y: expected real numbers, got complex numbers"),
 }
 
@@ -153,7 +153,7 @@ def test_kernels_are_checked(kernel, labels, groups, message):
         ({"w0": np.zeros((1, 6))}, InvalidInputError, r"w0: expected shape \(6,\), got \(1, 6\)"),
         ({"w0": [0, 0, nan, 0, 0, 0]}, InvalidInputError, r"w0: entry 2 is nan"),
         ({"w0": np.zeros(6, dtype=complex)}, InvalidInputError, r"w0: expected real numbers, got complex"),
-        ({"w0": "zeros"}, InvalidInputError, r"w0: expected real numbers, got dtype <U5"),
+        ({"w0": "zeros"}, InvalidInputError, r"w0: expected real numbers, got text such as 'zeros'"),
         (
             {"ordering": "random"},
             InvalidInputError,

@@ -43,10 +43,11 @@ def real_array(value: Any, what: str) -> Array:
     """
     try:
         raw = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInputError(f"{what}: rows of different lengths do not make an array ({error})") from None
+    except ValueError:
+        raise InvalidInputError(f"{what}: rows of different lengths do not make an array") from None
     if raw.dtype.kind not in "biuf":
-        kind = "complex numbers" if raw.dtype.kind == "c" else f"dtype {raw.dtype}"
+        names = {"c": "complex numbers", "U": f"text such as {str(raw.flat[0]) if raw.size else ''!r:.40}"}
+        kind = names.get(raw.dtype.kind, f"dtype {raw.dtype}")
         raise InvalidInputError(f"{what}: expected real numbers, got {kind}; convert to float64 first")
     array = np.asarray(raw, dtype=np.float64)
     check_finite(array, what)

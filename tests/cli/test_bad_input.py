@@ -77,6 +77,13 @@ def test_a_config_with_an_unknown_key(forgetting, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (
+            "[problem]\nfamily = 'orthogonal'\nfile = 'a.npz'",
+            ("needs one of family, file and tasks, not family and file",),
+        ),
+        ("[problem]\nfamily = 'orthogonal'\nd = 3\ncopies = 0", ("copies must be at least 1, got 0",)),
+        ("[[problem.tasks]]\nX = [[1, 2], [3]]\ny = [1, 2]", ("task 0, X: rows of different lengths",)),
+        ("[[problem.tasks]]\nX = [[1, 2]]\ny = ['a']", ("task 0, y: expected real numbers, got text such as 'a'",)),
         ("sed = 1\n[problem]\nfamily = 'orthogonal'\nd = 3", ("'sed'", "did you mean 'seed'?")),
         ("[problem]\nfamily = 'orthogonal'\nd = 3\n[report]\nordering = ['cyclic']", ("'ordering'", "'orderings'?")),
         ("[problem]\nfamily = 'gaussian'\nT = 3\nd = 4\nrnak = 2", ("'rnak'", "did you mean 'rank'?")),

@@ -251,3 +251,16 @@ def test_output_at_80_columns_is_what_it_was(forgetting):
 def test_ascii_terminals_get_no_error(forgetting):
     done = forgetting("table", "regression", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (done.code, done.err) == (0, "")
+
+
+def test_bounds_of_an_ordering_that_ends_are_for_one_pass(inside):
+    done = inside("bounds", "gaussian", "T=5", "d=8", "rank=2", "-o", "without-replacement")
+    assert done.code == 0
+    assert "without replacement, k = 5: bounds" in " ".join(done.out.split())
+    assert "thm:cl_by_sgd_wor/loss" in done.out
+
+
+def test_a_certificate_without_bounds_says_so(inside):
+    done = inside("certify", "two_lines", "theta=0.5", "--scheme", "sgd step_size=2.5", "-k", "5")
+    assert done.code == 0
+    assert "no bound applies to this scheme, ordering and k" in done.out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from forgetting._arrays import as_count
@@ -42,13 +42,20 @@ class Cell:
         """The smallest value of the bounds behind the cell: '~' without constants, 'n/a' outside a range."""
         if not self.keys:
             return ""
-        step = setting.T if self.single_pass and setting.T is not None else k
-        known = [get(key) for key in self.keys]
-        usable = [bound for bound in known if bound.why_not(setting, step) is None]
-        if not usable:
+        if self.why_not(setting, k) is not None:
             return "n/a"
+        step = self._step(setting, k)
+        usable = [bound for key in self.keys if (bound := get(key)).why_not(setting, step) is None]
         sign = "~" if any(bound.status == "rate only" for bound in usable) else "= "
         return f"{sign}{min(bound.value(setting, step) for bound in usable):.3g}"
+
+    def why_not(self, setting: Setting, k: int) -> str | None:
+        """Why no bound behind the cell can be evaluated, or None."""
+        reasons = [get(key).why_not(setting, self._step(setting, k)) for key in self.keys]
+        return reasons[0] if reasons and None not in reasons else None
+
+    def _step(self, setting: Setting, k: int) -> int:
+        return setting.T if self.single_pass and setting.T is not None else k
 
 
 @dataclass(frozen=True)
@@ -195,8 +202,7 @@ _ORDERINGS = ("Random with replacement", "Random w/o replacement", "Cyclic")
 _WEDGE = "a ∧ b is the smaller of the two."
 _NUMBERS = (
     "Numbers are in this library's convention, with the constants of the statements (~: the constant is not known) and "
-    "the factor S = |w_0 - w*|^2 R^2; without replacement they are for one whole pass, k = T; n/a: outside the bound's "
-    "range."
+    "the factor S = |w_0 - w*|^2 R^2; without replacement they are for one whole pass, k = T."
 )
 _TABLES: dict[str, Table] = {
     "regression": Table(
@@ -275,7 +281,15 @@ def table(
         if setting is not None or numbers:
             raise InvalidInputError("numbers are given, but not k; give k too, or leave all of them out")
         return base
-    at = Setting(**numbers) if setting is None else setting
-    return Table(
-        base.name, base.caption, base.columns, base.rows, (*base.footnotes, _NUMBERS), at, as_count(k, "k", least=1)
-    )
+    at, step = Setting(**numbers) if setting is None else setting, as_count(k, "k", least=1)
+    used = {one for row in base.rows for cell in row for key in cell.keys for one in (*get(key).needs, "dist_sq")}
+    known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
+    given = ", ".join(f"{name} = {value:g}" for name, value in known.items() if value is not None)
+    reasons = {
+        f"n/a, {', '.join(one.text for one in row[:2] if not one.keys)}: {why}."
+        for row in base.rows
+        for cell in row
+        if (why := cell.why_not(at, step)) is not None
+    }
+    notes = (*base.footnotes, _NUMBERS, f"At k = {step}, {given}.", *sorted(reasons))
+    return Table(base.name, base.caption, base.columns, base.rows, notes, at, step)

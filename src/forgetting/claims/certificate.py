@@ -162,6 +162,8 @@ class Certificate:
                 if row.quantity == quantity:
                     share = _word(False) if not row.holds else "-" if row.ratio is None else f"{row.ratio:.3g}"
                     lines += _row(row.key + (" (tightest)" if row.tightest else ""), f"{row.value:.4g}", share)
+        if not self.bounds:
+            lines += ["", "no bound applies to this scheme, ordering and k"]
         if self.residuals:
             lines += ["", *_row("identities", "residual", "")]
             for known in self.residuals:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step
+from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed
 
 __all__ = ["bounds_command"]
 
@@ -16,7 +16,7 @@ VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some ta
 def bounds_command(
     problem: Problem = None,
     ordering: Orders = "with-replacement",
-    k: Step = 1000,
+    k: LastStep = None,
     scheme: Scheme = None,
     quantity: Annotated[
         str, typer.Option(help="loss, forgetting, regret, objective, residual, or all.")
@@ -51,6 +51,8 @@ def bounds_command(
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")
     loaded = load_problem(problem, seed)
     order = ordering_from(ordering)
+    limit = order.limit(loaded.problem.num_tasks)
+    k = k or (1000 if limit is None else limit)
     rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme_from(scheme))
     items: list[Item] = [_table(rows, name) for name in wanted]
     if everything:

@@ -34,6 +34,10 @@ Scheme = Annotated[
     ),
 ]
 Step = Annotated[int, typer.Option("--k", "-k", min=1, help="Number of tasks learned.")]
+LastStep = Annotated[
+    int | None,
+    typer.Option("--k", "-k", min=1, help="Number of tasks learned; left out: 1000, or one pass.", show_default=False),
+]
 Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
 Seed = Annotated[
     int | None, typer.Option("--seed", min=0, help="Decides all randomness. [default: 0]", show_default=False)

@@ -109,7 +109,8 @@ def read_config(path: Path, seed: int | None = None) -> Loaded:
     sources = [name for name in ("family", "file", "tasks") if name in values]
     if len(sources) != 1:
         close = next((f"; {name!r} is not one of them" for name in values), "")
-        raise InvalidInputError(f"{path}: [problem] needs one of family, file and tasks{close if not sources else ''}")
+        said = f", not {' and '.join(sources)}" if sources else close
+        raise InvalidInputError(f"{path}: [problem] needs one of family, file and tasks{said}")
     source = values.pop(sources[0])
     try:
         if sources[0] == "family":
@@ -266,7 +267,7 @@ def _inline(tasks: Any) -> Any:
 def _copies(problem: Any, n: Any) -> Any:
     from forgetting import RegressionTasks, families
 
-    if n == 1:
+    if as_count(n, "copies", least=1) == 1:
         return problem
     if not isinstance(problem, RegressionTasks):
         raise InvalidInputError("copies=n is for regression tasks")

@@ -61,7 +61,7 @@ def build_report(settings: Settings, progress: Step = lambda *_: None) -> Report
         | {"orderings": [str(ordering) for ordering in settings.orderings], "eps": list(settings.eps)},
         "seconds": {**seconds, "total": round(time.monotonic() - began, 2)},
     }
-    return Report(f"Forgetting on {settings.name}", tuple(sections), meta, tuple(_summary(sections)))
+    return Report(f"Forgetting on {settings.name}", tuple(sections), meta, tuple(_summary(settings, sections)))
 
 
 def _main_curves(sections: list[Section]) -> tuple[Series, ...]:
@@ -69,9 +69,10 @@ def _main_curves(sections: list[Section]) -> tuple[Series, ...]:
     return figure.series if isinstance(figure, Curves) else ()
 
 
-def _summary(sections: list[Section]) -> list[str]:
+def _summary(settings: Settings, sections: list[Section]) -> list[str]:
     """The few sentences that are printed at the end."""
-    lines = []
+    realizability = getattr(settings.problem, "realizability", None)
+    lines = [] if realizability is None or realizability.holds else [realizability.message]
     for section in sections:
         for item in section.items:
             if isinstance(item, Table) and item.key == "last-step":
