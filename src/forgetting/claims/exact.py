@@ -22,7 +22,7 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.request import Request
-from forgetting.expectation.subsets import next_layer, probability_of, states_needed
+from forgetting.expectation.subsets import Layer, next_layer, states_needed
 from forgetting.loop import linear_gains, resolve, view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD, LinearScheme
@@ -135,15 +135,13 @@ class Numbers:
         if states_needed(counts, k)[0] > MOST_STATES:
             raise NotSupportedError(f"more than {MOST_STATES} sets of seen tasks; use fewer tasks, or clones")
         self.methods.add("subsets")
-        layer = {(0,) * len(counts): moments.start(self._request.geometry.start(self._request.w0))}
-        for size in range(k + 1):
-            weights = {seen: probability_of(seen, counts, T) for seen in layer}
-            if size == k:
-                break
-            layer, _ = next_layer(moments, layer, weights, counts, T - size)
-        losses = {seen: moments.losses(moments.quadratic(moment)) for seen, moment in layer.items()}
-        before = sum(weights[s] * float(np.array(s) @ losses[s]) for s in layer) / k if k else 0.0
-        after = sum(weights[s] * float((counts - s) @ losses[s]) for s in layer) / (T - k) if k < T else np.nan
+        layer = Layer.first(moments.start(self._request.geometry.start(self._request.w0)), len(counts))
+        for size in range(k):
+            layer, _ = next_layer(moments, layer, layer.quadratic(moments), counts, T - size)
+        losses = moments.losses(layer.quadratic(moments))
+        before = float(layer.weights @ np.sum(layer.seen * losses, axis=1)) / k if k else 0.0
+        rest = float(layer.weights @ np.sum((counts - layer.seen) * losses, axis=1))
+        after = rest / (T - k) if k < T else np.nan
         top = float(np.max(moments.geometry.norms, initial=0.0)) ** 2
         self.doubt += 1e-14 * (k + 8) * top * float(np.sum(self._request.geometry.start(self._request.w0) ** 2))
         return before, after

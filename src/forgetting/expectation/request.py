@@ -121,7 +121,7 @@ class Request:
             return float(penalty + ((stack if forgetting else 0) + 1) * width * (primal + 4 * width * order / FLOPS))
         states, _ = subsets.states_needed(geometry.counts, min(self.last, geometry.num_tasks))
         epochs = -(-self.last // geometry.num_tasks) if isinstance(self.ordering, Reshuffled) else 1
-        return epochs * states * geometry.num_distinct * (8 * size**2 * total / geometry.num_distinct / FLOPS + 2e-5)
+        return epochs * states * geometry.num_distinct * (8 * size**2 * total / geometry.num_distinct / FLOPS + 6e-6)
 
     def require(self, method: str) -> None:
         """Raise unless the method covers what is asked and fits."""

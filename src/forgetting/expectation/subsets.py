@@ -8,7 +8,7 @@ task i with probability c_i / |c|, so M_c = sum_i (c_i / |c|) S_i M_(c - e_i) S_
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import comb, prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from forgetting._arrays import Array, IntArray
 from forgetting.expectation.moments import Moments
 from forgetting.expectation.progress import track
 
-__all__ = ["next_layer", "permutations", "probability_of", "states_needed"]
+__all__ = ["Layer", "next_layer", "permutations", "states_needed"]
+
+STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
 
 
 def states_needed(counts: IntArray, steps: int) -> tuple[float, float]:
@@ -36,6 +38,28 @@ def states_needed(counts: IntArray, steps: int) -> tuple[float, float]:
             if not np.isfinite(total[-1]) or total[-1] > 1e15:
                 return float("inf"), float("inf")
     return float(layers.sum()), float(layers.max())
+
+
+class Layer(NamedTuple):
+    """All multisets of one size: what was seen (one row each), how likely that is, and E z z^T given it.
+
+    >>> Layer.first(np.eye(2), 3).seen
+    array([[0, 0, 0]])
+    """
+
+    seen: IntArray
+    weights: Array
+    moments: Array
+
+    @classmethod
+    def first(cls, start: Array, distinct: int) -> Layer:
+        """Nothing is seen yet."""
+        return cls(np.zeros((1, distinct), dtype=np.int64), np.ones(1), start[None])
+
+    def quadratic(self, moments: Moments) -> Array:
+        """b_i^T A b_i of every matrix, (multisets, R)."""
+        parts = [self.moments[at : at + STACK] for at in range(0, len(self.moments), STACK)]
+        return np.concatenate([moments.quadratic(part) for part in parts])
 
 
 def permutations(
@@ -59,15 +83,15 @@ def permutations(
     lost = 0.0  # E|z_0|^2 - E|z_k|^2 in dual form
     begun = 0
     while True:
-        layer: dict[tuple[int, ...], Array] = {(0,) * len(counts): start}
+        layer = Layer.first(start, len(counts))
         for size in track(range(min(T, last - begun) + 1), "subsets"):
             k = begun + size
-            weights = {seen: probability_of(seen, counts, T) for seen in layer}
-            losses = {seen: moments.losses(moments.quadratic(moment)) for seen, moment in layer.items()}
+            quadratic = layer.quadratic(moments)
             if not (size == T and k < last):  # the end of an epoch is recorded as the start of the next
                 while pending and pending[0] == k:
                     pending.pop(0)
-                    mean = np.sum([weights[seen] * losses[seen] for seen in layer], axis=0)
+                    losses = moments.losses(quadratic)
+                    mean = layer.weights @ losses
                     if "loss" in wanted:
                         result["loss"].append(float(mean @ share))
                     if "task_losses" in wanted:
@@ -78,56 +102,45 @@ def permutations(
                         if moments.dual:
                             size_now = max(0.0, norm_sq - lost)
                         else:
-                            size_now = float(sum(weights[seen] * np.trace(layer[seen]) for seen in layer))
+                            size_now = float(layer.weights @ np.trace(layer.moments, axis1=1, axis2=2))
                         result["error"].append(size_now)
                     if "forgetting" in wanted:
-                        before = begun // T if epochs else 0
-                        total = sum(
-                            weights[seen] * float((before * counts + np.array(seen)) @ losses[seen]) for seen in layer
-                        )
+                        visits = (begun // T if epochs else 0) * counts + layer.seen
+                        total = float(layer.weights @ np.sum(visits * losses, axis=1))
                         result["forgetting"].append((total - learned) / k if k else np.nan)
             if size == T or k == last:
                 break
-            layer, gained = next_layer(moments, layer, weights, counts, T - size)
+            layer, gained = next_layer(moments, layer, quadratic, counts, T - size)
             regret += gained[0]
             learned += gained[1]
             lost += gained[2]
         if not pending:
             return {name: np.array(values) for name, values in result.items()}
-        start = next(iter(layer.values()))
+        start = layer.moments[0]
         begun += T
 
 
 def next_layer(
-    moments: Moments,
-    layer: dict[tuple[int, ...], Array],
-    weights: dict[tuple[int, ...], float],
-    counts: IntArray,
-    left: int,
-) -> tuple[dict[tuple[int, ...], Array], tuple[float, float, float]]:
-    """The moments given one more task seen, and the expected loss of that task before and after it was learned."""
-    groups: dict[int, list[tuple[int, ...]]] = {}
-    for seen in layer:
-        for task, count in enumerate(counts.tolist()):
-            if seen[task] < count:
-                groups.setdefault(task, []).append(seen)
-    grown: dict[tuple[int, ...], Array] = {}
-    before = after = lost = 0.0
-    for task, sources in groups.items():
-        stack = np.stack([layer[seen] for seen in sources])
-        chance = np.array([weights[seen] * (counts[task] - seen[task]) / left for seen in sources])
-        quadratic = moments.quadratic(stack)
-        before += float(chance @ moments.losses(quadratic)[:, task])
-        after += float(chance @ moments.learned(quadratic)[:, task])
-        lost += float(chance @ moments.shrinkage(quadratic)[:, task])
-        for seen, moment in zip(sources, moments.step(task, stack), strict=True):
-            larger = (*seen[:task], seen[task] + 1, *seen[task + 1 :])
-            part = moment * (larger[task] / sum(larger))
-            grown[larger] = grown[larger] + part if larger in grown else part
-    return grown, (before, after, lost)
+    moments: Moments, layer: Layer, quadratic: Array, counts: IntArray, left: int
+) -> tuple[Layer, tuple[float, float, float]]:
+    """One more task seen; and its expected loss before and after it was learned, and the expected fall of |z|^2.
 
-
-def probability_of(seen: tuple[int, ...], counts: IntArray, total: int) -> float:
-    """The probability that these are the tasks seen after sum(seen) steps."""
-    ways = prod(comb(int(count), taken) for count, taken in zip(counts, seen, strict=True))
-    return ways / comb(total, sum(seen))
+    `quadratic` is that of the layer, and `left` the number of tasks not seen yet.
+    """
+    parents, tasks = np.nonzero(layer.seen < counts)
+    grown = layer.seen[parents]
+    grown[np.arange(len(grown)), tasks] += 1
+    seen, place = np.unique(grown, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    chance = layer.weights[parents] * (counts - layer.seen)[parents, tasks] / left
+    result = np.zeros((len(seen), *layer.moments.shape[1:]))
+    for task in range(len(counts)):
+        mine = np.flatnonzero(tasks == task)
+        for at in range(0, len(mine), STACK):
+            which = mine[at : at + STACK]
+            share = seen[place[which], task] / seen[0].sum()
+            result[place[which]] += share[:, None, None] * moments.step(task, layer.moments[parents[which]])
+    gains = (moments.losses(quadratic), moments.learned(quadratic), moments.shrinkage(quadratic))
+    before, after, lost = (float(chance @ gain[parents, tasks]) for gain in gains)
+    weights = np.bincount(place, weights=chance).astype(np.float64)
+    return Layer(seen, weights, result), (before, after, lost)
