@@ -13,8 +13,7 @@ help:
 	@echo "make bench    timings against peers, as ratios"
 	@echo "make hunt     the long searches"
 
-# --no-compile: of the many modules that are installed few are ever imported
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetting needs Python 3.11 or newer")'

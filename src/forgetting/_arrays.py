@@ -32,8 +32,8 @@ Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def real_array(value: Any, what: str) -> Array:
-    """A float64 array of finite numbers, or an error that names the first bad entry.
+def real_array(value: Any, what: str, *, squares: bool = False) -> Array:
+    """A float64 array of finite numbers (with finite squares, if asked), or an error that names the first bad entry.
 
     >>> real_array([1, 2], "y")
     array([1., 2.])
@@ -50,7 +50,7 @@ def real_array(value: Any, what: str) -> Array:
         kind = names.get(raw.dtype.kind, f"dtype {raw.dtype}")
         raise InvalidInputError(f"{what}: expected real numbers, got {kind}; convert to float64 first")
     array = np.asarray(raw, dtype=np.float64)
-    check_finite(array, what)
+    check_finite(array, what, squares=squares)
     return array
 
 
@@ -64,11 +64,11 @@ def is_sparse(value: Any) -> bool:
     return module is not None and bool(module.issparse(value))
 
 
-def check_finite(array: Any, what: str) -> None:
+def check_finite(array: Any, what: str, *, squares: bool = False) -> None:
     """Raise with the position of the first NaN or infinity of a dense array or a scipy.sparse CSR array.
 
-    Entries whose squares overflow are refused too, as are matrices whose squares all underflow: their norms would be
-    infinite, or 0.
+    With `squares`, entries whose squares overflow are refused too, as are matrices whose squares all underflow: their
+    norms would be infinite, or 0.
     """
     stored = array.data if is_sparse(array) else array
     with np.errstate(all="ignore"):
@@ -78,6 +78,8 @@ def check_finite(array: Any, what: str) -> None:
             return
     finite = np.isfinite(stored)
     if finite.all():
+        if not squares:
+            return
         what_happens = "overflow" if total > 1 else "vanish"
         most = float(np.max(np.abs(stored)))
         raise InvalidInputError(f"{what}: entries of size {most:g} {what_happens} when squared; rescale them")

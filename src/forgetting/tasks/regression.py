@@ -215,9 +215,9 @@ def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # the conversion may share the caller's arrays, and this works in place
             matrix.sum_duplicates()
-        check_finite(matrix, f"{name}, X")
+        check_finite(matrix, f"{name}, X", squares=True)
     else:
-        matrix = real_array(raw_matrix, f"{name}, X")
+        matrix = real_array(raw_matrix, f"{name}, X", squares=True)
     if matrix.ndim != 2:
         raise InvalidInputError(
             f"{name}, X: expected a matrix of shape (rows, d), got shape {matrix.shape}; a single row is [x]"
@@ -231,7 +231,7 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
     """One task as float64, or an error that names it."""
     name = f"task {task}"
     matrix = as_task_matrix(raw_matrix, name)
-    label = real_array(raw_label, f"{name}, y")
+    label = real_array(raw_label, f"{name}, y", squares=True)
     if label.shape != (matrix.shape[0],):
         raise InvalidInputError(
             f"{name}: X has {matrix.shape[0]} rows, but y has shape {label.shape}; expected ({matrix.shape[0]},)"
