@@ -96,10 +96,10 @@ def _outcome(request: Request, method: str, detail: str, values: Values, doubts:
     notes = []
     for name in request.names:
         value, doubt = values[name], doubts[name]
-        if value.ndim == 1 and value[-1] != 0 and abs(value[-1]) <= doubt[-1]:
+        if value.ndim == 1 and doubt[-1] > 0 and abs(value[-1]) <= doubt[-1]:
             above = np.flatnonzero(~(np.abs(value) <= doubt))
             first = int(request.steps[above[-1] + 1 if above.size else 0])
-            notes.append(f"{name} from k = {first} is at the rounding floor ({doubt[-1]:.1g}): its digits are noise")
+            notes.append(f"{name} from k = {first} is no larger than its error ({doubt[-1]:.1g}): its digits are noise")
     kept = {name: values[name] for name in request.names}
     return Outcome(method, detail, kept, {name: doubts[name] for name in request.names}, notes=notes)
 

@@ -90,7 +90,7 @@ class Request:
             return 8.0 * size * max(size, len(geometry.sigma)) * copies
         if method == "spectral":
             order = geometry.dim * (geometry.dim + 1) / 2
-            columns = order if order <= spectral.DENSE_LIMIT else spectral.MAX_LANCZOS
+            columns = order if order <= spectral.UNSETTLED_LIMIT else spectral.MAX_LANCZOS
             return 8.0 * order * columns * (3 if forgetting else 2)
         _, widest = subsets.states_needed(geometry.counts, min(self.last, geometry.num_tasks))
         return 8.0 * size**2 * widest * 4

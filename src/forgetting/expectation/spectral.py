@@ -4,7 +4,11 @@ E L(w_k) = <H/2, Q^k[W_0]> is a sum of k-th powers of eigenvalues; regret and th
 geometric sums; forgetting is a sum of divided differences (l_i^k - l_j^k) / (l_i - l_j). The eigenvalues come from
 diagonalising Q on symmetric matrices (D (D + 1) / 2 numbers) where that is small, and from Lanczos runs with full
 re-orthogonalisation where it is not: one from W_0, and for forgetting one from each X_m^T X_m. Without forgetting one
-run is enough, so that Lanczos is tried earlier, and given up for the diagonalisation if it does not settle.
+run is enough, so that Lanczos is tried earlier.
+
+Where Lanczos does not settle it is given up for the diagonalisation, up to a larger order. Beyond that its results
+stand with a bound on their error: m steps give every polynomial of degree below m in Q exactly, and the best one is
+within 2 exp(-m^2 / (2 k)) of x^k on [-1, 1] (Newman and Rivlin, Aequationes Math. 14, 1976).
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ __all__ = ["decay", "solve_spectral"]
 
 DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
+UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
 EPS = float(np.finfo(np.float64).eps)
 
@@ -41,6 +46,14 @@ class _Ritz:
     drift: float = 0.0
     settled: bool = True
 
+    def missed(self, k: int) -> float:
+        """By how much Q^k v can be off, relative to |v|, where Lanczos did not settle."""
+        return 0.0 if self.settled else float(min(2.0, 4 * np.exp(-(len(self.values) ** 2) / (2 * max(k, 1)))))
+
+
+class _UnsettledError(Exception):
+    """Lanczos did not settle, and there is a better way."""
+
 
 def solve_spectral(
     moments: Moments, z0: Array, steps: IntArray, quantities: Iterable[str]
@@ -49,6 +62,18 @@ def solve_spectral(
     if moments.dual:
         raise NotSupportedError("the spectral method works on primal moments")
     wanted = set(quantities)
+    order = moments.size * (moments.size + 1) // 2
+    if order > (DENSE_LIMIT if "forgetting" in wanted else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
+        try:
+            return _solve(moments, z0, steps, wanted, None)
+        except _UnsettledError:
+            pass
+    return _solve(moments, z0, steps, wanted, _diagonalise(moments))
+
+
+def _solve(
+    moments: Moments, z0: Array, steps: IntArray, wanted: set[str], factor: tuple[Array, Array] | None
+) -> tuple[dict[str, Array], dict[str, Array], str]:
     geometry, p = moments.geometry, moments.probability
     share = geometry.counts / geometry.num_tasks
     owner, sigma_sq = geometry.owner, geometry.sigma**2
@@ -72,18 +97,16 @@ def solve_spectral(
     if "forgetting" in wanted:
         functionals["learned"] = form(p[owner] * kept)[None]
     against_all = np.concatenate(list(functionals.values()))
-    dense = len(start) <= (DENSE_LIMIT if "forgetting" in wanted else min(ONE_RUN_LIMIT, DENSE_LIMIT))
-    whole = None if dense else _lanczos(moments, start, against_all, steps)
-    if whole is not None and not whole.settled and len(start) <= DENSE_LIMIT:
-        whole = None
-    factor = _diagonalise(moments) if whole is None else None
 
     def ritz(vector: Array, against: Array) -> _Ritz:
         if factor is not None:
             return _Ritz(factor[0], factor[1] @ vector, factor[1])
-        return _lanczos(moments, vector, against, steps)
+        found = _lanczos(moments, vector, against, steps)
+        if not found.settled and len(vector) <= UNSETTLED_LIMIT:
+            raise _UnsettledError
+        return found
 
-    whole = whole or ritz(start, against_all)
+    whole = ritz(start, against_all)
     values: dict[str, Array] = {}
     errors: dict[str, Array] = {}
     for name, against in functionals.items():
@@ -107,7 +130,8 @@ def solve_spectral(
             result["forgetting"] = (total - values["learned"][:, 0]) / steps
             error["forgetting"] = (doubt + errors["learned"][:, 0]) / steps
             result["forgetting"][steps == 0] = np.nan
-    return result, error, "by Lanczos" if factor is None else "diagonalised"
+    how = "diagonalised" if factor is not None else f"by Lanczos{'' if whole.settled else ', which did not settle'}"
+    return result, error, how
 
 
 def decay(moments: Moments) -> float:
@@ -119,7 +143,14 @@ def decay(moments: Moments) -> float:
         return float(np.max(np.abs(_diagonalise(moments)[0]), initial=0.0))
     identity = _pack(np.eye(moments.size))
     ritz = _lanczos(moments, identity, identity[None], 10 ** np.arange(9))
-    return float(np.max(np.abs(ritz.values)))
+    if ritz.settled:
+        return float(np.max(np.abs(ritz.values)))
+    if len(identity) <= UNSETTLED_LIMIT:
+        return float(np.max(np.abs(_diagonalise(moments)[0])))
+    raise NotSupportedError(
+        f"the decay rate was not found: at least {np.max(ritz.values):.12g}, but {len(ritz.values)} steps of Lanczos "
+        f"did not settle, and matrices of order {moments.size} are too large to diagonalise Q"
+    )
 
 
 def _divided_differences(a: Array, b: Array, k: int) -> Array:
@@ -154,7 +185,8 @@ def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, sum
     longest = np.abs(ritz.values).max(initial=0.0)
     alive = np.array([_at_most(longest, int(k), summed) for k in steps])[:, None]
     doubt = 4 * EPS * size * alive + (4 * EPS * np.maximum(1.0, steps)[:, None] + ritz.drift) * spread
-    return found, doubt
+    missed = np.array([ritz.missed(int(k)) * (int(k) if summed else 1) for k in steps])[:, None]
+    return found, doubt + missed * size
 
 
 def _at_most(value: float, k: int, summed: bool) -> float:
@@ -193,7 +225,8 @@ def _visited(
         else:
             part, its_doubt = _over_visits(cross, np.abs(cross), whole, mine, steps)
             total += part
-            doubt += its_doubt
+            missed = np.array([int(k) * (whole.missed(int(k)) + mine.missed(int(k))) for k in steps])
+            doubt += its_doubt + 2 * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * missed
     if shared:
         part, its_doubt = _over_visits(both[0], both[1], whole, whole, steps)
         return total + part, doubt + its_doubt
@@ -242,7 +275,8 @@ def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) ->
     diagonal, off = np.empty(limit), np.empty(limit)
     previous: Array | None = None
     settled = count = 0
-    drift = 0.0
+    drift = top = 0.0
+    longest = max(1, int(np.max(steps, initial=1)))
     noise = 4 * EPS * np.maximum(1.0, steps)[:, None]  # an eigenvalue is off by eps, its k-th power by k eps
     check = 5
     for count in range(1, limit + 1):
@@ -265,13 +299,16 @@ def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) ->
                 moved = np.abs(current - previous)
                 drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))
                 slack = 1e-13 * np.abs(current) + noise * spread
-                settled = settled + 1 if np.all(moved <= slack) else 0
-            previous = current
+                # where all powers vanish nothing moves: then the largest eigenvalue must have been found
+                steady = np.all(spread > 0) or abs(values[-1] - top) <= max(4 * EPS, 1e-7 / longest)
+                settled = settled + 1 if steady and np.all(moved <= slack) else 0
+            previous, top = current, float(values[-1])
             if settled == 3:
                 break
-    exhausted = settled < 3 and count < limit  # an invariant space: nothing is left to find
+    # an invariant space, or all of it: nothing is left to find
+    exhausted = (settled < 3 and count < limit) or count == len(start)
     values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-    drift = 0.0 if exhausted else drift
+    drift = drift if settled == 3 else 0.0  # what has not settled has a bound instead
     return _Ritz(values, norm * vectors[0], vectors.T @ basis[:count], drift, exhausted or settled == 3)
 
 
