@@ -37,6 +37,11 @@ DATA = {
     "huge": ([GOOD, [[1e160, 1.0]]], [[1.0, 2.0], [1.0]], r"task 1, X: entries of size 1e\+160 overflow when squared"),
     "huge label": ([GOOD], [[1.0, 1e155]], r"task 0, y: entries of size 1e\+155 overflow when squared; rescale them"),
     "tiny": ([GOOD, [[1e-160, 0.0]]], [[1.0, 2.0], [1.0]], r"task 1, X: entries of size 1e-160 vanish when squared"),
+    "masked": (
+        [np.ma.array([[1.0, 9.0]], mask=[[0, 1]])],
+        [[1.0]],
+        r"task 0, X: 1 masked entries; fill or leave them out",
+    ),
     "no list": (None, None, r"expected a list of matrices and one of label vectors"),
     "no tasks": ([], [], r"no tasks given"),
     "no rows": (
@@ -369,3 +374,24 @@ def test_a_diverging_step_size_runs_as_asked_and_the_status_says_so():
     assert (
         tame.status == "completed 3 steps; this scheme diverges: a step multiplies an error of the task it learns by -4"
     )
+
+
+@pytest.mark.parametrize("groups", [[0, 0, 1, nan], ["a", "a", "b", None]])
+def test_every_row_belongs_to_a_group(groups):
+    with pytest.raises(InvalidInputError, match="groups: row 3 belongs to no group"):
+        fg.RegressionTasks.from_arrays(np.eye(4), np.ones(4), groups)
+    with pytest.raises(InvalidInputError, match="groups: row 3 belongs to no group"):
+        fg.KernelTasks(np.eye(4), np.ones(4), groups)
+
+
+def test_claims_are_checked_on_instances_and_catastrophes_are_of_finite_size():
+    with pytest.raises(InvalidInputError, match=r"expected fg\.claims\.Instance"):
+        fg.claims.get("lem:regret_bound").check(TASKS)
+    with pytest.raises(InvalidInputError, match=r"eps must be at least 0\.01"):
+        fg.families.catastrophic(1e-6)
+
+
+def test_words_and_numbers_may_both_name_groups():
+    tasks = fg.RegressionTasks.from_arrays(np.eye(4), np.ones(4), np.array([1, "b", 1, "a"], dtype=object))
+    assert tasks.names == ("1", "b", "a")
+    assert tasks.num_rows.tolist() == [2, 1, 1]

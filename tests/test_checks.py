@@ -5,6 +5,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.checks import check_ordering, check_scheme
+from forgetting.errors import InvalidInputError
+from forgetting.orderings import Cyclic, Reshuffled, WithoutReplacement, WithReplacement
 
 ORDERINGS = [
     fg.orderings.WithReplacement(),
@@ -142,3 +144,22 @@ def test_a_wrong_scheme_is_caught(scheme, options, message):
 
 def test_a_lazy_scheme_is_fine_unless_it_claims_to_solve():
     check_scheme(Lazy())
+
+
+# ------------------------------------------------------------------------- what is known by more than what it does
+
+
+@pytest.mark.parametrize("known", [WithReplacement, WithoutReplacement, Reshuffled, Cyclic])
+def test_an_ordering_that_exact_engines_know_cannot_be_made_to_visit_differently(known):
+    def visits(self, tasks, rng):
+        yield from iter(lambda: 0, 1)
+
+    with pytest.raises(InvalidInputError, match=f"Sticky visits tasks differently than {known.__name__}: derive from"):
+        type("Sticky", (known,), {"visits": visits})
+    mine = type("Mine", (fg.orderings.Ordering,), {"visits": visits})
+    type("MineToo", (mine,), {"visits": visits})  # a user's own may be changed again
+
+
+def test_a_linear_scheme_is_its_gains():
+    with pytest.raises(InvalidInputError, match="Half learns differently than by its gains: derive from Scheme"):
+        type("Half", (fg.schemes.Kaczmarz,), {"learn": lambda self, problem, task, w, memory: w})

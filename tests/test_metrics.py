@@ -208,3 +208,8 @@ def test_bad_tables_are_named(call, message):
 def test_a_loss_matrix_has_rows_and_columns():
     with pytest.raises(InvalidInputError, match=r"one row per step and one column per task, got \(2,\)"):
         fg.metrics.paper_forgetting([0], [1.0, 2.0])
+
+
+def test_tasks_not_yet_visited_may_be_unknown():
+    found = fg.metrics.paper_forgetting([0, 1], [[0.0, np.nan], [0.5, 0.0]])
+    np.testing.assert_array_equal(found, [0.0, 0.25])

@@ -41,6 +41,8 @@ def real_array(value: Any, what: str, *, squares: bool = False) -> Array:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: task 0, X: entry at row 0, column 1 is nan; remove or impute it first
     """
+    if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
+        raise InvalidInputError(f"{what}: {int(np.sum(value.mask))} masked entries; fill or leave them out first")
     try:
         raw = np.asarray(value)
     except ValueError:
@@ -173,7 +175,7 @@ def as_index(value: Sequence[int] | IntArray, bound: int, what: str) -> IntArray
     return raw.astype(np.int64)
 
 
-def group_rows(groups: Any, rows: int) -> tuple[list[str], list[IntArray]]:
+def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str], list[IntArray]]:
     """Names and row numbers of the groups, in the order in which they first appear.
 
     >>> group_rows(["b", "a", "b"], 3)
@@ -181,7 +183,14 @@ def group_rows(groups: Any, rows: int) -> tuple[list[str], list[IntArray]]:
     """
     owner = np.asarray(groups)
     if owner.shape != (rows,):
-        raise InvalidInputError(f"groups: expected one entry for each of {rows} rows, got shape {owner.shape}")
+        raise InvalidInputError(f"{what}: expected one entry for each of {rows} rows, got shape {owner.shape}")
+    for row, name in enumerate(owner.tolist() if owner.dtype.kind in "fO" else []):
+        if name is None or name != name:
+            raise InvalidInputError(f"{what}: row {row} belongs to no group ({name})")
+    if owner.dtype.kind == "O":  # words and numbers together have no order
+        place = {name: number for number, name in enumerate(dict.fromkeys(owner.tolist()))}
+        names, owner = list(place), np.array([place[name] for name in owner.tolist()])
+        return [str(name) for name in names], group_rows(owner, rows)[1]
     found, first, which = np.unique(owner, return_index=True, return_inverse=True)
     members = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
     order = np.argsort(first)

@@ -11,7 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -62,6 +62,8 @@ class _Continual(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool
     keep_history: bool
     n_steps_: int
+    _scales: ClassVar[tuple[str, ...]]  # parameters that set the scale of weights or losses, and may not change
+    _scaled_by: dict[str, Any]
     _weights: Array  # (outputs, d), or d + 1 with the intercept last
     _history: _History | None
 
@@ -100,6 +102,10 @@ class _Continual(BaseEstimator):  # type: ignore[misc]
         start = np.zeros((targets.shape[1], matrix.shape[1])) if fresh else self._weights
         if start.shape[1] != matrix.shape[1]:
             raise InvalidInputError("fit_intercept was changed between two tasks; `fit` starts anew")
+        scale = {name: getattr(self, name) for name in self._scales}
+        for name, value in scale.items():
+            if not fresh and self._scaled_by[name] != value:
+                raise InvalidInputError(f"{name} was changed between two tasks; `fit` starts anew")
         history = None if not self.keep_history else _History() if fresh else self._history
         ids, members, visits = _visits(task_id, order, len(targets), {} if history is None else history.ids)
         tasks = [(matrix[rows], targets[rows]) for rows in members]
@@ -115,6 +121,7 @@ class _Continual(BaseEstimator):  # type: ignore[misc]
             history.iterates += [start] if fresh else []
             history.iterates += list(np.stack([one.scaled_iterates[1:] for one in runs], axis=1))
         self._history = history
+        self._scaled_by = scale
         self._weights = np.stack([one.iterates[-1] for one in runs])
         self.n_steps_ = (0 if fresh else self.n_steps_) + len(visits)
         self._publish(runs)
@@ -237,6 +244,8 @@ class ContinualRegressor(RegressorMixin, _Continual):  # type: ignore[misc]
 
     _flat: bool
 
+    _scales = ("loss",)
+
     def __init__(
         self, fit_intercept: bool = False, *, keep_history: bool = True, loss: Literal["sum", "mean"] = "sum"
     ) -> None:
@@ -357,6 +366,8 @@ class ContinualClassifier(ClassifierMixin, _Continual):  # type: ignore[misc]
 
     classes_: Any
     n_iter_: int
+
+    _scales = ("log_lambda",)
 
     def __init__(
         self,
@@ -523,10 +534,7 @@ def _visits(
         owner = np.asarray(task_id)
         if owner.shape != (rows,):
             raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
-        try:
-            members = list(group_rows(owner, rows)[1])
-        except TypeError:  # of mixed values
-            raise InvalidInputError("task_id mixes values that have no order, such as names and None") from None
+        members = list(group_rows(owner, rows, "task_id")[1])
         ids = [_plain(owner[group[0]]) for group in members]
     if order is None:
         return ids, members, np.arange(len(ids))

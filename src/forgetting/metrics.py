@@ -38,7 +38,8 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     visits = np.zeros_like(losses)
     visits[steps, tasks] = 1
     after = losses[steps, tasks] if learned is None else np.asarray(learned, dtype=np.float64)
-    in_sample: Array = np.sum(np.cumsum(visits, axis=0) * losses, axis=1)
+    seen = np.cumsum(visits, axis=0)
+    in_sample: Array = np.sum(np.where(seen > 0, seen * losses, 0.0), axis=1)  # tasks not yet visited may be NaN
     return np.asarray((in_sample - np.cumsum(after)) / (steps + 1))
 
 

@@ -78,6 +78,15 @@ class Ordering(ABC):
     adaptive: ClassVar[bool] = False
     random: ClassVar[bool] = True  # False: never asks `rng`, so that one run says all
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """The orderings of this module are known by more than their visits: exact engines and bounds rely on it."""
+        super().__init_subclass__(**options)
+        known = next((one for one in cls.__mro__[1:] if one.__module__ == __name__ and one is not Ordering), None)
+        if known is not None and cls.__module__ != __name__ and {"visits", "batch"} & set(vars(cls)):
+            raise InvalidInputError(
+                f"{cls.__name__} visits tasks differently than {known.__name__}: derive from Ordering"
+            )
+
     @abstractmethod
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         """Yield task numbers, 0-based, one per step, or arrays of them; all randomness comes from `rng`."""

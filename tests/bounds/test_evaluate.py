@@ -396,3 +396,35 @@ def test_worst_cases_need_room_for_two_lines():
     rows = rows_of(full, orderings.WithReplacement(), 6)
     assert not rows["two-lines:random/loss/lower"].applies
     assert "d >= 2" in rows["two-lines:random/loss/lower"].why_not
+
+
+def test_a_step_size_beside_a_problem_is_a_matter_of_the_scheme():
+    tasks = fg.families.gaussian(3, 6, 2)
+    with pytest.raises(InvalidInputError, match=r"eta = 0.001 is a matter of the scheme: give scheme=fg\.schemes\.SGD"):
+        evaluate(tasks, fg.orderings.WithReplacement(), 1000, eta=0.001)
+    with pytest.raises(InvalidInputError, match="no parameter 'foo'"):
+        evaluate(tasks, fg.orderings.WithReplacement(), 10, foo=1.0)
+    with pytest.raises(InvalidInputError, match="expected an ordering"):
+        evaluate(tasks, None, 10)
+    small = evaluate(tasks, fg.orderings.WithReplacement(), 1000, scheme=fg.schemes.SGD(0.001))
+    assert small.tightest("loss").bound.key == "trivial/loss"
+
+
+@pytest.mark.parametrize(("eta", "beta"), [(-1.0, 1.0), (1.0, -1.0), (3.0, 1.0)])
+def test_nothing_is_known_about_steps_that_lengthen_the_error(eta, beta):
+    rows = evaluate(Setting(T=10, d=100, rank_avg=5, eta=eta, beta=beta), "with replacement", 7)
+    assert not [row for row in rows.applicable() if row.bound.kind == "upper"]
+
+
+def test_worst_cases_need_room_for_their_tasks():
+    one = fg.families.gaussian(T=1, d=30, rank=30, seed=0)
+    greedy = evaluate(one, fg.orderings.GreedyDistance(repeat=False), 1)
+    assert not [row for row in greedy.applicable() if row.bound.kind == "lower"]
+    first = evaluate(fg.families.gaussian(T=4, d=6, rank=2, seed=0), fg.orderings.WithoutReplacement(), 1)
+    assert not [row for row in first.applicable("forgetting") if row.bound.kind == "lower"]
+
+
+def test_crossovers_without_replacement_need_the_number_of_tasks():
+    with pytest.raises(InvalidInputError, match="need T"):
+        fg.bounds.crossovers(d=100, orderings=("without replacement",))
+    assert {row.ordering for row in fg.bounds.crossovers(d=100)} == {"with replacement"}

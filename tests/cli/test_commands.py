@@ -264,3 +264,10 @@ def test_a_certificate_without_bounds_says_so(inside):
     done = inside("certify", "two_lines", "theta=0.5", "--scheme", "sgd step_size=2.5", "-k", "5")
     assert done.code == 0
     assert "no bound applies to this scheme, ordering and k" in done.out
+
+
+def test_a_certificate_is_written_as_data_or_text_only(inside, tmp_path):
+    done = inside("certify", "two_lines", "theta=0.5", "-k", "5", "--out", "c.png")
+    assert done.code == 2
+    assert "c.png: a certificate is written as .json or .txt" in done.err
+    assert not (tmp_path / "c.png").exists()

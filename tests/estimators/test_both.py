@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import forgetting as fg
+from forgetting.errors import InvalidInputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
 MODELS = [
@@ -181,3 +182,15 @@ def test_the_page_of_the_docs_prints_what_it_says():
         names.update(test.globs)
     assert runner.summarize(verbose=False).failed == 0
     assert runner.tries >= 15
+
+
+def test_what_sets_the_scale_of_a_history_may_not_change_within_it():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, 8)), rng.standard_normal(6)
+    model = fg.ContinualRegressor().partial_fit(X, y).set_params(loss="mean")
+    with pytest.raises(InvalidInputError, match="loss was changed between two tasks; `fit` starts anew"):
+        model.partial_fit(X, y)
+    assert model.fit(X, y).partial_fit(X, y).n_steps_ == 2
+    classifier = fg.ContinualClassifier().partial_fit(X, y > 0).set_params(log_lambda="limit")
+    with pytest.raises(InvalidInputError, match="log_lambda was changed between two tasks"):
+        classifier.partial_fit(X, y > 0)

@@ -162,11 +162,11 @@ def test_a_call_that_raises_changes_nothing():
         model.partial_fit(*tasks[2], task_id=[1, 2])
     with pytest.raises(InvalidInputError, match="order names 'x', which is not in task_id"):
         model.partial_fit(*tasks[2], task_id=["a", "b", "b"], order=["a", "x"])
-    with pytest.raises(InvalidInputError, match="a task id is a number or a name, got nan"):
+    with pytest.raises(InvalidInputError, match=r"task_id: row 1 belongs to no group \(nan\)"):
         model.partial_fit(*tasks[2], task_id=[1.0, np.nan, np.nan])
     with pytest.raises(InvalidInputError, match=r"a task id is a number or a name, got {'a'}"):
         model.partial_fit(*tasks[2], task_id={"a"})
-    with pytest.raises(InvalidInputError, match="task_id mixes values"):
+    with pytest.raises(InvalidInputError, match=r"task_id: row 1 belongs to no group \(None\)"):
         model.partial_fit(*tasks[2], task_id=np.array(["a", None, "b"], dtype=object))
     with pytest.raises(InvalidInputError, match="order is empty"):
         model.partial_fit(*tasks[2], order=[])

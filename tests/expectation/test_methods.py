@@ -1,5 +1,7 @@
 """Which method answers, what it says when it cannot, and what simulation promises."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -291,3 +293,38 @@ def test_what_no_order_changes_has_no_spread():
         np.testing.assert_array_equal(low[sure], high[sure])
         np.testing.assert_array_equal(low[sure], found.values[name][sure])
         assert np.all(low[2] < high[2])
+
+
+@pytest.mark.parametrize(
+    "scheme", [fg.schemes.NLMS(), fg.schemes.RecursiveLeastSquares(), fg.schemes.GradientDescent()], ids=str
+)
+def test_schemes_that_never_lengthen_the_error_have_intervals_for_heavy_tails(scheme):
+    tasks, order = fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement()
+    exact = fg.expect(tasks, order, [20, 100])  # tasks of one row: NLMS and gradient descent are Kaczmarz
+    found = fg.expect(tasks, order, [20, 100], scheme=scheme, runs=256)
+    assert "betting" in found.detail
+    assert found.notes == ()
+    if not isinstance(scheme, fg.schemes.RecursiveLeastSquares):
+        low, high = np.moveaxis(found.intervals["loss"], -1, 0)
+        assert np.all((low <= exact.loss) & (exact.loss <= high))
+    assert np.all(found.intervals["loss"] >= 0)
+
+
+def test_what_cannot_be_simulated_or_counted_is_refused():
+    tasks, order = fg.families.two_lines(0.5), fg.orderings.WithReplacement()
+    with pytest.raises(MemoryLimitError, match="1024 simulated runs of 1000000000 steps need about"):
+        fg.expect(tasks, order, 10**9, method="monte-carlo")
+    with pytest.raises(InvalidInputError, match=r"k must be at most 1e\+15, got 1e\+20"):
+        fg.expect(tasks, order, 10**20)
+    with pytest.raises(InvalidInputError, match="threads must be at least 1, got -3"):
+        fg.expect(tasks, order, 10, method="monte-carlo", threads=-3)
+    with pytest.raises(NotSupportedError, match="the decay rate is that of independent draws"):
+        fg.decay_rate(tasks, fg.orderings.Cyclic())
+
+
+def test_printed_columns_never_touch():
+    tasks, scheme = fg.families.two_lines(np.pi / 3), fg.schemes.SGD(2.5)
+    wide = str(fg.expect(tasks, fg.orderings.WithReplacement(), 100, scheme=scheme, method="monte-carlo"))
+    row = wide.splitlines()[2]
+    assert row.count("[") == 2
+    assert re.fullmatch(r" *100  +\S+ \[\S+, \S+\]  +\S+ \[\S+, \S+\]", row)

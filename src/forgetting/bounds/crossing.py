@@ -78,7 +78,7 @@ def crossovers(
     """From which k which upper bound is tightest, for each ordering and quantity.
 
     Args:
-        d, T, rank_avg: dimension, number of tasks, average rank.
+        d, T, rank_avg: dimension, number of tasks, average rank. Without T there is nothing without replacement.
         quantities, orderings: what to compare.
         rows: "stated" leaves out what only proofs give and what this library tightened.
         second_hand: whether bounds whose constant is second-hand take part.
@@ -96,6 +96,10 @@ def crossovers(
     """
     if rows not in ("all", "stated"):
         raise InvalidInputError(f"rows must be 'all' or 'stated', got {rows!r}")
+    if T is None:  # without replacement k is at most T
+        orderings = [name for name in orderings if name != "without replacement"]
+        if not orderings:
+            raise InvalidInputError("bounds without replacement need T, the number of tasks")
     setting = Setting(d=d, T=T, rank_avg=rank_avg, **{"eta": 1.0, "beta": 1.0, **more})
     limit = as_count(up_to, "up_to", least=1)
     found: list[Stretch] = []

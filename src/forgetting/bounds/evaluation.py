@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from forgetting._arrays import as_count
 from forgetting.bounds.registry import ORIGINS, Bound, all_bounds
 from forgetting.bounds.setting import Setting, as_regression, describe_ordering, describe_scheme
-from forgetting.errors import OrderingError
+from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings import Ordering
 
 __all__ = ["Evaluation", "Row", "evaluate"]
@@ -118,6 +118,11 @@ def evaluate(
     'covers cyclic orderings'
     """
     k = as_count(k, "k")
+    if not isinstance(ordering, Ordering | str):
+        raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
+    unknown = set(more) - {field.name for field in fields(Setting)}
+    if unknown:
+        raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
     setting = Setting.of(problem, w0, scheme, ordering, **more)
     shape = setting if isinstance(problem, Setting) else as_regression(problem)
     orderings = describe_ordering(ordering, shape, k)

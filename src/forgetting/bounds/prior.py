@@ -152,7 +152,7 @@ for _quantity in ("loss", "forgetting"):
         status="rate only",
         formula="S/k (constant not known)",
         latex=r"\frac Sk",
-        range=Range(1, "T"),
+        range=Range(2, "T"),
         conditions=(_ROOM,),
         convention=_WORST,
     )(lambda s, k: s.scale / k)
@@ -230,9 +230,13 @@ declare(
     kind="lower",
     formula="(1/16 - 1/(8d)) S",
     latex=r"\left(\frac1{16}-\frac1{8d}\right)S",
-    needs=("d",),
-    conditions=(Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),),
-    convention=f"{_HALVED}; {_WORST}",
+    needs=("d", "T"),
+    conditions=(
+        Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),
+        Condition(lambda s, k: 2 <= known(s.T) == k, "is for a whole pass over two or more tasks, k = T"),
+        _ROOM,
+    ),
+    convention=f"{_HALVED}; {_WORST}; the number of tasks is that of the source's construction",
     status="second-hand",
 )(lambda s, k: (1 / 16 - 1 / (8 * known(s.d))) * s.scale)
 declare(

@@ -150,6 +150,10 @@ def _trivial(quantity: str, s: Setting, k: int) -> float:
 
 
 _SCHEMES = ("projection", "sgd", "Ridge")
+_NO_LONGER = Condition(
+    lambda s, k: s.eta is None or s.beta is None or (s.eta >= 0 and s.beta >= 0 and s.eta * s.beta <= 2),
+    "steps may lengthen the error: needs 0 <= eta beta <= 2",
+)
 for _quantity, _formula, _latex, _schemes in (
     (
         "loss",
@@ -171,6 +175,6 @@ for _quantity, _formula, _latex, _schemes in (
         problems=("regression", "classification", "sets") if _quantity != "objective" else ("regression",),
         schemes=(*_schemes, "weakly regularised"),
         needs=("eta", "beta") if _quantity == "objective" else (),
-        conditions=(Condition(lambda s, k: s.eta is None or s.beta is None or not s.eta * s.beta > 2, "eta beta > 2"),),
+        conditions=(_NO_LONGER,),
         **_TRIVIAL,
     )(partial(_trivial, _quantity))

@@ -166,6 +166,11 @@ class Setting:
         if isinstance(problem, cls):
             step = {} if scheme is None else _step(scheme, problem.radius)
             return replace(problem, **{**step, **more})
+        for name in ("eta", "beta"):
+            if name in more:
+                raise InvalidInputError(
+                    f"{name} = {more[name]!r} is a matter of the scheme: give scheme=fg.schemes.SGD(...), or a Setting"
+                )
         problem = as_regression(problem)
         base = _regression(problem, w0) if isinstance(problem, LinearTasks) else _sets(problem, w0)
         _, eta, beta = describe_scheme(scheme, problem, base["radius"])

@@ -202,7 +202,8 @@ _ORDERINGS = ("Random with replacement", "Random w/o replacement", "Cyclic")
 _WEDGE = "a ∧ b is the smaller of the two."
 _NUMBERS = (
     "Numbers are in this library's convention, with the constants of the statements (~: the constant is not known) and "
-    "the factor S = |w_0 - w*|^2 R^2; without replacement they are for one whole pass, k = T."
+    "the factor S = |w_0 - w*|^2 R^2; those of Tables 1 and 2 are of the forgetting, and those without replacement for "
+    "one whole pass, k = T."
 )
 _TABLES: dict[str, Table] = {
     "regression": Table(

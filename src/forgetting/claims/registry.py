@@ -176,6 +176,8 @@ class Claim:
 
     def check(self, instance: Instance) -> Verdict:
         """Compute both sides; an error gives the reason where the statement does not apply."""
+        if not isinstance(instance, Instance):
+            raise InvalidInputError(f"expected fg.claims.Instance(problem, ordering, k), got {type(instance).__name__}")
         reason = self.why_not(instance)
         if reason is not None:
             raise InvalidInputError(f"{self.name}: {reason}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step
+from forgetting.cli.options import Force, Json, Orders, Problem, Scheme, Seed, Step
 
 __all__ = ["VIOLATED", "certify_command"]
 
@@ -18,7 +21,9 @@ def certify_command(
     scheme: Scheme = None,
     seed: Seed = None,
     as_json: Json = False,
-    out: Out = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write to a file: .json (reloads) or .txt.", show_default=False)
+    ] = None,
     force: Force = False,
 ) -> None:
     """Measured values beside all theory that applies here.
@@ -39,9 +44,12 @@ def certify_command(
     from forgetting.cli.files import check_new, write_text
     from forgetting.cli.output import say, uninterrupted
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.errors import InvalidInputError
     from forgetting.report.provenance import problem_hash, versions
 
     if out is not None:
+        if out.suffix.lower() not in (".json", ".txt"):
+            raise InvalidInputError(f"{out}: a certificate is written as .json or .txt")
         check_new(out, force)
     loaded = load_problem(problem, seed)
     with uninterrupted():
@@ -55,7 +63,7 @@ def certify_command(
     }
     text = json.dumps({**json.loads(found.to_json()), "holds": found.holds, "meta": meta}, indent=1)
     if out is not None:
-        write_text(out, text if out.suffix == ".json" else f"{found}\n", force=force)
+        write_text(out, text if out.suffix.lower() == ".json" else f"{found}\n", force=force)
     if as_json:
         print(text)
     else:

@@ -8,17 +8,18 @@ from typing import Any, get_args
 import numpy as np
 
 from forgetting._arrays import IntArray, as_count, as_number, machine_memory
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import exact, spectral
 from forgetting.expectation.monte_carlo import simulate
 from forgetting.expectation.request import Method, Request
 from forgetting.expectation.result import QUANTITIES, Expectation, Outcome
 from forgetting.loop import growth, resolve
-from forgetting.orderings import Ordering
+from forgetting.orderings import Ordering, WithReplacement
 from forgetting.schemes import POCS, Kaczmarz, Scheme
 
 __all__ = ["ask", "decay_rate", "expect"]
 
+MOST_STEPS = 10**15  # beyond it k eps is no longer small
 EXACT = {
     "moments": exact.by_moments,
     "spectral": exact.by_spectrum,
@@ -73,7 +74,8 @@ def expect(
     if picked == "monte-carlo":
         most = None if runs is None else as_count(runs, "runs", least=1)
         target = None if rtol is None else as_number(rtol, "rtol", above=0)
-        result = simulate(request, as_count(seed, "seed"), most, target, as_number(confidence, "confidence"), threads)
+        workers = None if threads is None else as_count(threads, "threads", least=1)
+        result = simulate(request, as_count(seed, "seed"), most, target, as_number(confidence, "confidence"), workers)
     elif picked in EXACT:
         result = EXACT[picked](request)
     else:
@@ -95,7 +97,10 @@ def ask(
     if not isinstance(ordering, Ordering):
         raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
     scalar = np.ndim(k) == 0
-    given = np.array([as_count(one, "k") for one in ([k] if scalar else k)], dtype=np.int64)
+    counted = [as_count(one, "k") for one in ([k] if scalar else k)]
+    if max(counted, default=0) > MOST_STEPS:
+        raise InvalidInputError(f"k must be at most {MOST_STEPS:g}, got {max(counted):g}")
+    given = np.array(counted, dtype=np.int64)
     if given.size == 0:
         raise InvalidInputError("k is empty; give at least one number of steps")
     names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
@@ -119,6 +124,8 @@ def decay_rate(problem: Any, ordering: Ordering, scheme: Scheme | None = None) -
     0.625
     """
     request, _ = ask(problem, ordering, 1, scheme, None, ("loss",), np.finfo(float).max)
+    if not isinstance(ordering, WithReplacement):
+        raise NotSupportedError(f"the decay rate is that of independent draws, WithReplacement, not of {ordering}")
     request.require("spectral")
     return spectral.decay(request.moment_map(dual=False))
 

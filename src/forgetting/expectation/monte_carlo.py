@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, machine_memory
 from forgetting.ensembles import batch_forgetting, batch_losses
-from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError
 from forgetting.expectation.exact import curve_at, errors_of
 from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
@@ -23,7 +23,7 @@ from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
 from forgetting.loop import linear_gains, view_of, whole_run
 from forgetting.metrics import paper_regret
-from forgetting.schemes import POCS, LinearScheme
+from forgetting.schemes import NLMS, POCS, GradientDescent, LinearScheme, RecursiveLeastSquares
 
 __all__ = ["bounded_interval", "column_intervals", "sample", "simulate", "value_range"]
 
@@ -79,11 +79,20 @@ def value_range(request: Request, name: str) -> tuple[float, float] | None:
     scheme = request.scheme
     if isinstance(scheme, POCS):
         return _projection_range(request, name)
-    if not request.linear or not isinstance(scheme, LinearScheme) or not request.problem.realizability.holds:
+    geometry = getattr(request.problem, "geometry", None)
+    if geometry is None or not request.problem.realizability.holds:
         return None
-    geometry = request.geometry
-    gains = linear_gains(geometry, scheme)
-    if np.any(gains < 0) or np.any(gains > 2):
+    if isinstance(scheme, LinearScheme):
+        gains = linear_gains(geometry, scheme)
+        if np.any(gains < 0) or np.any(gains > 2):
+            return None
+    elif (
+        isinstance(scheme, RecursiveLeastSquares)
+        or (isinstance(scheme, GradientDescent) and not scheme.accelerated)
+        or (isinstance(scheme, NLMS) and scheme.mu <= 2)
+    ):
+        gains = np.zeros(1)  # they never lengthen the error either, and need not solve the task
+    else:
         return None
     gap = geometry.start(request.w0)
     size = float(gap @ gap)
@@ -147,6 +156,14 @@ def simulate(
     if not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {confidence:g}")
     budget = runs or (DEFAULT_RUNS if rtol is None else 2**20)
+    needed = 32.0 * min(BATCH, budget) * request.last  # orders, and losses before and after each step
+    if isinstance(request.scheme, LinearScheme) and needed > machine_memory() / 2:
+        raise MemoryLimitError(
+            f"{min(BATCH, budget)} simulated runs of {request.last} steps need about {needed / 2**30:.3g} GiB, more "
+            f"than half of this machine's {machine_memory() / 2**30:.3g} GiB; use fewer runs or steps",
+            needed=needed,
+            allowed=machine_memory() / 2,
+        )
     most = -(-budget // BATCH)
     gathered: dict[str, list[Array]] = {name: [] for name in request.names}
     ranges = {name: value_range(request, name) for name in request.names}

@@ -96,10 +96,10 @@ class Expectation:
         ks = np.atleast_1d(self.k)
         shown = [name for name in QUANTITIES if name in self.values and name != "task_losses"]
         lines = [f"expected over orderings by {self.method}: {self.detail}"]
-        lines.append("k".rjust(10) + "".join(name.rjust(26) for name in shown))
+        lines.append("k".rjust(10) + "".join(f"  {name:>24}" for name in shown))
         for row in sorted({*range(min(8, len(ks))), len(ks) - 1}):
             cells = [_cell(self, name, row) for name in shown]
-            lines.append(f"{int(ks[row]):>10}" + "".join(cell.rjust(26) for cell in cells))
+            lines.append(f"{int(ks[row]):>10}" + "".join(f"  {cell:>24}" for cell in cells))
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 

@@ -35,6 +35,12 @@ class LinearScheme(Scheme):
 
     intrinsic: ClassVar[bool] = True
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Compiled loops and exact engines use the gains alone."""
+        super().__init_subclass__(**options)
+        if "learn" in vars(cls):
+            raise InvalidInputError(f"{cls.__name__} learns differently than by its gains: derive from Scheme")
+
     @abstractmethod
     def gains(self, sigma: Array) -> Array:
         """g for each singular value."""

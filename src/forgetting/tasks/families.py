@@ -128,6 +128,8 @@ def catastrophic(eps: float) -> RegressionTasks:
     eps = as_number(eps, "eps", above=0)
     if eps > 6:
         raise InvalidInputError(f"eps must be at most 6, got {eps:g}")
+    if eps < 0.01:
+        raise InvalidInputError(f"eps must be at least 0.01 (some 700,000 tasks), got {eps:g}")
     slow = round((72 - 12 * eps) / eps**2 + 1)
     fast = round(12 / eps)
     turn = np.sqrt(eps / 6)
