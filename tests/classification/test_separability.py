@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import gcd
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import forgetting as fg
-from forgetting.errors import InfeasibleError, NotSeparableError
+from forgetting.errors import ForgettingError, InfeasibleError, NotSeparableError
+from forgetting.tasks import separability as module
 
 
 def of_rows(rows):
@@ -140,3 +144,81 @@ def test_sets_without_a_common_point_are_refused_with_a_certificate():
         np.testing.assert_allclose(caught.value.certificate, [1.0, 1.0], atol=1e-12)
     with pytest.raises(InfeasibleError, match="no common point"):
         fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([3.0, 0.0], 1.0)]).w_star  # noqa: B018
+
+
+def exactly_separable(rows):
+    """Fourier and Motzkin's elimination of the whole numbers rows w > 0."""
+    left = {tuple(int(entry) for entry in row) for row in rows}
+    for j in range(rows.shape[1]):
+        new = {row for row in left if row[j] == 0}
+        for a in (row for row in left if row[j] > 0):
+            for b in (row for row in left if row[j] < 0):
+                mixed = [a[j] * y - b[j] * x for x, y in zip(a, b, strict=True)]
+                new.add(tuple(entry // (gcd(*mixed) or 1) for entry in mixed))
+        left = new
+        if any(not any(row) for row in left):
+            return False
+    return True
+
+
+def check_exactly(found, rows):
+    """The proof, in rational arithmetic: margins above 0, or a combination that rounding alone keeps from 0."""
+    exact = [[Fraction(float(entry)) for entry in row] for row in rows]
+    if found.holds:
+        w = [Fraction(float(entry)) for entry in found.w]
+        assert min(sum(x * v for x, v in zip(row, w, strict=True)) for row in exact) >= 1 - Fraction(1, 10**6)
+        return
+    y = [Fraction(float(entry)) for entry in found.certificate]
+    assert min(y) >= 0
+    for column in zip(*exact, strict=True):
+        terms = [weight * entry for weight, entry in zip(y, column, strict=True)]
+        assert abs(sum(terms)) <= Fraction(1, 10**13) * sum(abs(term) for term in terms)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-4, 3), (-9, 6)])
+def test_columns_of_any_scale_do_not_change_the_finding(low, high):
+    """Small whole numbers, decided exactly; then every column in a unit of its own."""
+    rng = np.random.default_rng(8)
+    seen = set()
+    for _ in range(300):
+        d, n = int(rng.integers(2, 5)), int(rng.integers(2, 7))
+        whole = rng.integers(-4, 5, (n, d))
+        rows = whole * 10.0 ** rng.uniform(low, high, d)
+        found = module.decide(rows)
+        assert found.holds == exactly_separable(whole), (whole, rows)
+        check_exactly(found, rows)
+        seen.add(found.holds)
+    assert seen == {True, False}
+
+
+def test_a_small_column_that_separates_is_not_overlooked():
+    X, y = [[-0.2, 100.0, -1e-4], [0.1, -200.0, 0.0], [0.1, -200.0, 2e-4]], [1, -1, 1]
+    tasks = fg.ClassificationTasks([X], [y])
+    assert tasks.separability.holds
+    assert tasks.margins(tasks.w_star).min() == pytest.approx(1, abs=1e-9)
+    assert np.linalg.norm(tasks.w_star) <= np.linalg.norm([-10, 0.49, 5e5])
+    assert tasks.distances(tasks.w_star)[0] <= 1e-6
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 1.0], [1.0, -1.0]], [[1.0, 2.0], [-2.0, -4.0], [0.0, 1.0]]])
+def test_a_linear_programme_decides_where_projections_do_not(monkeypatch, rows):
+    rows = np.array(rows) * [1.0, 1e-7]
+    expected = module.decide(rows).holds
+    monkeypatch.setattr(module, "_projected", lambda rows: (None, None))
+    found = module.decide(rows)
+    assert found.holds == expected
+    check(found, rows)
+    monkeypatch.setattr(module, "_programmed", lambda rows: (-np.ones(2), np.ones(len(rows))))
+    with pytest.raises(ForgettingError, match="undecided") as caught:  # what is no proof is not believed
+        module.decide(rows)
+    assert not isinstance(caught.value, NotSeparableError)
+
+
+def test_a_separable_task_is_never_refused_as_not_separable():
+    far = fg.ContinualClassifier("limit").fit([[2020.0, 0.001], [2020.0, -0.001]], [1, 0])
+    np.testing.assert_allclose(far.coef_, [[0.0, 1000.0]], atol=1e-9)
+    # so far away that there are no digits for the projection, though it is known to be there
+    tasks = of_rows([[1e-15, 1.0], [1e-15, -1.0]])
+    with pytest.raises(ForgettingError, match=r"task 0 is separable: .* but the projection .* was not found") as caught:
+        tasks.project(0, [0.0, 0.0])
+    assert not isinstance(caught.value, NotSeparableError)

@@ -328,3 +328,10 @@ def test_printed_columns_never_touch():
     row = wide.splitlines()[2]
     assert row.count("[") == 2
     assert re.fullmatch(r" *100  +\S+ \[\S+, \S+\]  +\S+ \[\S+, \S+\]", row)
+
+
+def test_a_comparison_says_what_its_intervals_are_worth():
+    tasks = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]])
+    found = fg.compare(tasks, fg.orderings.WithReplacement(), fg.orderings.Reshuffled(), 6, runs=64)
+    assert any("not jointly realizable" in note for note in found.notes)
+    assert any("normal ones" in note for note in found.notes)

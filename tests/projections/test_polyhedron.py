@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import forgetting as fg
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.projections import polyhedron as module
+from forgetting.projections._certificate import best_combination, refined, vanishes
 
 
 def test_one_row_is_the_closed_form_of_a_halfspace():
@@ -104,7 +105,7 @@ def test_an_empty_set_can_be_left_to_the_first_projection():
 
 
 def test_a_method_that_stalls_says_so_or_finds_the_certificate_another_way():
-    def stalled(exact, A, b, K, p, start, factor):
+    def stalled(exact, A, b, K, p, start, factor, far):
         return 3, p, start, np.empty(0), np.empty((0, 0)), 7, 0.5, 0.5
 
     fine, empty = fg.Polyhedron(np.eye(2), [1.0, 1.0]), fg.Polyhedron([[1.0], [-1.0]], [1.0, 0.0], check=False)
@@ -243,3 +244,87 @@ def test_projections_in_a_row_do_not_depend_on_what_the_last_one_left():
         kinds.add("inside" if inside else "same rows" if warm is before else "other rows")
         assert steps >= 1
     assert kinds == {"inside", "same rows", "other rows"}
+
+
+@pytest.mark.parametrize("tilt", [1e-3, 1e-4, 1e-6])
+def test_a_set_whose_rows_are_almost_opposite_is_far_away_but_not_empty(tilt):
+    """{2020 |x| <= tilt y - 1}: the tip (0, 1/tilt) is more than 10^6 times further away than the rows are."""
+    cone = fg.Polyhedron([[2020.0, tilt], [-2020.0, tilt]], [1.0, 1.0])
+    found = cone.project_full([0.0, 0.0])
+    np.testing.assert_allclose(found.point, [0.0, 1 / tilt], rtol=1e-9, atol=1e-12)
+    assert (cone.A @ found.point >= 1 - 1e-9).all()
+    np.testing.assert_allclose(cone.A.T @ found.multipliers, found.point, rtol=1e-9, atol=1e-9 / tilt)
+    again = cone.project_full([1.0, 0.0], warm=found.warm)
+    np.testing.assert_allclose(again.point, [0.0, 1 / tilt], rtol=1e-6, atol=1e-9)
+
+
+def test_what_is_too_far_away_to_tell_is_not_called_empty():
+    """(0, 10^15 / 2) is in the set, but no digits are left at that distance."""
+    with pytest.raises(ForgettingError, match="no point within 1e\\+06 times the size of the data") as caught:
+        fg.Polyhedron([[1.0, 1e-15], [-1.0, 1e-15]], [0.5, 0.5])
+    assert not isinstance(caught.value, InfeasibleError)
+    assert "empty" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_certificates_vanish_in_every_column_however_small(seed):
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(2, 6)), int(rng.integers(2, 9))
+    some, weights = rng.integers(-4, 5, (n, d)).astype(float), rng.integers(1, 4, n)
+    A = np.concatenate([some, -(weights @ some)[None]]) * 10.0 ** rng.uniform(-5, 3, d)
+    with pytest.raises(InfeasibleError) as caught:
+        fg.Polyhedron(A, np.ones(n + 1))
+    terms = A * caught.value.certificate[:, None]
+    assert (caught.value.certificate >= 0).all()
+    assert (np.abs(terms.sum(axis=0)) <= 1e-13 * np.abs(terms).sum(axis=0)).all()
+    assert caught.value.certificate.sum() == pytest.approx(1)
+
+
+def test_parallel_rows_that_contradict_each_other_by_rounding_have_a_projection():
+    """Three multiples of one row; two of them miss each other by 4e-12 of their distance from the origin."""
+    row = [
+        [-0.13413474009146364, 0.2057680511175374, -0.018809458736057976],
+        [-0.6890968638214129, 1.0571021243493879, -0.09663073873597272],
+        [-0.6273742016461901, 0.962417094230259, -0.08797548755739766],
+        [-2.5606117695081494, 3.9280807725205587, -0.35906970397665894],
+        [-0.4794364112273641, 0.735474612361956, -0.06723045340376166],
+        [0.7325809324882383, -1.123808423240582, 0.10272842673765556],
+        [1.1099494405294676, -1.702706793639096, 0.15564609277591848],
+        [2.391600472168374, -3.6688106889707015, 0.33536957214599056],
+    ]
+    A, b = np.array(row).T, np.array([0.00017569199819043166, -0.00026951854847689916, 2.4636954029877423e-05])
+    found = fg.Polyhedron(A, b).project_full(np.zeros(8))
+    np.testing.assert_allclose(found.point, A[2] * b[2] / (A[2] @ A[2]), rtol=1e-9)
+    np.testing.assert_allclose(A.T @ found.multipliers, found.point, rtol=1e-9)
+    assert found.feasibility <= 1e-15
+    assert found.kkt_residual <= 1e-15
+    with pytest.raises(InfeasibleError):  # a contradiction beyond rounding remains one
+        fg.Polyhedron([[1.0], [-1.0]], [1.0 + 1e-9, -1.0])
+
+
+def test_a_point_is_accepted_only_with_multipliers_that_prove_it():
+    """A method that ends at the projection but says it stalled is believed; one that ends elsewhere is not."""
+
+    def ends_at(point):
+        return lambda exact, A, b, K, p, start, factor, far: (
+            *(3, np.array(point), start, np.empty(0), np.empty((0, 0)), 7, 0.0, 0.0),
+        )
+
+    corner = fg.Polyhedron(np.eye(2), [1.0, 1.0])
+    corner.__dict__["_compiled"] = ends_at([1.0, 3.0])
+    found = corner.project_full([0.0, 3.0])
+    np.testing.assert_allclose(found.multipliers, [1.0, 0.0], atol=1e-12)
+    assert found.active.tolist() == [0]
+    corner.__dict__["_compiled"] = ends_at([1.0, 4.0])  # in the set, but not the nearest
+    with pytest.raises(ForgettingError, match="did not converge"):
+        corner.project([0.0, 3.0])
+
+
+def test_a_combination_of_rows_parallel_up_to_1e12_is_found_in_the_space_of_all_combinations():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal(6) + 1e-12 * rng.standard_normal((4, 6))
+    rows = np.concatenate([rows, -(np.array([1.0, 2.0, 0.0, 1.0]) @ rows)[None]])
+    y = refined(rows, best_combination(rows, np.array([1.0, 1.0, -9.0, 1.0, -3.5])))
+    assert vanishes(rows, y)
+    np.testing.assert_allclose(y / y[-1], [1.0, 2.0, 0.0, 1.0, 1.0], atol=1e-2)
+    assert not best_combination(np.eye(3), np.ones(3)).any()

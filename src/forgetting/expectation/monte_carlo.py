@@ -122,6 +122,15 @@ def _projection_range(request: Request, name: str) -> tuple[float, float] | None
     return 0.0, size if name == "error" else 0.5 * float(radius) ** 2 * size
 
 
+def caveats(request: Request, names: Iterable[str]) -> list[str]:
+    """What a reader of simulated values should know."""
+    realizability = getattr(request.problem, "realizability", None)
+    notes = [] if realizability is None or realizability.holds else [str(realizability.message)]
+    if any(value_range(request, name) is None for name in names):
+        notes.append("no bound on the values is known here: the intervals are normal ones and fail for heavy tails")
+    return notes
+
+
 def bounded_interval(samples: Array, low: float, high: float, confidence: float) -> tuple[float, float]:
     """A confidence interval for the mean of samples known to lie in [low, high].
 
@@ -169,8 +178,7 @@ def simulate(
     ranges = {name: value_range(request, name) for name in request.names}
     done, look = 0, 0
     trusted = None not in ranges.values()
-    realizability = getattr(request.problem, "realizability", None)
-    notes: list[str] = [] if realizability is None or realizability.holds else [realizability.message]
+    notes = caveats(request, request.names)
     while True:
         upto = most if rtol is None else min(most, max(1, 2 * done))
         for found in sample(request, seed, range(done, upto), threads, budget):
@@ -198,8 +206,6 @@ def simulate(
                 "large values; an exact method, or smaller k, would answer this"
             )
             break
-    if not trusted:
-        notes.append("no bound on the values is known here: the intervals are normal ones and fail for heavy tails")
     kind = "betting intervals for bounded values" if trusted else "normal intervals"
     return Outcome(
         "monte-carlo",

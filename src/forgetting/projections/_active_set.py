@@ -8,7 +8,7 @@ rows whose multiplier would turn negative. L is the triangular factor of A_W A_W
   so that anything close to dependent is handed back as LOST; or
 - from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (`exact` is True): O(n d) per change of W.
 
-Only the second decides that a set is empty.
+Only the second finds sets empty, and its caller checks the certificate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ TOL = 2e-13  # a row counts as satisfied when it is missed by TOL * (|w| + |p|/5
 NEARLY_DEPENDENT = 1e-9  # squared distance of a unit row to the span of others that the Gram matrix can be trusted with
 EPS = 2.220446049250313e-16
 WELL_APART = 1e-6  # the same, for rows that are only a guess
-FAR = 1e6  # a set further away than this many times the size of the data counts as empty
 HUGE = 1e6  # a multiplier of this many times the size of the point comes from a row that nearly follows from others
 SWEEPS = 4  # of coordinate ascent, to guess the active rows of a cold start
 
@@ -239,6 +238,7 @@ def enter(
     short: float,
     length: float,
     refined: bool,
+    far: float,
     limit: int,
 ) -> tuple[int, int, int]:
     """Make row j, missed by -`short`, active, dropping rows that stand in the way: outcome, size of W, changes of W."""
@@ -259,7 +259,7 @@ def enter(
             top = max(top, abs(u[i]))
         distance = np.sqrt(square)
         # an exact combination of the active rows is seen at the distance that the rounding of Q gives it
-        independent = size < cap and distance > 32 * EPS * weight and -short <= FAR * reach * distance
+        independent = size < cap and distance > 32 * EPS * weight and -short <= far * reach * distance
         full = -short / square if independent else np.inf
         partial, out = np.inf, -1
         for i in range(size):
@@ -334,12 +334,13 @@ def most_missed(
 
 @compiled
 def project(
-    exact: bool, A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array
+    exact: bool, A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array, far: float
 ) -> tuple[int, Array, IntArray, Array, Array, int, float, float]:
     """Status, point, active rows, their multipliers, their factor L, changes of W, violation, KKT residual.
 
-    `start` and `factor` are the active rows to begin with and their L (either may be empty). When the set is EMPTY, the
-    rows and multipliers are those of the certificate: y >= 0 with A^T y = 0 and b.y > 0.
+    `start` and `factor` are the active rows to begin with and their L (either may be empty). A set further away than
+    `far` times the size of the data is taken to be EMPTY; the rows and multipliers are then those of the certificate:
+    y >= 0 with b.y > 0 and A^T y = 0, or as near to 0 as `far` lets it.
     """
     n, d = A.shape
     cap = min(n, d)
@@ -381,7 +382,23 @@ def project(
         worst, length = most_missed(exact, A, b, K, p, w, need, W, size, lam, skipped, slack)
         if worst >= 0:
             outcome, size, more = enter(
-                exact, A, b, K, Q, L, W, size, worst, p, w, lam, slack[worst], length, refined, 10 * n + 100 - changes
+                exact,
+                A,
+                b,
+                K,
+                Q,
+                L,
+                W,
+                size,
+                worst,
+                p,
+                w,
+                lam,
+                slack[worst],
+                length,
+                refined,
+                far,
+                10 * n + 100 - changes,
             )
             changes += more
             if outcome == ENTERED:

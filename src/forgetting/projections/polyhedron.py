@@ -10,6 +10,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_number, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
+from forgetting.projections._certificate import best_combination, refined, rounding, vanishes
 from forgetting.projections.affine import as_rows
 from forgetting.projections.base import ConvexSet, as_point
 
@@ -17,6 +18,9 @@ __all__ = ["Polyhedron", "Projection", "WarmStart"]
 
 GRAM_ROWS = 2000  # above this A A^T is not kept (32 MiB here), and every projection uses orthogonal factors
 OPTIMAL, EMPTY, LOST = 0, 1, 2
+FAR = 1e6  # points further away than this many times the size of the data are only looked for when there is no other
+FARTHEST = 1e14  # and further away than this no digits are left
+MISSED = 1e-9  # a row that is missed by this share of the size of the data counts as satisfied
 NO_ROWS = np.empty(0, dtype=np.int64)
 NO_FACTOR = np.empty((0, 0))
 
@@ -77,7 +81,9 @@ class Polyhedron(ConvexSet):
         b: (n,).
         check: decide at once whether the set is empty; False leaves that to the first projection.
 
-    A set counts as empty when it has no point within 10^6 times the size of the data.
+    A set counts as empty when there is a certificate: weights y >= 0 with b.y > 0 and A^T y = 0 up to rounding in every
+    column. Where there is neither that nor a point, the set may be too far away for the digits there are; that is a
+    `ForgettingError` which says so.
 
     >>> corner = Polyhedron([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0])
     >>> corner.project([-1, 2]), corner.distance([-3, -4]), corner.contains([1, 1])
@@ -147,31 +153,105 @@ class Polyhedron(ConvexSet):
             return OPTIMAL, p.copy(), NO_ROWS, np.empty(0), NO_FACTOR, 0, 0.0, 0.0
         changes = 0
         if len(self._rows) <= GRAM_ROWS:
-            result = self._compiled(False, self._rows, self._levels, self._gram, p, rows, factor)
+            result = self._compiled(False, self._rows, self._levels, self._gram, p, rows, factor, FAR)
             if result[0] == OPTIMAL:
                 return result
             rows, factor, changes = result[2], NO_FACTOR, result[5]
-        result = self._compiled(True, self._rows, self._levels, NO_FACTOR, p, rows, factor)
+        result = self._compiled(True, self._rows, self._levels, NO_FACTOR, p, rows, factor, FAR)
         status, point, active, weights, factor, more, missed, residual = result
-        reach = float(np.linalg.norm(p)) + float(np.max(np.abs(self._levels[active]), initial=0.0))
-        if status == OPTIMAL and missed <= 1e-9 * reach:
+        if status == OPTIMAL and missed <= MISSED * self._reach(p, active):
             return status, point, active, weights, factor, changes + more, missed, residual
-        self._explain(status, active, weights)
+        return self._insist(p, result, changes + more)
+
+    def _reach(self, p: Array, rows: IntArray) -> float:
+        """The size of the data: of p, and of b in these rows."""
+        return float(np.linalg.norm(p)) + float(np.max(np.abs(self._levels[rows]), initial=0.0))
+
+    def _insist(self, p: Array, result: Any, changes: int) -> Any:
+        """After a projection that failed: a certificate, the point itself, a point far away, or an error."""
+        status, point, active, weights = result[:4]
+        if status == EMPTY:
+            self._refuse(active, weights)
+        found = self._accepted(p, point, changes)
+        if found is not None:
+            return found
+        other = self._compiled(True, self._rows, self._levels, NO_FACTOR, p, NO_ROWS, NO_FACTOR, FARTHEST)
+        if other[0] == OPTIMAL:
+            found = self._polished(p, other, changes)
+            if found is not None:
+                return found
+        if other[0] == EMPTY:
+            self._refuse(other[2], other[3])
+        y = self._least_distance()
+        self._refuse(np.flatnonzero(y), y[y > 0])
+        if len(self._rows) <= GRAM_ROWS:
+            y = best_combination(self._rows, self._levels)
+            self._refuse(np.flatnonzero(y), y[y > 0])
+        if status == EMPTY:
+            raise ForgettingError(
+                f"the projection onto {self} was not found: there is no point within {FAR:g} times the size of the "
+                "data, and further away rounding hides whether there is one; scale the columns of A to similar size"
+            )
+        missed = float(np.max(self._levels - self._rows @ point))
         raise ForgettingError(
-            f"the projection onto {self} did not converge: after {changes + more} changes of the active rows the point "
+            f"the projection onto {self} did not converge: after {changes} changes of the active rows the point "
             f"found misses a row by {missed:.2g}; scale the data to moderate size, or leave out nearly parallel rows"
         )
 
-    def _explain(self, status: int, active: IntArray, weights: Array) -> None:
-        """Raise if there is a certificate of emptiness."""
-        y, residual = np.zeros(len(self._rows)), np.inf
-        if status == EMPTY:
-            y[active] = weights
-            y, residual = self._scaled(y)
-        if residual > 1e-10:
-            other, left = self._scaled(self._least_distance())
-            y, residual = (other, left) if left < residual else (y, residual)
-        if residual > 1e-5:
+    def _accepted(self, p: Array, point: Array, changes: int) -> Any:
+        """The point with multipliers that prove it to be the projection up to rounding; None if there are none.
+
+        The method can end elsewhere than at its own test: parallel rows that agree up to rounding contradict each other
+        by that much.
+        """
+        from scipy.optimize import nnls
+
+        slack = self._rows @ point - self._levels
+        close = np.flatnonzero(np.abs(slack) <= MISSED * self._reach(p, np.arange(len(slack))))
+        allowed = MISSED * self._reach(p, close)
+        missed = max(0.0, float(np.max(-slack)))
+        if missed > allowed or close.size == 0:
+            return None
+        try:
+            weights, residual = nnls(self._rows[close].T, point - p, maxiter=100 * close.size)
+        except RuntimeError:  # it ran out of iterations
+            return None
+        residual = max(float(residual), missed, float(np.max(np.minimum(weights, np.abs(slack[close])))))
+        if residual > allowed:
+            return None
+        used = weights > 0
+        return OPTIMAL, point, close[used], weights[used], NO_FACTOR, changes, missed, residual
+
+    def _polished(self, p: Array, result: Any, changes: int) -> Any:
+        """A projection far away, its active rows solved anew to the last digit; None if a row is still missed."""
+        _, point, active, weights, _, more, _, _ = result
+        rows, levels = self._rows[active], self._levels[active]
+        frame, factor = np.linalg.qr(rows.T)
+        for _ in range(3):
+            point = point + frame @ np.linalg.solve(factor.T, levels - rows @ point)
+        slack = self._rows @ point - self._levels
+        # |w| is so large that rounding alone may miss a row, by no more than a millionth of the data
+        reach = self._reach(p, active)
+        noise = rounding(self.dim) * (np.abs(self._rows) @ np.abs(point) + np.abs(self._levels))
+        if np.any(-slack > np.maximum(MISSED * reach, np.minimum(noise, reach / FAR))):
+            return None
+        missed = max(0.0, float(np.max(-slack)))
+        residual = max(missed, float(np.linalg.norm(p + rows.T @ weights - point)))
+        residual = max(residual, float(np.max(np.minimum(weights, np.abs(slack[active])), initial=0.0)))
+        return OPTIMAL, point, active, weights, NO_FACTOR, changes + more, missed, residual
+
+    def _refuse(self, active: IntArray, weights: Array) -> None:
+        """Raise if these rows, with these weights, prove that the set is empty.
+
+        A combination that is 0 up to rounding proves it out to |b.y| / rounding only. So the gap b.y must be so large
+        that this is beyond the data by far.
+        """
+        y = np.zeros(len(self._rows))
+        y[active] = weights
+        if not y.any():
+            return
+        y, residual = self._scaled(refined(self._rows, y))
+        if residual > 1e-5 or not vanishes(self._rows, y):
             return
         residual = float(np.linalg.norm(self._rows.T @ y))
         full = np.zeros(len(self.b))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, is_sparse
-from forgetting.errors import InfeasibleError, InvalidInputError, NotSeparableError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.projections import ConvexSet, Polyhedron
 from forgetting.projections.base import as_point
 from forgetting.tasks.labels import Label, signs
@@ -172,8 +172,11 @@ class ClassificationTasks:
             if key not in distinct:
                 try:
                     distinct[key] = Polyhedron(rows, np.ones(len(rows)))
-                except InfeasibleError as error:
-                    raise self._refusal(decide(rows), f"projecting onto task {task}", task) from error
+                except ForgettingError as error:
+                    found = decide(rows)
+                    if found.holds:  # so far away, or so flat, that the projection has no digits left
+                        raise ForgettingError(f"task {task} is {found.message}, but {error}") from error
+                    raise self._refusal(found, f"projecting onto task {task}", task) from error
             polyhedra.append(distinct[key])
         return ConvexSets(polyhedra, names=self.names)
 

@@ -9,10 +9,9 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.errors import ForgettingError, InfeasibleError
 from forgetting.projections import Polyhedron
+from forgetting.projections._certificate import EPS, refined, vanishes
 
 __all__ = ["Separability", "decide"]
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +20,10 @@ class Separability:
 
     Attributes:
         holds: there is such a w.
-        w: the shortest one, or None. Its margins are above 0 beyond rounding, which anyone can check.
-        certificate: else y >= 0 with sum y = 1 and |sum_i y_i (label_i x_i)| = `residual`, 0 up to rounding. Since
-            1 <= sum_i y_i (label_i x_i).w <= residual |w|, there is no such w (Gordan's alternative).
+        w: the shortest one, or None. Its margins are above 0 beyond rounding, which anyone can check. (Where the
+            columns of the data are so different in scale that the shortest is lost to rounding, another one.)
+        certificate: else y >= 0 with sum y = 1 and |sum_i y_i (label_i x_i)| = `residual`, 0 up to rounding in every
+            coordinate. Since 1 <= sum_i y_i (label_i x_i).w <= residual |w|, there is no such w (Gordan's alternative).
         residual: of the certificate; 0 where there is none.
 
     >>> import forgetting as fg
@@ -54,38 +54,73 @@ class Separability:
 def decide(rows: Array) -> Separability:
     """Separability of {w: rows w >= 1}, with the shortest such w, or weights of a convex combination of rows that is 0.
 
-    The shortest point of the convex hull of the rows answers both ways: if it is not 0 it separates. So where the
-    projection finds no point within its reach, two directions that it leaves are tried before it is believed. A margin
-    below the rounding of the data counts as 0.
+    Neither is believed before it is checked on the rows. Where the projection settles nothing, it is repeated with rows
+    and columns divided by their largest entries, which does not change the answer, and then a linear programme is
+    solved. If all that fails, the error says that it is undecided. A margin below the rounding of the data counts as 0.
 
     >>> decide(np.array([[1.0, 0.0], [0.0, 2.0]])).w
     array([1. , 0.5])
     """
+    found = _proven(rows, *_projected(rows))
+    if found is not None:
+        return found
+    columns = _sizes(rows, 0)
+    scaled = rows / columns
+    lengths = _sizes(scaled, 1)
+    scaled /= lengths[:, None]
+    for method in (_projected, _programmed):
+        w, weights = method(scaled)
+        found = _proven(rows, None if w is None else w / columns, None if weights is None else weights / lengths)
+        if found is not None:
+            return found
+    raise ForgettingError(
+        "whether one w has positive margins on all rows is undecided: neither such a w nor a combination of the rows "
+        "that is 0 was found beyond rounding; scale the columns of X to similar size"
+    )
+
+
+def _sizes(rows: Array, axis: int) -> Array:
+    """The largest entries along an axis, 1 where all are 0."""
+    largest: Array = np.max(np.abs(rows), axis=axis)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _proven(rows: Array, w: Array | None, weights: Array | None) -> Separability | None:
+    """What w, or else the weights, prove about the rows; None if that is nothing."""
+    if w is not None:
+        margins = rows @ w
+        smallest = float(margins.min())
+        if bool(np.all(margins > EPS * rows.shape[1] * np.abs(rows) @ np.abs(w))):
+            return Separability(True, w if abs(smallest - 1) <= 1e-9 else w / smallest, None, 0.0)
+    if weights is not None and weights.any():
+        weights = refined(rows, weights)
+        weights = weights / weights.sum()
+        if vanishes(rows, weights):
+            return Separability(False, None, weights, float(np.linalg.norm(rows.T @ weights)))
+    return None
+
+
+def _projected(rows: Array) -> tuple[Array | None, Array | None]:
+    """The shortest w with rows w >= 1, or the certificate that there is none, or neither."""
     try:
-        point = Polyhedron(rows, np.ones(len(rows)), check=False).nearest(np.zeros(rows.shape[1]))
-        return Separability(True, point, None, 0.0)
+        return Polyhedron(rows, np.ones(len(rows)), check=False).nearest(np.zeros(rows.shape[1])), None
     except InfeasibleError as error:
-        weights = np.asarray(error.certificate)
+        return None, np.asarray(error.certificate)
     except ForgettingError:
-        weights = _hull(rows)
-    weights = weights / weights.sum()
-    direction = rows.T @ weights
-    support = rows[weights > 0]
-    separating = []
-    for candidate in (direction, np.linalg.lstsq(support, np.ones(len(support)), rcond=EPS)[0]):
-        margins = rows @ candidate
-        if bool(np.all(margins > EPS * rows.shape[1] * np.abs(rows) @ np.abs(candidate))):
-            separating.append(candidate / float(margins.min()))
-    if separating:
-        return Separability(True, min(separating, key=np.linalg.norm), None, 0.0)
-    return Separability(False, None, weights, float(np.linalg.norm(direction)))
+        return None, None
 
 
-def _hull(rows: Array) -> Array:
-    """min |rows^T y|^2 + (sum y - 1)^2 over y >= 0 (Lawson and Hanson 1974): the shortest point of the hull, scaled."""
-    from scipy.optimize import nnls
+def _programmed(rows: Array) -> tuple[Array | None, Array | None]:
+    """The w with |w_j| <= 1 of the largest smallest margin t, and the multipliers, which are weights if t is 0."""
+    from scipy.optimize import linprog
 
-    size = float(np.max(np.linalg.norm(rows, axis=1))) or 1.0
-    system = np.concatenate([rows.T / size, np.ones((1, len(rows)))])
-    y: Array = nnls(system, np.eye(1, len(system), len(system) - 1)[0], maxiter=100 * len(rows))[0]
-    return y
+    n, d = rows.shape
+    found = linprog(
+        -np.eye(1, d + 1, d)[0],
+        A_ub=np.concatenate([-rows, np.ones((n, 1))], axis=1),
+        b_ub=np.zeros(n),
+        bounds=[(-1, 1)] * d + [(0, None)],
+    )
+    if found.status != 0:
+        return None, None
+    return found.x[:d], np.maximum(0.0, -found.ineqlin.marginals)
