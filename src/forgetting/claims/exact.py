@@ -129,11 +129,11 @@ class Numbers:
         """(loss on the tasks seen, loss on the next) after k steps without replacement; the next is NaN at k = T."""
         if not isinstance(self.instance.ordering, WithoutReplacement):
             raise NotSupportedError(f"the loss of the next task is not known for {self.instance.ordering}")
-        self._request.require("subsets")
-        moments = self._request.moment_map()
-        counts, T = moments.geometry.counts, moments.geometry.num_tasks
+        counts, T = self._request.geometry.counts, self._request.geometry.num_tasks
         if states_needed(counts, k)[0] > MOST_STATES:
             raise NotSupportedError(f"more than {MOST_STATES} sets of seen tasks; use fewer tasks, or clones")
+        self._request.require("subsets")
+        moments = self._request.moment_map()
         self.methods.add("subsets")
         layer = Layer.first(moments.start(self._request.geometry.start(self._request.w0)), len(counts))
         for size in range(k):
