@@ -1,5 +1,7 @@
 """Audits of real and of planted tasks."""
 
+import re
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -17,6 +19,9 @@ from forgetting.auditing import (
     random_influence,
     subsample_rows,
 )
+from forgetting.auditing.advice import recommend
+from forgetting.auditing.findings import Outlier, measure_fit
+from forgetting.auditing.result import Guarantee, Split
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 O = fg.orderings  # noqa: E741
@@ -36,6 +41,11 @@ def gaussian(T, d, rank, seed):
     """Pairs (X, y) with a common solution."""
     tasks = fg.families.gaussian(T=T, d=d, rank=rank, seed=seed)
     return [tasks.task(m) for m in range(T)]
+
+
+def with_words(audit, **changes):
+    changed = replace(audit, **changes)
+    return replace(changed, recommendation=recommend(changed))
 
 
 def said(audit, *words):
@@ -68,6 +78,10 @@ def test_simulated_rows_agree_with_exact_ones(digit_tasks, digit_audit):
     for name in ("random permutation", "with replacement"):
         for passes in (1, 3):
             row, exact = simulated.ordering(name, passes), digit_audit.ordering(name, passes)
+            if (name, passes) == ("random permutation", 1):  # so few tasks have few orders
+                assert row.method == "all orders"
+                assert row.forgetting == pytest.approx(exact.forgetting, rel=1e-9)
+                continue
             assert row.method == "monte-carlo"
             assert row.loss_low <= exact.loss <= row.loss_high
             assert row.forgetting_low <= exact.forgetting <= row.forgetting_high
@@ -82,6 +96,20 @@ def test_simulated_forgetting_of_whole_passes_is_what_expect_simulates():
     tasks = fg.RegressionTasks([X for X, _ in pairs], [y for _, y in pairs])
     expected = fg.expect(tasks, O.Reshuffled(), 12, runs=1024)
     assert found.forgetting == pytest.approx(float(expected.forgetting), rel=1e-9)
+
+
+def test_one_pass_over_few_tasks_is_averaged_over_all_orders():
+    rng = np.random.default_rng(0)
+    tasks = fg.RegressionTasks([rng.normal(size=(6, 4)) for _ in range(4)], [rng.normal(size=6) for _ in range(4)])
+    found = fg.audit(tasks, runs=64, w0=np.ones(4))
+    assert not found.fit.holds
+    row = found.ordering("random permutation")
+    runs = [fg.run(tasks, O.Explicit(order), 4, w0=np.ones(4)) for order in permutations(range(4))]
+    assert row.exact
+    assert row.method == "all orders"
+    assert row.loss_low == row.loss_high == pytest.approx(np.mean([run.losses[-1] for run in runs]))
+    assert row.forgetting_low == row.forgetting == pytest.approx(np.mean([run.forgetting[-1] for run in runs]))
+    assert found.ordering("random permutation", 3).method == "monte-carlo"
 
 
 def test_the_given_order_can_be_given():
@@ -102,7 +130,9 @@ def test_a_planted_order_effect_is_found_and_named():
     assert found.search.worst.value >= 0.99 * bad
     (line,) = said(found, "The order matters:")
     assert f"{found.search.worst.value:.3g}" in line
-    assert said(found, "The given order is not a bad one")
+    (line,) = said(found, "The given order is not a bad one")
+    assert "hold for this order" in line
+    assert "should report more than one" in line
     # in the planted order itself, the given order is named too
     (line,) = said(fg.audit(planted), "The given order is a bad one")
     assert "Shuffle" in line
@@ -132,6 +162,37 @@ def test_either_alone_would_do_on_catastrophic_tasks():
     split = fg.audit(fg.families.catastrophic(2.0)).splits[0]
     assert split.randomness == pytest.approx(0.5, abs=0.01)
     assert split.repetition == pytest.approx(0.5, abs=0.01)
+
+
+def split(a, b, c, d):
+    share = ((a - b) + (c - d)) / 2 / (a - d)
+    return Split("given order", 3, a, b, c, d, 0.5, share, 1 - share)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ((1.0, 0.4, 0.5, 0.2), "44 % repetition. A random order alone takes away 60 %, 3 passes in this order 50 %"),
+        ((1.0, 1.5, 0.5, 0.6), "Randomness raises forgetting here, and repetition lowers it"),
+        ((1.0, 0.5, 1.5, 0.6), "Repetition raises forgetting here, and randomness lowers it"),
+        ((1.0, 1.5, 0.5, 0.2), "depends on each other"),  # randomness raises it once, and lowers it later
+        ((1.0, 0.2, 1.5, 0.1), "depends on each other"),
+    ],
+)
+def test_words_on_shares_are_true_of_all_four_values(digit_audit, values, words):
+    values = [value * digit_audit.fit.start for value in values]
+    (line,) = said(with_words(digit_audit, splits=(split(*values), digit_audit.splits[1])), words)
+    assert ("%" in line) == ("takes away" in line)
+    assert "-" not in line
+
+
+def test_negative_forgetting_has_no_shares():
+    found = fg.audit(fg.families.gaussian(T=5, d=9, rank=2, seed=0), scheme=fg.schemes.Ridge(500.0))
+    assert found.splits[0].random_many < 0 < found.splits[0].fixed_once
+    assert found.splits[0].randomness is None
+    (line,) = said(found, "Forgetting is negative where other tasks help")
+    assert "%" not in line
+    assert not said(found, "takes away")
 
 
 # ------------------------------------------------------------------------------------------------ pairs of tasks
@@ -185,7 +246,6 @@ def test_simulated_pairs_agree_with_the_expected_forgetting():
         (lambda X, y, rng: (X[::-1], y[::-1]), "nearly identical"),
         (lambda X, y, rng: (X + 1e-4 * rng.normal(size=X.shape), None), "nearly identical"),
         (lambda X, y, rng: (3 * X, 3 * y), "rescaled copy"),
-        (lambda X, y, rng: (X, y + rng.normal(size=y.shape)), "same inputs, other labels"),
     ],
 )
 def test_a_planted_duplicate_is_named(change, kind):
@@ -197,6 +257,50 @@ def test_a_planted_duplicate_is_named(change, kind):
     found = fg.audit(pairs)
     assert [(one.task, one.of, one.kind) for one in found.duplicates] == [(5, 1, kind)]
     assert said(found, "task 'copy' repeats task 't1'", kind)
+
+
+@pytest.mark.parametrize("change", [lambda y, rng: -y, lambda y, rng: y + rng.normal(size=y.shape)])
+def test_a_planted_contradiction_is_no_repeat(change):
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=12)
+    pairs = {f"t{m}": (X, X @ w) for m, X in enumerate(rng.normal(size=(4, 3, 12)))}
+    X, y = pairs["t1"]
+    found = fg.audit({**pairs, "against": (X, change(y, rng)), "copy": (X[::-1], y[::-1])})
+    assert [(one.task, one.of, one.contradicts) for one in found.duplicates] == [(4, 1, True), (5, 1, False)]
+    (line,) = said(found, "contradicts")
+    assert "task 'against' contradicts task 't1'" in line
+    assert "This is why no w solves all tasks" in line
+    assert "disguise" not in line
+    (line,) = said(found, "repetition in disguise")
+    assert "'against'" not in line
+    assert line.endswith("fewer different tasks (5).")
+    remarks = {row[0]: row[-1] for table in found.to_report().items() if table.key == "tasks" for row in table.rows}
+    assert remarks["against"].startswith("contradicts t1")
+
+
+def test_tasks_with_a_common_solution_do_not_contradict_each_other():
+    found = fg.audit(fg.families.catastrophic(1.0), runs=512)
+    assert found.fit.holds
+    assert {one.kind for one in found.duplicates} <= {"nearly identical"}
+    assert not said(found, "contradict")
+    # the mean of a random order is simulated here, and a ratio is one that its interval allows
+    random = found.ordering("random permutation")
+    assert not random.exact
+    (line,) = said(found, "The order matters:")
+    times = float(re.search(r"at least ([\d.,]+) times as much as a random", line)[1].replace(",", ""))
+    assert 0.9 < times * random.forgetting_high / found.search.worst.value <= 1
+
+
+@pytest.mark.parametrize("rows", [5, 40, 400])
+def test_one_huge_column_does_not_make_tasks_alike(rows):
+    rng = np.random.default_rng(0)
+    matrices = [np.hstack([2020 + 3 * rng.normal(size=(rows, 1)), rng.normal(size=(rows, 20))]) for _ in range(4)]
+    for labels in ([rng.normal(size=rows) for _ in matrices], [X.sum(axis=1) for X in matrices]):
+        tasks = fg.RegressionTasks([*matrices, 3 * matrices[1]], [*labels, 3 * labels[1]])
+        similarity = principal_angles(tasks.geometry)
+        assert similarity.difference.max() < 0.02
+        duplicates = find_duplicates(tasks.geometry, similarity)
+        assert [(one.task, one.of, one.kind) for one in duplicates] == [(4, 1, "rescaled copy")]
 
 
 def test_different_tasks_are_not_duplicates():
@@ -214,6 +318,18 @@ def test_a_planted_outlier_is_named():
     (line,) = said(found, "Outlier", "task 6")
     assert "norm is 4" in line
     assert not said(found, "Outlier: task 5")
+
+
+def test_one_thing_is_said_about_a_task_that_stands_out_in_several_ways(digit_audit):
+    both = (Outlier(2, "forgotten", 9.0, 1.0), Outlier(2, "causes", 8.0, 1.0))
+    (line,) = said(with_words(digit_audit, outliers=both), "Outlier: task '4 or 5'")
+    assert "forgotten 9 times" in line
+    assert "forget 8 times" in line
+    assert line.endswith("; look at its data: neither early nor late is a good place for it.")
+    (line,) = said(with_words(digit_audit, outliers=(Outlier(2, "norm", 7.0, 1.0), *both)), "Outlier")
+    assert line.endswith("; check its units, or rescale it.")
+    (line,) = said(with_words(digit_audit, outliers=both[1:]), "Outlier")
+    assert line.endswith("; learn it early.")
 
 
 def test_a_task_that_makes_all_others_forget_is_named():
@@ -246,6 +362,21 @@ def test_tasks_without_a_common_solution_are_said_to_be_so_and_the_offers_work()
         again = fg.audit(tasks, rows=offer.rows, features=offer.features)
         assert again.fit.holds
         assert again.guarantees
+
+
+def test_an_offered_lift_is_a_lift_and_says_if_it_was_not_tried():
+    tasks = digits("split")
+    lifts = [offer for offer in measure_fit(tasks, np.zeros(64)).offers if offer.rows is None]
+    assert [(offer.features, offer.tried) for offer in lifts] == [(3594, False)]
+    assert "may" in lifts[0].words
+    # contradicting tasks stay so in any dimension: what did not help is not offered again
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 5)), rng.normal(size=30)
+    against = fg.RegressionTasks([X, X], [y, -y])
+    lifted = apply_features(against, RandomFeatures(120))
+    found = measure_fit(lifted, np.zeros(120), 0, against, RandomFeatures(120))
+    assert not found.holds
+    assert all(offer.features is None for offer in found.offers)
 
 
 def test_bounds_are_those_of_evaluate(digit_tasks, digit_audit):
@@ -339,6 +470,14 @@ def test_small_cases():
     assert one.num_tasks == 1
     assert str(one).startswith("Audit of 1 task\n")
     assert one.to_html()
+    # rounding does not violate a guarantee of 0
+    tiny = with_words(one, guarantees=(Guarantee("cyclic", 3, "forgetting", "demo", 0.0, 7.1e-63, True, False),))
+    assert said(tiny, "forgetting <= 0", "the measured value is 0.")
+    (table,) = (item for item in tiny.to_report().items() if item.key == "tightest")
+    assert table.rows[0][-1] == 0.0
+    still = fg.audit([*((np.eye(3)[[i]], [0.0]) for i in range(3)), (np.ones((1, 3)), [0.0])])
+    assert said(still, "The order matters little")
+    assert not said(still, "The best order")
     zero = fg.audit([([[0.0, 0.0]], [0.0]), ([[1.0, 0.0]], [0.0])])
     assert zero.tasks[0].rank == 0
     assert zero.to_html()

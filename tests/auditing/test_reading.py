@@ -66,6 +66,71 @@ def test_each_of_several_files_without_a_task_column_is_a_task(write):
         read_tasks([paths[0], other])
 
 
+def test_files_of_one_name_in_two_folders_are_two_tasks(tmp_path):
+    paths = [tmp_path / name for name in ("A/t.csv", "B/t.csv", "A/u.csv", "A/t.npz")]
+    for folder in ("A", "B"):
+        (tmp_path / folder).mkdir()
+    for number, path in enumerate(paths[:3]):
+        path.write_text(f"0,y\n{number},{number}\n5,5\n")
+    np.savez(paths[3], X=np.ones((2, 1)), y=np.ones(2))
+    found = read_tasks(paths[:3]).tasks
+    assert found.names == ("A/t", "B/t", "u")
+    assert found.task(1)[0].tolist() == [[1], [5]]
+    assert read_tasks([paths[0], paths[3]]).tasks.names == (str(paths[0]), str(paths[3]))  # only endings differ
+    with pytest.raises(ProblemFileError, match=r"t\.csv: given twice"):
+        read_tasks([paths[0], paths[0]])
+    (tmp_path / "c.csv").write_text("task,0,y\nu,1,1\n")  # the task of a row may have the name of a file
+    assert read_tasks([tmp_path / "c.csv", paths[2]]).tasks.names == ("u", "A/u")
+
+
+def test_saved_collections_among_several_files_are_refused(tmp_path):
+    fg.families.two_lines(0.5).save(tmp_path / "a.npz")
+    fg.families.two_lines(0.7).save(tmp_path / "b.npz")
+    with pytest.raises(ProblemFileError, match=r"a\.npz: holds a saved collection of tasks; give it alone"):
+        read_tasks([tmp_path / "a.npz", tmp_path / "b.npz"])
+    np.savez(tmp_path / "plain.npz", X=np.ones((2, 4)), y=np.ones(2))
+    fg.families.separable(T=2, n=3, d=4, seed=0).save(tmp_path / "c.npz")
+    with pytest.raises(ProblemFileError, match=r"c\.npz: holds forgetting/classification/1, but an audit needs"):
+        read_tasks([tmp_path / "plain.npz", tmp_path / "c.npz"])
+
+
+def test_a_row_without_a_task_is_missing_data(write, tmp_path):
+    X, y = np.arange(8.0).reshape(4, 2), np.arange(4.0)
+    np.savez(tmp_path / "tasks.npz", X=X, y=y, task=np.array([1.0, 2.0, np.nan, 2.0]))
+    for path, row in ((tmp_path / "tasks.npz", 2), (write(GOOD.replace("first,1,1,3", ",1,1,3")), 4)):
+        with pytest.raises(ProblemFileError, match=f"row {row}, column 'task': no task is named; .*drop_nan"):
+            read_tasks(path)
+        found = read_tasks(path, drop_nan=True)
+        assert found.tasks.num_rows.tolist() == [1, 2]
+        assert any("1 row with missing numbers dropped" in note for note in found.notes)
+    assert read_tasks(write(GOOD.replace("first", "na"))).tasks.names == ("na", "second")
+
+
+@pytest.mark.parametrize("label", ["1e400", "-infinity", "-1e999", "NaN"])
+def test_a_label_that_is_no_finite_number_is_missing_data(write, label):
+    path = write(GOOD.replace("1,1,3", f"1,1,{label}"))
+    with pytest.raises(ProblemFileError, match=rf"tasks\.csv, row 4, column 'y': {label} is not a number to compute"):
+        read_tasks(path)
+    assert read_tasks(path, drop_nan=True).tasks.num_rows.tolist() == [1, 2]
+
+
+def test_classes_that_are_numbers_are_compared_as_numbers(write, tmp_path):
+    X, task = np.arange(8.0).reshape(4, 2), np.array(["a", "a", "b", "b"])
+    np.savez(tmp_path / "tasks.npz", X=X, y=np.array([0.0, 1.0, 1.0, 0.0]), task=task)
+    text = "task,a,b,y\na,0,1,0\na,2,3,1.0\nb,4,5,1\nb,6,7,0.0\n"
+    for path in (tmp_path / "tasks.npz", write(text)):
+        for positive in ("1", "1.0", "1e0"):
+            found = read_tasks(path, positive=positive)
+            assert [found.tasks.task(m)[1].tolist() for m in range(2)] == [[-1, 1], [1, -1]]
+            assert found.notes == ()  # 1 and 1.0 are one class
+    # beside words, they are words
+    words = write(text.replace("6,7,0.0", "6,7,cat"))
+    assert read_tasks(words, positive="1").tasks.task(0)[1].tolist() == [-1, -1]
+    # long numbers that are one float are still two classes
+    long = write("task,a,y\none,1,10000000000000000\none,2,10000000000000001\n")
+    assert read_tasks(long, positive="10000000000000001").tasks.task(0)[1].tolist() == [-1, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
@@ -118,6 +183,16 @@ def test_a_class_seen_in_one_task_only_is_said(write):
     found = read_tasks(write(words), positive="dog")
     assert found.tasks.task(0)[1].tolist() == [-1, 1, -1]
     assert "class 'cow' is seen in task 'two' only" in found.notes
+    # where classes are named, however few rows and however many classes there are
+    few = "task,a,y\none,1,cat\none,2,dog\ntwo,3,dog\n"
+    assert "class 'cat' is seen in task 'one' only" in read_tasks(write(few), positive="dog").notes
+    assert (
+        "class '0' is seen in task 'one' only"
+        in read_tasks(write(few.replace("cat", "0").replace("dog", "1")), positive="1").notes
+    )
+    many = "task,a,y\n" + "".join(f"{i % 2},{i},{min(i, 30)}\n" for i in range(40))
+    assert read_tasks(write(many), positive="30").notes == ("30 of 31 classes are seen in one task only",)
+    assert read_tasks(write(many)).notes == ()
     # numbers that are not classes are not taken for them
     assert read_tasks(write(GOOD)).notes == ()
 
@@ -129,6 +204,7 @@ def test_a_class_seen_in_one_task_only_is_said(write):
         ({"X": np.ones((2, 2)), "y": np.ones(3), "task": [1, 2]}, r"array 'y': shape \(3,\) for 2 rows"),
         ({"X": np.ones(2), "y": np.ones(2), "task": [1, 2]}, r"array 'X': expected a matrix"),
         ({"X": np.array([[1, np.nan]]), "y": [1.0], "task": [1]}, r"row 0, column '1': nan"),
+        ({"X": np.ones((0, 2)), "y": np.ones(0), "task": np.ones(0)}, r"nothing is left"),
         (
             {"A": np.ones((1, 1)), "B": np.ones((1, 1)), "y": [1.0], "task": [1]},
             r"one matrix X of features, found A, B",
@@ -205,6 +281,24 @@ def test_the_command_prints_a_page_and_writes_files(write, tmp_path, capsys):
     capsys.readouterr()
     assert run_app(["audit", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["format"] == "forgetting/audit/1"
+
+
+def test_the_command_looks_at_the_file_to_write_before_it_computes(write, tmp_path, capsys, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("computed")
+
+    path = str(write(GOOD))
+    for ending in ("html", "json", "txt"):
+        (tmp_path / f"there.{ending}").touch()
+    monkeypatch.setattr("forgetting.auditing.audit", never)
+    for name, message in (
+        ("there.html", "exists and is kept"),
+        ("there.json", "exists and is kept"),
+        ("there.txt", "exists and is kept"),
+        ("new.docx", "unknown ending"),
+    ):
+        assert run_app(["audit", path, "--out", str(tmp_path / name)]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_the_command_knows_images_families_and_options(capsys):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from forgetting.auditing.result import Audit, Split
+    from forgetting.auditing.result import Audit, OrderingRow, Split
+    from forgetting.auditing.similarity import Duplicate
 
 __all__ = ["recommend", "task_name"]
 
 EFFECT = 3.0  # an order effect is a worst order that forgets so many times as much as a random one
 SHARE = 0.01  # and so much of the loss before learning
 MOST = 5  # names in one sentence
+ROUNDING = 1e-13  # of the loss before learning: less is shown as 0
+SLACK = 0.005  # a share may be so far from 0 and 1 by rounding and simulation
 
 
 def recommend(audit: Audit) -> tuple[str, ...]:
@@ -52,7 +56,7 @@ def _fit(audit: Audit) -> Iterator[str]:
 
 def _order(audit: Audit) -> Iterator[str]:
     start = audit.fit.start
-    random, given = audit.ordering("random permutation").forgetting, audit.ordering("given order").forgetting
+    random, given = audit.ordering("random permutation"), audit.ordering("given order").forgetting
     worst, best = audit.search.worst, audit.search.best
     found = "the worst order there is" if audit.search.exact else "the worst order found"
     if audit.num_tasks == 1:
@@ -63,12 +67,12 @@ def _order(audit: Audit) -> Iterator[str]:
             f"The order matters little: even {found} forgets {_number(worst.value, start)}, "
             f"{_percent(worst.value, start)} of the loss before learning."
         )
-    elif worst.value < EFFECT * random:
+    elif worst.value < EFFECT * random.forgetting_high:
         much = " little" if worst.value <= 1.25 * best.value else " somewhat" if worst.value <= 2 * best.value else ""
         yield (
             f"The order matters{much}: {found} forgets {_number(worst.value, start)}, the best "
-            f"{_number(best.value, start)}, a random one {_number(random, start)} on average, and the given one "
-            f"{_number(given, start)} ({100 * audit.luck:.0f} % of random orders forget less). The loss before "
+            f"{_number(best.value, start)}, a random one {_number(random.forgetting, start)} on average, and the given "
+            f"one {_number(given, start)} ({100 * audit.luck:.0f} % of random orders forget less). The loss before "
             f"learning is {_number(start)}."
         )
         if much != " little" and given >= worst.value * (1 - 1e-9):
@@ -79,7 +83,7 @@ def _order(audit: Audit) -> Iterator[str]:
             f"{_percent(worst.value, start)} of the loss before learning and {_times(worst.value, random, start)} a "
             f"random one. It is {_listed(audit, worst.order)}."
         )
-        bad = given >= SHARE * start and given >= EFFECT * random
+        bad = given >= SHARE * start and given >= EFFECT * random.forgetting_high
         luck = f"{100 * audit.luck:.0f} % of random orders forget less"
         if bad:
             yield (
@@ -89,13 +93,14 @@ def _order(audit: Audit) -> Iterator[str]:
             )
         else:
             yield (
-                f"The given order is not a bad one: it forgets {_number(given, start)}, and {luck}. A benchmark on "
-                "these tasks should say that its order is random, and report more than one order."
+                f"The given order is not a bad one: it forgets {_number(given, start)}, and {luck}. Results "
+                "hold for this order: a benchmark on these tasks should report more than one."
             )
-    if random >= SHARE * start and best.value * EFFECT <= random:
+    least = random.forgetting_low
+    if least > ROUNDING * start and least >= SHARE * start and best.value * EFFECT <= least:
         yield (
             f"The best order {'there is' if audit.search.exact else 'found'} forgets {_number(best.value, start)}, a "
-            f"random one {_number(random, start)}: {_listed(audit, best.order)}."
+            f"random one {_number(random.forgetting, start)}: {_listed(audit, best.order)}."
         )
 
 
@@ -108,37 +113,55 @@ def _split(audit: Audit) -> Iterator[str]:
 
 def _shares(split: Split, start: float) -> str:
     where = "the given order" if split.baseline == "given order" else "the worst order"
+    a, b, c, d = split.fixed_once, split.random_once, split.fixed_many, split.random_many
+    values = (
+        f"{where} forgets {_number(a, start)} once and {_number(c, start)} after {split.passes} passes, a random order "
+        f"{_number(b, start)} and {_number(d, start)}."
+    )
+    if min(a, b, c, d) < -ROUNDING * start:
+        return f"Forgetting is negative where other tasks help, so that its fall has no shares: {values}"
     if split.randomness is None or split.repetition is None:
         return (
             f"Randomness and repetition together do not lower forgetting: {where}, once, forgets "
-            f"{_number(split.fixed_once, start)}, random orders, {split.passes} passes, "
-            f"{_number(split.random_many, start)}."
+            f"{_number(a, start)}, random orders, {split.passes} passes, {_number(d, start)}."
         )
-    if not (-0.01 <= split.randomness <= 1.01):
-        raising, lowering = ("Randomness", "repetition") if split.randomness < 0 else ("Repetition", "randomness")
-        return (
-            f"{raising} raises forgetting here, and {lowering} lowers it: {where} forgets "
-            f"{_number(split.fixed_once, start)} once and {_number(split.fixed_many, start)} after {split.passes} "
-            f"passes, a random order {_number(split.random_once, start)} and {_number(split.random_many, start)}."
-        )
-    alone = [_percent(split.fixed_once - value, split.fixed_once) for value in (split.random_once, split.fixed_many)]
+    if split.randomness < -SLACK and b > a and d > c and c < a and d < b:
+        return f"Randomness raises forgetting here, and repetition lowers it: {values}"
+    if split.repetition < -SLACK and c > a and d > b and b < a and d < c:
+        return f"Repetition raises forgetting here, and randomness lowers it: {values}"
+    alone = [(a - b) / a, (a - c) / a]
+    if not all(-SLACK <= share <= 1 + SLACK for share in (split.randomness, *alone)):
+        return f"What randomness and repetition do depends on each other: {values}"
+    taken = [_percent(min(max(share, 0.0), 1.0), 1.0) for share in alone]
     return (
-        f"Forgetting falls from {_number(split.fixed_once, start)} ({where}, once) to "
-        f"{_number(split.random_many, start)} (random orders, {split.passes} passes): {_whole(split.randomness)} of "
-        f"that is randomness, {_whole(split.repetition)} repetition. A random order alone takes away {alone[0]}, "
-        f"{split.passes} passes in this order {alone[1]}; as many steps as one pass, drawn with replacement, leave "
-        f"{_number(split.replaced_once, start)}."
+        f"Forgetting falls from {_number(a, start)} ({where}, once) to {_number(d, start)} (random orders, "
+        f"{split.passes} passes): {_whole(split.randomness)} of that is randomness, {_whole(split.repetition)} "
+        f"repetition. A random order alone takes away {taken[0]}, {split.passes} passes in this order {taken[1]}; as "
+        f"many steps as one pass, drawn with replacement, leave {_number(split.replaced_once, start)}."
     )
 
 
 def _duplicates(audit: Audit) -> Iterator[str]:
-    several = audit.duplicates
-    if not several:
-        return
-    said = [f"{task_name(audit, one.task)} repeats {task_name(audit, one.of)} ({one.kind})" for one in several[:MOST]]
-    more = f", and {len(several) - MOST} more" if len(several) > MOST else ""
-    advice = "Repeats are repetition in disguise: leave them out, or say that there are fewer different tasks"
-    yield f"Duplicates: {', '.join(said)}{more}. {advice} ({audit.num_tasks - len(several)})."
+    repeats = [one for one in audit.duplicates if not one.contradicts]
+    against = [one for one in audit.duplicates if one.contradicts]
+    if against:
+        said = [f"{task_name(audit, one.task)} contradicts {task_name(audit, one.of)}" for one in against[:MOST]]
+        yield (
+            f"Contradictions: {', '.join(said)}{_more(against)}: the inputs are the same and the labels are not, so "
+            "that no w solves both. This is why no w solves all tasks; check the labels."
+        )
+    if repeats:
+        said = [
+            f"{task_name(audit, one.task)} repeats {task_name(audit, one.of)} ({one.kind})" for one in repeats[:MOST]
+        ]
+        yield (
+            f"Duplicates: {', '.join(said)}{_more(repeats)}. Repeats are repetition in disguise: leave them out, or "
+            f"say that there are fewer different tasks ({audit.num_tasks - len(repeats)})."
+        )
+
+
+def _more(several: list[Duplicate]) -> str:
+    return f", and {len(several) - MOST} more" if len(several) > MOST else ""
 
 
 def _outliers(audit: Audit) -> Iterator[str]:
@@ -150,8 +173,11 @@ def _outliers(audit: Audit) -> Iterator[str]:
     for task in dict.fromkeys(one.task for one in audit.outliers):
         several = [one for one in audit.outliers if one.task == task]
         marks = [says[one.measure][0].format(f"{one.ratio:.3g}" if one.typical > 0 else "many") for one in several]
-        advice = [says[one.measure][1] for one in several]
-        yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}; {', '.join(advice)}."
+        measures = {one.measure for one in several}
+        advice = says["norm" if "norm" in measures else several[0].measure][1]
+        if measures == {"forgotten", "causes"}:
+            advice = "look at its data: neither early nor late is a good place for it"
+        yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}; {advice}."
 
 
 def _pairs(audit: Audit) -> Iterator[str]:
@@ -177,7 +203,7 @@ def _bound(audit: Audit) -> Iterator[str]:
     says = (
         "says no more than the trivial bound"
         if one.vacuous
-        else f"the measured value is {_number(one.measured, one.value)}"
+        else f"the measured value is {_number(one.measured, audit.fit.start)}"
     )
     yield f"Tightest guarantee: forgetting <= {one.value:.3g} after k = {one.k}, {one.ordering} ({one.key}); {says}."
 
@@ -191,7 +217,7 @@ def _listed(audit: Audit, order: tuple[int, ...]) -> str:
 
 def _number(value: float, scale: float = 0.0) -> str:
     """Short, and 0 for what is rounding."""
-    return "0" if abs(value) <= 1e-13 * scale else f"{value:.3g}"
+    return "0" if abs(value) <= ROUNDING * scale else f"{value:.3g}"
 
 
 def _percent(part: float, whole: float) -> str:
@@ -203,8 +229,14 @@ def _whole(share: float) -> str:
     return f"{round(100 * share)} %"
 
 
-def _times(value: float, other: float, start: float) -> str:
-    if other <= 1e-13 * start:
+def _times(value: float, other: OrderingRow, start: float) -> str:
+    """How many times as much as another ordering; of a simulated one, as its interval allows."""
+    high = other.forgetting_high
+    if high <= ROUNDING * start:
         return "infinitely many times as much as"
-    ratio = float(f"{value / other:.2g}")
-    return f"{ratio:,.0f} times as much as" if ratio >= 10 else f"{ratio:g} times as much as"
+    ratio = value / high
+    if not other.exact:  # a bound: rounded down to two digits
+        digit = 10.0 ** (math.floor(math.log10(ratio)) - 1)
+        ratio = math.floor(ratio / digit) * digit
+    short = float(f"{ratio:.2g}")
+    return f"{'' if other.exact else 'at least '}{short:{',.0f' if short >= 10 else 'g'}} times as much as"

@@ -48,11 +48,12 @@ class Outlier:
 class Offer:
     """A way to jointly realizable tasks: rows a task, number of random features (None: as they are).
 
-    `tried` says that it was done, with the seed of the audit, and works; otherwise it works for data in general
-    position.
+    `tried` says that it was done, with the seed of the audit, and works; otherwise it may work.
 
     >>> Offer(rows=12, features=None, tried=True).words
     'sub-sample to 12 rows a task (rows=12)'
+    >>> Offer(rows=None, features=4000, tried=False).words
+    'lift to 4000 random features (features=4000), which may be enough'
     """
 
     rows: int | None
@@ -62,13 +63,14 @@ class Offer:
     @property
     def words(self) -> str:
         """What to do, and the options that do it."""
+        doubt = "" if self.tried else ", which may be enough"
         few = f"sub-sample to {self.rows} row{'s' if self.rows != 1 else ''} a task"
         lift = f"lift to {self.features} random features"
         if self.features is None:
-            return f"{few} (rows={self.rows})"
+            return f"{few} (rows={self.rows}){doubt}"
         if self.rows is None:
-            return f"{lift} (features={self.features})"
-        return f"{few} and {lift} (rows={self.rows}, features={self.features})"
+            return f"{lift} (features={self.features}){doubt}"
+        return f"{few} and {lift} (rows={self.rows}, features={self.features}){doubt}"
 
 
 @dataclass(frozen=True)
@@ -179,10 +181,12 @@ def _offers(tasks: LinearTasks, given: Any, features: Any, seed: int) -> Iterato
         rows = min(rows - 1, fewer.rank_joint // distinct)
     first = np.unique(tasks.geometry.index, return_index=True)[1]
     total = int(given.num_rows[first].sum())
-    if total > TRIED:
-        yield Offer(None, total, False)
+    if 2 * total > TRIED and 2 * total > tasks.dim:
+        yield Offer(None, 2 * total, False)
     few = int(np.clip(TRIED // (2 * distinct), 1, 20))
     for offer in [Offer(None, 2 * total, True)] * (2 * total <= TRIED) + [Offer(few, 2 * few * distinct, True)]:
+        if int(offer.features or 0) <= tasks.dim:  # no lift
+            continue
         smaller = given if offer.rows is None else subsample_rows(given, offer.rows, seed)
         if apply_features(smaller, RandomFeatures(int(offer.features or 0), seed=seed)).realizability.holds:
             yield offer

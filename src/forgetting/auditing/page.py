@@ -160,13 +160,14 @@ def _randomness(audit: Audit) -> Section:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{round(100 * value)} %"
+    return "-" if value is None or not -0.005 <= value <= 1.005 else f"{round(100 * value)} %"
 
 
 def _tasks(audit: Audit) -> Section:
     remarks: dict[int, list[str]] = {}
     for one in audit.duplicates:
-        remarks.setdefault(one.task, []).append(f"repeats {audit.tasks[one.of].name} ({one.kind})")
+        verb = "contradicts" if one.contradicts else "repeats"
+        remarks.setdefault(one.task, []).append(f"{verb} {audit.tasks[one.of].name} ({one.kind})")
     for other in audit.outliers:
         remarks.setdefault(other.task, []).append(f"outlier: {other.measure}")
     order = sorted(range(audit.num_tasks), key=lambda task: (task not in remarks, -audit.tasks[task].forgotten))
@@ -245,7 +246,11 @@ def _guarantees(audit: Audit) -> Section:
     if not audit.fit.holds:
         return Section("guarantees", "Guarantees", "", (), missing="all bounds need jointly realizable tasks")
     heads = ("ordering", "k", "quantity", "bound", "value", "measured")
-    rows = [(one.ordering, one.k, one.quantity, one.key, one.value, one.measured) for one in audit.guarantees]
+    floor = 1e-13 * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
+    rows = [
+        (one.ordering, one.k, one.quantity, one.key, one.value, one.measured if abs(one.measured) > floor else 0.0)
+        for one in audit.guarantees
+    ]
     remarks = ["vacuous" if one.vacuous else "tightest" if one.tightest else "" for one in audit.guarantees]
     every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
     best = tuple(

@@ -22,7 +22,8 @@ __all__ = ["Reading", "read_tasks", "task_notes"]
 PathName = str | PathLike[str]
 SEPARATORS = (",", ";", "\t")  # of which the header has most
 MISSING = ("", "nan", "na", "n/a", "null", "none", "inf", "-inf", "+inf", "infinity")
-CLASSES = 20  # labels of at most so many different whole numbers may be classes
+UNNAMED = ("", "nan")  # no name of a task; "na" and "none" may be one
+CLASSES = 20  # labels of at most so many different whole numbers may be classes, and so many classes are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """One file: a number for each row and feature, its label, its task, and the row as a user counts it."""
+    """One file: a number for each row and feature, its label, its task, and the row as a user counts it.
+
+    Tasks are None where the file is one.
+    """
 
     path: Path
     features: tuple[str, ...]
     X: Array
     labels: list[str]
-    tasks: list[str]
+    tasks: list[str] | None
     lines: list[int]
 
 
@@ -66,14 +70,16 @@ def read_tasks(
     A CSV file has a header, and commas, semicolons or tabs between its columns; the column `task` says which task a row
     belongs to, the column `label` is y, and all others are features. An npz file holds an array of each name: a task
     for each row, a label for each row, and the features as one matrix X. Of several files without a task column each is
-    a task, named after the file. A file of `RegressionTasks.save` is read as it is.
+    a task, named after the file, and after its folder too where two files have one name. A file of
+    `RegressionTasks.save` is read as it is, alone.
 
     Args:
         paths: a file, or several.
         task, label: names of the two columns.
-        positive: the class that counts as y = +1, all others as -1; labels may then be words.
-        drop_nan: leave out rows with a missing number (empty, NaN or infinite), and say how many; otherwise they are
-            refused.
+        positive: the class that counts as y = +1, all others as -1; labels may then be words. Where all labels are
+            numbers, 1 and 1.0 are one class.
+        drop_nan: leave out rows with a missing number (empty, NaN or infinite) or task, and say how many; otherwise
+            they are refused.
         **options: for `RegressionTasks`.
 
     >>> from tempfile import TemporaryDirectory
@@ -87,28 +93,29 @@ def read_tasks(
     if not several:
         raise ProblemFileError("no file given")
     files = [Path(one) for one in several]
+    twice = next((path for at, path in enumerate(files) if path in files[:at]), None)
+    if twice is not None:
+        raise ProblemFileError(f"{twice}: given twice")
     if len(files) == 1 and files[0].suffix.lower() == ".npz":
         arrays = read_arrays(files[0])
         if str(arrays.get("format")) == FORMAT:
             tasks = regression_from(arrays, files[0])
             return Reading(tasks, task_notes(tasks), tuple(map(str, range(tasks.dim))))
-        if str(arrays.get("format")).startswith("forgetting/"):
-            raise ProblemFileError(f"{files[0]}: holds {arrays['format']}, but an audit needs regression tasks")
     dropped: dict[str, int] = {}
     sheets = [_read(path, task, label, len(files) > 1, drop_nan, dropped) for path in files]
     for sheet in sheets[1:]:
         if sheet.features != sheets[0].features:
             raise ProblemFileError(_mismatch(sheets[0], sheet))
-    classes = [word for sheet in sheets for word in sheet.labels]
-    groups = [word for sheet in sheets for word in sheet.tasks]
+    classes = _classes([word for sheet in sheets for word in sheet.labels])
+    groups = _groups(sheets)
     if not classes:
         raise ProblemFileError(f"{files[0]}: every row has a missing number; nothing is left")
-    y = _labels(sheets, label, positive)
+    y = _numbers(sheets, label) if positive is None else _signs(classes, positive, files[0])
     notes = [
         f"{path}: {count} row{'s' if count > 1 else ''} with missing numbers dropped" for path, count in dropped.items()
     ]
     tasks = RegressionTasks.from_arrays(np.concatenate([sheet.X for sheet in sheets]), y, groups, **options)
-    notes += [*_row_notes(tasks), *_class_notes(classes, groups)]
+    notes += [*_row_notes(tasks), *_class_notes(classes, groups, positive is not None)]
     return Reading(tasks, tuple(notes), sheets[0].features)
 
 
@@ -121,8 +128,8 @@ def task_notes(tasks: Any) -> tuple[str, ...]:
     """
     if not isinstance(tasks, RegressionTasks):
         return ()
-    pairs = [(f"{y:g}", name) for m, name in enumerate(tasks.names) for y in tasks.task(m)[1].tolist()]
-    return (*_row_notes(tasks), *_class_notes([word for word, _ in pairs], [name for _, name in pairs]))
+    pairs = [(str(y), name) for m, name in enumerate(tasks.names) for y in tasks.task(m)[1].tolist()]
+    return (*_row_notes(tasks), *_class_notes(_classes([word for word, _ in pairs]), [name for _, name in pairs]))
 
 
 def _read(path: Path, task: str, label: str, several: bool, drop: bool, dropped: dict[str, int]) -> _Sheet:
@@ -130,25 +137,67 @@ def _read(path: Path, task: str, label: str, several: bool, drop: bool, dropped:
     if path.suffix.lower() not in readers:
         raise ProblemFileError(f"{path}: expected a .csv or .npz file")
     sheet = readers[path.suffix.lower()](path, task, label, several)
-    unlabelled = np.array([word.lower() in MISSING for word in sheet.labels])
-    bad = ~np.isfinite(sheet.X).all(axis=1) | unlabelled
+    named = sheet.tasks or ["one task"] * len(sheet.X)
+    unnamed = np.array([name.lower() in UNNAMED for name in named], dtype=bool)
+    unlabelled = np.array([_is_missing(word) for word in sheet.labels], dtype=bool)
+    bad = ~np.isfinite(sheet.X).all(axis=1) | unlabelled | unnamed
     if not bad.any():
         return sheet
     if not drop:
         row = int(np.flatnonzero(bad)[0])
-        column = int(np.argmin(np.isfinite(sheet.X[row])))
-        name, value = label, sheet.labels[row] or "nothing"
-        if not unlabelled[row]:
-            number = sheet.X[row, column]
-            name, value = sheet.features[column], "nan or nothing" if np.isnan(number) else f"{number}"
+        if unnamed[row]:
+            what = f"column {task!r}: no task is named"
+        elif unlabelled[row]:
+            what = f"column {label!r}: {sheet.labels[row] or 'nothing'} is not a number to compute with"
+        else:
+            column = int(np.argmin(np.isfinite(sheet.X[row])))
+            value = "nan or nothing" if np.isnan(sheet.X[row, column]) else f"{sheet.X[row, column]}"
+            what = f"column {sheet.features[column]!r}: {value} is not a number to compute with"
         raise ProblemFileError(
-            f"{path}, row {sheet.lines[row]}, column {name!r}: {value} is not a number to compute with; fill it in, "
-            "or drop such rows with drop_nan (--drop-nan)"
+            f"{path}, row {sheet.lines[row]}, {what}; fill it in, or drop such rows with drop_nan (--drop-nan)"
         )
     kept = np.flatnonzero(~bad).tolist()
     dropped[str(path)] = int(bad.sum())
-    labels, tasks = ([words[i] for i in kept] for words in (sheet.labels, sheet.tasks))
-    return _Sheet(path, sheet.features, sheet.X[kept], labels, tasks, [sheet.lines[i] for i in kept])
+    tasks = None if sheet.tasks is None else [sheet.tasks[i] for i in kept]
+    labels, lines = [sheet.labels[i] for i in kept], [sheet.lines[i] for i in kept]
+    return _Sheet(path, sheet.features, sheet.X[kept], labels, tasks, lines)
+
+
+def _is_missing(word: str) -> bool:
+    """Whether a label is empty, NaN, or too large for a number: 1e400."""
+    number = _parsed(word)
+    return word.lower() in MISSING or (number is not None and not np.isfinite(number))
+
+
+def _parsed(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _groups(sheets: list[_Sheet]) -> list[str]:
+    """The task of every row; a file without a task column is one task, whatever the tasks of others are called."""
+    whole = [sheet.path for sheet in sheets if sheet.tasks is None]
+    named = {name for sheet in sheets for name in sheet.tasks or ()}
+    groups = []
+    for sheet in sheets:
+        groups += sheet.tasks if sheet.tasks is not None else [_file_task(sheet.path, whole, named)] * len(sheet.X)
+    return groups
+
+
+def _file_task(path: Path, files: list[Path], taken: set[str]) -> str:
+    """The shortest end of a path that tells it from the other files.
+
+    >>> files = [Path("A/t.csv"), Path("B/t.csv"), Path("A/u.csv")]
+    >>> [_file_task(path, files, set()) for path in files]
+    ['A/t', 'B/t', 'u']
+    """
+    for depth in range(1, len(path.parts) + 1):
+        ends = ["/".join(one.with_suffix("").parts[-depth:]) for one in (path, *files)]
+        if ends.count(ends[0]) == 2 and ends[0] not in taken:  # itself, and itself among the files
+            return ends[0]
+    return str(path)
 
 
 def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
@@ -175,20 +224,23 @@ def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
     for line, row in table:
         if len(row) != len(header):
             raise ProblemFileError(f"{path}, row {line}: {len(row)} cells under {len(header)} columns")
-        if group is not None and not row[group]:
-            raise ProblemFileError(f"{path}, row {line}, column {task!r}: no task is named")
     return _Sheet(
         path,
         tuple(header[i] for i in rest),
         np.array([[_number(row[i], path, line, header[i]) for i in rest] for line, row in table]),
         [row[target] for _, row in table],
-        [path.stem if group is None else row[group] for _, row in table],
+        None if group is None else [row[group] for _, row in table],
         [line for line, _ in table],
     )
 
 
 def _read_npz(path: Path, task: str, label: str, several: bool) -> _Sheet:
     arrays = read_arrays(path)
+    form = str(arrays.get("format"))
+    if form == FORMAT:
+        raise ProblemFileError(f"{path}: holds a saved collection of tasks; give it alone")
+    if form.startswith("forgetting/"):
+        raise ProblemFileError(f"{path}: holds {form}, but an audit needs regression tasks")
     names = list(arrays)
     group, target = _columns(path, names, task, label, several)
     rest = [name for i, name in enumerate(names) if i not in (group, target)]
@@ -204,7 +256,7 @@ def _read_npz(path: Path, task: str, label: str, several: bool) -> _Sheet:
         if column.shape != (len(X),):
             raise ProblemFileError(f"{path}, array {one!r}: shape {column.shape} for {len(X)} rows of {name!r}")
         words[one] = [str(value) for value in column.tolist()]
-    tasks = [path.stem] * len(X) if group is None else words[task]
+    tasks = None if group is None else words[task]
     features = tuple(map(str, range(X.shape[1])))
     return _Sheet(path, features, X.astype(np.float64), words[label], tasks, list(range(len(X))))
 
@@ -236,46 +288,68 @@ def _number(word: str, path: Path, line: int, column: str) -> float:
         raise ProblemFileError(f"{path}, row {line}, column {column!r}: {word!r:.40} is not a number{hint}") from None
 
 
-def _labels(sheets: list[_Sheet], label: str, positive: str | None) -> Array:
-    """y of every row: the number, or +1 for the positive class and -1 for the others."""
-    if positive is None:
-        values = []
-        for sheet in sheets:
-            for word, line in zip(sheet.labels, sheet.lines, strict=True):
-                try:
-                    values.append(float(word))
-                except ValueError:
-                    raise ProblemFileError(
-                        f"{sheet.path}, row {line}, column {label!r}: {word!r:.40} is not a number; for classes, name "
-                        "the one that counts as +1 with positive= (--positive)"
-                    ) from None
-        return np.array(values)
-    known = sorted({word for sheet in sheets for word in sheet.labels})
-    if positive not in known:
+def _numbers(sheets: list[_Sheet], label: str) -> Array:
+    """The labels of all rows as numbers."""
+    values = []
+    for sheet in sheets:
+        for word, line in zip(sheet.labels, sheet.lines, strict=True):
+            number = _parsed(word)
+            if number is None:
+                raise ProblemFileError(
+                    f"{sheet.path}, row {line}, column {label!r}: {word!r:.40} is not a number; for classes, name "
+                    "the one that counts as +1 with positive= (--positive)"
+                )
+            values.append(number)
+    return np.array(values)
+
+
+def _signs(classes: list[str], positive: str, path: Path) -> Array:
+    """+1 for the positive class and -1 for the others; `path` is for the message."""
+    known = sorted(set(classes))
+    numbers = all(_parsed(word) is not None for word in known)
+    wanted = _number_name(positive) if numbers and _parsed(positive) is not None else positive
+    if wanted not in known:
         raise ProblemFileError(
-            f"{sheets[0].path}: no label is {positive!r}{_nearest(positive, known).replace('columns', 'labels')}"
+            f"{path}: no label is {positive!r}{_nearest(positive, known).replace('columns', 'labels')}"
         )
-    return np.array([1.0 if word == positive else -1.0 for sheet in sheets for word in sheet.labels])
+    return np.array([1.0 if word == wanted else -1.0 for word in classes])
 
 
-def _class_notes(classes: list[str], groups: list[str]) -> Iterable[str]:
-    """Classes seen in one task only, where the labels look like classes."""
+def _classes(words: list[str]) -> list[str]:
+    """Labels under one name each: where all are numbers, 1 and 1.0 are the same.
+
+    >>> _classes(["1", "1.0", "2.50"]), _classes(["1", "1.0", "cat"])
+    (['1', '1', '2.5'], ['1', '1.0', 'cat'])
+    """
+    if any(_parsed(word) is None for word in words):
+        return words
+    return [_number_name(word) for word in words]
+
+
+def _number_name(word: str) -> str:
+    try:
+        return str(int(word))  # first: a long number of a class is no float
+    except ValueError:
+        number = float(word)
+        return str(int(number)) if number.is_integer() else str(number)
+
+
+def _class_notes(classes: list[str], groups: list[str], sure: bool = False) -> Iterable[str]:
+    """Classes seen in one task only, where labels are classes for sure, or are numbers that look like it."""
     where: dict[str, set[str]] = {}
     for word, group in zip(classes, groups, strict=True):
         where.setdefault(word, set()).add(group)
-    whole = all(_is_class(word) for word in where)
-    if not whole or not 2 <= len(where) <= CLASSES or len(set(groups)) < 2 or len(classes) < 2 * len(where):
+    if len(where) < 2 or len(set(groups)) < 2:
         return
-    for word, tasks in where.items():
-        if len(tasks) == 1:
-            yield f"class {word!r} is seen in task {next(iter(tasks))!r} only"
-
-
-def _is_class(word: str) -> bool:
-    try:
-        return float(word) == int(float(word))
-    except (ValueError, OverflowError):
-        return True
+    few = len(where) <= CLASSES and len(classes) >= 2 * len(where)
+    if not sure and not (few and all(float(word).is_integer() for word in where)):
+        return
+    alone = {word: next(iter(tasks)) for word, tasks in where.items() if len(tasks) == 1}
+    if len(alone) > CLASSES:
+        yield f"{len(alone)} of {len(where)} classes are seen in one task only"
+        return
+    for word, task in alone.items():
+        yield f"class {word!r} is seen in task {task!r} only"
 
 
 def _row_notes(tasks: RegressionTasks) -> list[str]:

@@ -112,7 +112,7 @@ class Split:
     Attributes:
         baseline: which fixed order.
         replaced_once: for comparison, T draws with replacement: as many steps as one pass, with repetition.
-        randomness, repetition: the shares; None where forgetting does not fall.
+        randomness, repetition: the shares; None where forgetting does not fall, or is negative.
     """
 
     baseline: str

@@ -12,6 +12,7 @@ from forgetting.geometry import Geometry
 __all__ = ["Duplicate", "Similarity", "find_duplicates", "principal_angles"]
 
 NEAR = 0.02  # relative difference of X^T X below which two tasks count as nearly identical
+CONFLICT = "same inputs, other labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +36,26 @@ class Similarity:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A task that repeats an earlier one.
+    """A task that repeats an earlier one, or contradicts it.
 
     Attributes:
-        task, of: the repeating task and the earlier one, by number.
-        kind: "identical"; "nearly identical"; "rescaled copy"; "same inputs, other labels".
+        task, of: the task and the earlier one, by number.
+        kind: "identical"; "nearly identical"; "rescaled copy"; and of contradictions "same inputs, other labels".
         difference: of the inputs, as in `Similarity`.
 
-    >>> Duplicate(3, 1, "identical", 0.0).of
-    1
+    >>> Duplicate(3, 1, "identical", 0.0).of, Duplicate(3, 1, "same inputs, other labels", 0.0).contradicts
+    (1, True)
     """
 
     task: int
     of: int
     kind: str
     difference: float
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether no w solves both tasks, so that this is no repeat."""
+        return self.kind == CONFLICT
 
 
 def principal_angles(geometry: Geometry) -> Similarity:
@@ -91,38 +97,78 @@ def principal_angles(geometry: Geometry) -> Similarity:
     return Similarity(*(table[index] for table in tables))
 
 
-def find_duplicates(geometry: Geometry, similarity: Similarity, near: float = NEAR) -> tuple[Duplicate, ...]:
-    """Each task that repeats an earlier one (which repeats none itself), the first such.
+def find_duplicates(
+    geometry: Geometry, similarity: Similarity, near: float = NEAR, realizable: bool = False
+) -> tuple[Duplicate, ...]:
+    """Each task that repeats an earlier one (which repeats none itself), or contradicts it; the nearest such.
+
+    Inputs are the same if X^T X is, up to a factor, as a whole and in every direction of the row space: one large
+    column alone does not make two tasks alike. Labels are the same if the solution of one task solves the other.
+
+    Args:
+        geometry, similarity: of the tasks.
+        near: what counts as the same.
+        realizable: one w solves all tasks, so that none contradicts another.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.repeated(fg.families.two_lines(0.5), 2)
     >>> [(one.task, one.of, one.kind) for one in find_duplicates(tasks.geometry, principal_angles(tasks.geometry))]
     [(2, 0, 'identical'), (3, 1, 'identical')]
     """
-    pulls = _pulls(geometry)
-    norms, index = geometry.norms, geometry.index
+    index = geometry.index
     leaders: list[int] = []
+    seen: dict[int, int] = {}  # distinct tasks, and where they came first
     found = []
     for task in range(geometry.num_tasks):
-        alike = [one for one in leaders if similarity.difference[task, one] <= near]
-        if not alike:
-            leaders.append(task)
+        a = int(index[task])
+        if a in seen:
+            found.append(Duplicate(task, seen[a], "identical", 0.0))
             continue
-        of = min(alike, key=lambda one: similarity.difference[task, one])
-        a, b = int(index[task]), int(index[of])
-        apart = float(similarity.difference[task, of])
-        ratio = norms[a] / norms[b] if norms[b] > 0 else 1.0
-        size = max(np.linalg.norm(pulls[a]), np.linalg.norm(pulls[b]))
-        if a == b:
-            kind = "identical"
-        elif size > 0 and np.linalg.norm(pulls[a] - pulls[b]) > max(near, 5 * apart) * size:
-            kind = "same inputs, other labels"
-        elif abs(np.log(max(ratio, 1e-300))) > 5 * near:
-            kind = "rescaled copy"
+        seen[a] = task
+        for of in sorted(leaders, key=lambda one: float(similarity.difference[task, one])):
+            apart, angle = float(similarity.difference[task, of]), float(similarity.largest[task, of])
+            if apart > near:
+                leaders.append(task)
+                break
+            kind = _kind(geometry, a, int(index[of]), near, apart, realizable) if angle <= np.degrees(near) else None
+            if kind is not None:
+                found.append(Duplicate(task, of, kind, apart))
+                break
         else:
-            kind = "nearly identical"
-        found.append(Duplicate(task, of, kind, apart))
+            leaders.append(task)
     return tuple(found)
+
+
+def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realizable: bool) -> str | None:
+    """What distinct task a is to b, whose row spaces are close to each other; None: another task."""
+    (U, s, c), (V, t, e) = (_equations(geometry, one) for one in (a, b))
+    if len(s) != len(t):
+        return None
+    # singular values of X_a seen from X_b: all the same where one is a multiple of the other
+    ratios = np.linalg.svd(((U @ V.T) * s[:, None]) / t, compute_uv=False)
+    if ratios[0] > (1 + 5 * near) * ratios[-1]:
+        return None
+    own, other = s * c, s * (U @ (V.T @ e))  # labels of a, and what the solution of b says in their place
+    size = max(np.linalg.norm(own), np.linalg.norm(other))
+    if np.linalg.norm(own - other) > max(near, 5 * apart) * size:
+        return CONFLICT if not realizable and _conflict(geometry, a, b) > near else None
+    return "rescaled copy" if abs(np.log(geometry.norms[a] / geometry.norms[b])) > 5 * near else "nearly identical"
+
+
+def _equations(geometry: Geometry, task: int) -> tuple[Array, Array, Array]:
+    """U^T, sigma and c of a distinct task: it is solved by w if U^T w = c."""
+    block = geometry.block(task)
+    rows = geometry.rows[block]
+    return rows, geometry.sigma[block], geometry.targets[block] + rows @ geometry.solution
+
+
+def _conflict(geometry: Geometry, a: int, b: int) -> float:
+    """The least residual of two tasks together, relative to their labels: 0 if one w solves both."""
+    parts = [_equations(geometry, one) for one in (a, b)]
+    left = np.concatenate([rows * (sigma / sigma[0])[:, None] for rows, sigma, _ in parts])
+    right = np.concatenate([solved * (sigma / sigma[0]) for _, sigma, solved in parts])
+    rest = right - left @ np.linalg.lstsq(left, right, rcond=None)[0]
+    return float(np.linalg.norm(rest) / np.linalg.norm(right))
 
 
 def _squared(cosines: Array, offsets: IntArray, i: int, j: int, rank: int) -> Array:
@@ -140,15 +186,3 @@ def _squared(cosines: Array, offsets: IntArray, i: int, j: int, rank: int) -> Ar
 
 def _degrees(squared: float) -> float:
     return float(np.degrees(np.arccos(np.sqrt(squared))))
-
-
-def _pulls(geometry: Geometry) -> list[Array]:
-    """X^T y / |X^T X| of each distinct task, seen from the offline solution: where its labels pull."""
-    solved = geometry.targets + geometry.rows @ geometry.solution
-    pulls = []
-    for task in range(geometry.num_distinct):
-        block = geometry.block(task)
-        squares = geometry.sigma[block] ** 2
-        size = float(np.linalg.norm(squares))
-        pulls.append(geometry.rows[block].T @ (squares * solved[block]) / (size or 1.0))
-    return pulls

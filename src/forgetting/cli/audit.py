@@ -61,10 +61,14 @@ def audit_command(
       forgetting audit catastrophic eps=1.5
     """
     from forgetting.auditing import RandomFeatures, audit
-    from forgetting.cli.files import write_text
-    from forgetting.cli.output import progress_bar, say, terminal_width, uninterrupted
+    from forgetting.cli.files import check_new, write_text
+    from forgetting.cli.output import progress_bar, ready, say, terminal_width, uninterrupted
     from forgetting.errors import InvalidInputError
 
+    if out is not None and out.suffix.lower() == ".txt":  # no ending of other commands
+        check_new(out, force)
+    else:
+        ready(out, force)
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
