@@ -269,7 +269,7 @@ def test_a_planted_contradiction_is_no_repeat(change):
     assert [(one.task, one.of, one.contradicts) for one in found.duplicates] == [(4, 1, True), (5, 1, False)]
     (line,) = said(found, "contradicts")
     assert "task 'against' contradicts task 't1'" in line
-    assert "This is why no w solves all tasks" in line
+    assert "This is one reason why no w solves all tasks" in line
     assert "disguise" not in line
     (line,) = said(found, "repetition in disguise")
     assert "'against'" not in line

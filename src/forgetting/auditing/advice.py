@@ -148,15 +148,17 @@ def _duplicates(audit: Audit) -> Iterator[str]:
         said = [f"{task_name(audit, one.task)} contradicts {task_name(audit, one.of)}" for one in against[:MOST]]
         yield (
             f"Contradictions: {', '.join(said)}{_more(against)}: the inputs are the same and the labels are not, so "
-            "that no w solves both. This is why no w solves all tasks; check the labels."
+            "that no w solves both. This is one reason why no w solves all tasks; check the labels."
         )
     if repeats:
         said = [
             f"{task_name(audit, one.task)} repeats {task_name(audit, one.of)} ({one.kind})" for one in repeats[:MOST]
         ]
+        near = all(one.kind == "nearly identical" for one in repeats)
         yield (
-            f"Duplicates: {', '.join(said)}{_more(repeats)}. Repeats are repetition in disguise: leave them out, or "
-            f"say that there are fewer different tasks ({audit.num_tasks - len(repeats)})."
+            f"Duplicates: {', '.join(said)}{_more(repeats)}. Repeats are repetition in disguise"
+            f"{' if what is different is noise' if near else ''}: leave them out, or say that there are fewer "
+            f"different tasks ({audit.num_tasks - len(repeats)})."
         )
 
 
