@@ -48,15 +48,24 @@ def plain_text(app, what, name, obj, options, lines):
         stripped = line.strip()
         in_example = stripped.startswith(">>>") or (in_example and bool(stripped))
         if not in_example:
-            pieces = re.split(r"(`+[^`]+`+)", line)
+            head = re.match(r"\s*(\w+, )*\w+_: ", line)  # names of attributes are escaped by napoleon
+            start = head.end() if head else 0
+            pieces = re.split(r"(`+[^`]+`+)", line[start:])
             for j, piece in enumerate(pieces):
                 if j % 2:
                     pieces[j] = f"``{piece.strip('`')}``"
                 else:
                     pieces[j] = re.sub(r"([\\|*])|(?<=\w)_(?!\w)", lambda match: "\\" + match.group(0), piece)
-            lines[i] = "".join(pieces)
+            lines[i] = line[:start] + "".join(pieces)
+
+
+def short_aliases(app, what, name, obj, options, signature, returns):
+    """Array and IntArray by their names, also inside of unions."""
+    pattern = r"TypeAliasForwardRef\('(\w+)'\)"
+    return tuple(re.sub(pattern, r"\1", text) if text else text for text in (signature, returns))
 
 
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", plain_text, priority=100)
+    app.connect("autodoc-process-signature", short_aliases)

@@ -46,12 +46,13 @@ def expect(
     """Expected loss, forgetting, regret, squared error and task losses over the randomness of the ordering.
 
     Methods (projections onto affine sets count as a linear scheme):
-        moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
-        spectral: the same, for very large k, from one factorisation.
-        subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
-        deterministic: cyclic, explicit and greedy orderings: one run.
-        monte-carlo: anything, simulated, with intervals that hold for heavy tails.
-        auto: the cheapest exact method that fits in `memory`, else monte-carlo; `method` of the result says which.
+
+    - moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
+    - spectral: the same, for very large k, from one factorisation.
+    - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
+    - deterministic: cyclic, explicit and greedy orderings: one run.
+    - monte-carlo: anything, simulated, with intervals that hold for heavy tails.
+    - auto: the cheapest exact method that fits in `memory`, else monte-carlo; `method` of the result says which.
 
     Args:
         problem, ordering, scheme, w0: as for `run`.
