@@ -545,3 +545,5 @@ def test_a_scheme_whose_steps_lengthen_errors_says_so_everywhere(step_size):
         ),
     ]
     assert [("diverges" in one, "by -1.5" in one) for one in words] == [(step_size > 2, step_size > 2)] * 4
+    once = " ".join(fg.expect(tasks, Cyclic(), 20, scheme=scheme).notes)
+    assert once.count("diverges") == (step_size > 2)  # the run says it, and nobody repeats it

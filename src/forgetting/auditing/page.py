@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from forgetting.auditing.advice import task_name
+from forgetting.auditing.advice import ROUNDING, SLACK, task_name
 from forgetting.auditing.result import Audit, OrderingRow
 from forgetting.report.data import Curves, Item, Matrix, Report, Section, Series, Table
 from forgetting.report.provenance import versions
@@ -160,7 +160,7 @@ def _randomness(audit: Audit) -> Section:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None or not -0.005 <= value <= 1.005 else f"{round(100 * value)} %"
+    return "-" if value is None or not -SLACK <= value <= 1 + SLACK else f"{round(100 * value)} %"
 
 
 def _tasks(audit: Audit) -> Section:
@@ -246,7 +246,7 @@ def _guarantees(audit: Audit) -> Section:
     if not audit.fit.holds:
         return Section("guarantees", "Guarantees", "", (), missing="all bounds need jointly realizable tasks")
     heads = ("ordering", "k", "quantity", "bound", "value", "measured")
-    floor = 1e-13 * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
+    floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
     rows = [
         (one.ordering, one.k, one.quantity, one.key, one.value, one.measured if abs(one.measured) > floor else 0.0)
         for one in audit.guarantees

@@ -77,7 +77,8 @@ def compare(
         one, two = ranges[0][name], ranges[1][name]
         bounds = None if one is None or two is None else (one[0] - two[1], one[1] - two[0])
         intervals[name] = monte_carlo.column_intervals(difference, bounds, level)
-    notes = [note for request, _ in requests for note in monte_carlo.caveats(request, request.names)]
+    pairs = zip(requests, ranges, strict=True)
+    notes = [note for (request, _), known in pairs for note in monte_carlo.caveats(request, known)]
     outcome = Outcome(
         "monte-carlo",
         f"{count} pairs of runs with common random numbers",

@@ -9,7 +9,7 @@ for every bounded distribution at every sample size. Projections onto convex set
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -122,11 +122,11 @@ def _projection_range(request: Request, name: str) -> tuple[float, float] | None
     return 0.0, size if name == "error" else 0.5 * float(radius) ** 2 * size
 
 
-def caveats(request: Request, names: Iterable[str]) -> list[str]:
-    """What a reader of simulated values should know."""
+def caveats(request: Request, ranges: Mapping[str, tuple[float, float] | None]) -> list[str]:
+    """What a reader of simulated values should know; `ranges` are those of `value_range`."""
     realizability = getattr(request.problem, "realizability", None)
     notes = [] if realizability is None or realizability.holds else [str(realizability.message)]
-    if any(value_range(request, name) is None for name in names):
+    if None in ranges.values():
         notes.append("no bound on the values is known here: the intervals are normal ones and fail for heavy tails")
     return notes
 
@@ -178,7 +178,7 @@ def simulate(
     ranges = {name: value_range(request, name) for name in request.names}
     done, look = 0, 0
     trusted = None not in ranges.values()
-    notes = caveats(request, request.names)
+    notes = caveats(request, ranges)
     while True:
         upto = most if rtol is None else min(most, max(1, 2 * done))
         for found in sample(request, seed, range(done, upto), threads, budget):
