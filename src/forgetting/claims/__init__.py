@@ -1,5 +1,8 @@
 """Every statement of the paper as something that can be checked, and hunted for a counterexample.
 
+Both sides are computed exactly where that is possible, and otherwise from simulated orders with intervals; the verdict
+says which, and `doubt` how far that may be off.
+
 >>> import forgetting as fg
 >>> claim = fg.claims.get("thm:cl_by_sgd_main", part="loss")
 >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)

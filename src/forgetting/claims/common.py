@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from forgetting.bounds import Setting
 from forgetting.bounds import get as get_bound
 from forgetting.bounds.setting import as_regression, describe_ordering, describe_scheme
-from forgetting.claims.exact import MOST_STATES, Numbers, as_least_squares, orders_needed
+from forgetting.claims.exact import Numbers, as_least_squares
 from forgetting.claims.instance import Instance
 from forgetting.claims.precise import Precise
 from forgetting.claims.registry import Sides
@@ -25,7 +25,6 @@ __all__ = [
     "convex_sets",
     "covers",
     "engines",
-    "enumerable",
     "least_squares",
     "pocs",
     "projection",
@@ -79,18 +78,8 @@ def pocs(instance: Instance) -> str | None:
     return None if isinstance(instance.scheme, POCS | None) else "covers tasks learned by projection, scheme=POCS()"
 
 
-def enumerable(steps_of: Callable[[Instance], int] = lambda instance: instance.k) -> Missing:
-    """Few enough orders to go through all of them."""
-
-    def missing(instance: Instance) -> str | None:
-        count = orders_needed(instance, steps_of(instance))
-        return None if count <= MOST_STATES else f"is checked up to {MOST_STATES} orders; here there are {count:.3g}"
-
-    return missing
-
-
 def small(most: int) -> Missing:
-    """At most this dimension, for lemmas checked on dense d^2 x d^2 matrices."""
+    """At most this dimension, for lemmas checked on dense matrices."""
     return lambda instance: None if instance.problem.dim <= most else f"is checked for d <= {most}"
 
 

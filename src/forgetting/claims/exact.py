@@ -2,7 +2,8 @@
 
 What `fg.expect` gives is taken from it. Three things it does not give are added: the loss of the task that comes next,
 E f(w_k; i_k), the loss on the tasks that were seen, E mean_t f(w_k; i_t), without what each of them kept when it was
-learned, and enumeration, for statements about swapped permutations and about convex sets.
+learned, and enumeration, for statements about swapped permutations and about convex sets. Where nothing is exact,
+`forgetting.claims.sampled` has them with intervals.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.claims.instance import Instance
+from forgetting.claims.sampled import Sampled
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.request import Request
 from forgetting.expectation.subsets import Layer, next_layer, states_needed
-from forgetting.loop import linear_gains, resolve, view_of
+from forgetting.loop import view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
-from forgetting.schemes import SGD, LinearScheme
+from forgetting.schemes import SGD
 from forgetting.tasks import ConvexSets, RegressionTasks
 
 __all__ = [
@@ -38,7 +40,6 @@ __all__ = [
     "equations",
     "orders_needed",
     "probabilities",
-    "run_orders",
     "walk",
 ]
 
@@ -62,6 +63,7 @@ class Numbers:
         self.instance = instance
         self.doubt = 0.0
         self.methods: set[str] = set()
+        self._sampled: dict[int, Sampled] = {}
 
     def _expect(self, name: str, k: int) -> Any:
         one = self.instance
@@ -100,20 +102,47 @@ class Numbers:
 
     def next_loss(self, k: int) -> float:
         """E f(w_k; i_k), the loss of the task that is learned next."""
+        if not self._is_exact("task_losses", k):
+            return self._mean("following", k)
         if isinstance(self.instance.ordering, WithReplacement):
             return float(probabilities(self.instance) @ self.task_losses(k))
         return self._seen(k)[1]
 
     def in_sample(self, k: int) -> float:
         """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen."""
+        if not self._is_exact("forgetting", k):
+            return self._mean("seen", k)
         if isinstance(self.instance.ordering, WithReplacement):
             return float(self._expect("forgetting", k)) + self._kept(k) / k
         return self._seen(k)[0]
 
+    def _is_exact(self, name: str, k: int) -> bool:
+        """Whether what was seen after k steps can be averaged over exactly."""
+        request = self._ask(name, k)
+        if isinstance(request.ordering, WithoutReplacement):
+            few = states_needed(request.geometry.counts, k)[0] <= MOST_STATES
+            return few and request.bytes_needed("subsets") <= request.memory
+        if isinstance(request.ordering, WithReplacement):
+            return request.choose() != "monte-carlo"
+        raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
+
+    def _mean(self, name: str, k: int) -> float:
+        """A mean over simulated runs, with its interval."""
+        if k not in self._sampled:
+            self._sampled[k] = Sampled(self.instance, k)
+        runs = self._sampled[k]
+        self.methods.add(runs.how)
+        values: Array = getattr(runs, name)
+        self.doubt += runs.width(values)
+        return float(np.mean(values))
+
+    def _ask(self, name: str, k: int) -> Request:
+        one = self.instance
+        return ask(one.problem, one.ordering, k, one.scheme, one.w0, (name,))[0]  # type: ignore[arg-type]
+
     @cached_property
     def _request(self) -> Request:
-        one = self.instance
-        return ask(one.problem, one.ordering, max(one.k, 1), one.scheme, one.w0, ("loss",))[0]  # type: ignore[arg-type]
+        return self._ask("loss", max(self.instance.k, 1))
 
     def _kept(self, k: int) -> float:
         """sum_t E f(w_(t+1); i_t): what the tasks kept when they were learned."""
@@ -127,12 +156,7 @@ class Numbers:
 
     def _seen(self, k: int) -> tuple[float, float]:
         """(loss on the tasks seen, loss on the next) after k steps without replacement; the next is NaN at k = T."""
-        if not isinstance(self.instance.ordering, WithoutReplacement):
-            raise NotSupportedError(f"the loss of the next task is not known for {self.instance.ordering}")
         counts, T = self._request.geometry.counts, self._request.geometry.num_tasks
-        if states_needed(counts, k)[0] > MOST_STATES:
-            raise NotSupportedError(f"more than {MOST_STATES} sets of seen tasks; use fewer tasks, or clones")
-        self._request.require("subsets")
         moments = self._request.moment_map()
         self.methods.add("subsets")
         layer = Layer.first(moments.start(self._request.geometry.start(self._request.w0)), len(counts))
@@ -226,26 +250,6 @@ def orders_needed(instance: Instance, k: int) -> int:
     if isinstance(instance.ordering, Explicit | Cyclic):
         return 1
     return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
-
-
-def run_orders(instance: Instance, orders: IntArray) -> Array:
-    """The errors z_0, ..., z_k of a linear scheme on each order; shape (orders, k + 1, D)."""
-    scheme, space = resolve(instance.problem, instance.scheme, instance.w0)
-    geometry = space.problem
-    if not isinstance(scheme, LinearScheme):
-        raise NotSupportedError(f"{scheme} is not a linear scheme")
-    gains = linear_gains(geometry, scheme)
-    states = np.empty((len(orders), orders.shape[1] + 1, geometry.dim))
-    states[:, 0] = space.start()
-    for t in range(orders.shape[1]):
-        states[:, t + 1] = states[:, t]
-        kinds = geometry.index[orders[:, t]]
-        for task in np.unique(kinds):
-            rows = np.flatnonzero(kinds == task)
-            block = geometry.block(int(task))
-            missed = states[rows, t] @ geometry.rows[block].T - geometry.targets[block]
-            states[rows, t + 1] -= (missed * gains[block]) @ geometry.rows[block]
-    return states
 
 
 class Visit(NamedTuple):

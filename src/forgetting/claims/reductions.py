@@ -156,7 +156,7 @@ def _(instance: Instance) -> Sides:
 def _from_next(instance: Instance, numbers: Any) -> Sides:
     scale = setting_of(instance).scale
     rhs = 2 * numbers.next_loss(instance.k - 1) + scale / instance.k
-    return Sides(numbers.forgetting(instance.k), rhs, numbers.doubt + ROUNDING * scale, how=numbers.how)
+    return Sides(numbers.forgetting(instance.k), rhs, 2 * numbers.doubt + ROUNDING * scale, how=numbers.how)
 
 
 _SAMPLE: dict[str, Any] = {"label": "lem:in_to_all_sample", "source": f"{PAPER}, Lemma lem:in_to_all_sample"}
@@ -181,7 +181,7 @@ for _part, _ordering, _draw in (
 def _from_loss(instance: Instance, numbers: Any) -> Sides:
     scale = setting_of(instance).scale
     rhs = 2 * numbers.loss(instance.k - 1) + scale / instance.k
-    return Sides(numbers.forgetting(instance.k), rhs, numbers.doubt + ROUNDING * scale, how=numbers.how)
+    return Sides(numbers.forgetting(instance.k), rhs, 2 * numbers.doubt + ROUNDING * scale, how=numbers.how)
 
 
 register(

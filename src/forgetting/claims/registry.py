@@ -68,6 +68,7 @@ class Verdict:
         holds: up to numerical error, `TOLERANCE` plus the doubt of the computation.
         how: how the values were obtained.
         doubt: what was allowed for, beyond the tolerance.
+        scale: the natural size of an equality's terms, the larger side of an inequality.
 
     >>> import forgetting as fg
     >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
@@ -84,6 +85,7 @@ class Verdict:
     how: str
     doubt: float = 0.0
     kind: Kind = "inequality"
+    scale: float = 0.0
 
     @property
     def measure(self) -> str:
@@ -95,7 +97,9 @@ class Verdict:
     def __str__(self) -> str:
         sign = "=" if self.kind == "equality" else "<="
         word = "holds" if self.holds else "violated"
-        return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how})"
+        coarse = self.doubt > 1e3 * TOLERANCE * self.scale
+        within = f", give or take {self.doubt:.2g}" if coarse else ""
+        return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how}{within})"
 
     @classmethod
     def of(cls, sides: Sides, kind: Kind) -> Verdict:
@@ -116,6 +120,7 @@ class Verdict:
             how=sides.how,
             doubt=sides.doubt,
             kind=kind,
+            scale=scale,
         )
 
 

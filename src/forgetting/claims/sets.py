@@ -16,7 +16,6 @@ from forgetting.claims.common import (
     classification,
     convex_sets,
     covers,
-    enumerable,
     pocs,
     setting_of,
     steps,
@@ -26,8 +25,8 @@ from forgetting.claims.exact import MOST_STATES, orders_needed, walk
 from forgetting.claims.instance import Instance
 from forgetting.claims.precise import halfspace_walk
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
+from forgetting.claims.sampled import Sampled
 from forgetting.errors import NotSupportedError
-from forgetting.expectation import expect
 from forgetting.loop import whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, WeaklyRegularized
@@ -123,21 +122,31 @@ def _(instance: Instance) -> Sides:
 # Expectations over orders ---------------------------------------------------------------------------------------------
 
 
-def _expected(instance: Instance, quantity: str) -> tuple[float, float, str]:
-    """E of the loss, of the loss on tasks seen ("forgetting") or on the next ("next"), with its doubt."""
-    k, problem = instance.k, instance.problem
-    if orders_needed(instance, k) > MOST_STATES and quantity != "next":
-        result = expect(problem, instance.ordering, k, w0=instance.w0, quantities=(quantity,))  # type: ignore[arg-type]
-        low, high = result.interval(quantity)
-        return float(result.values[quantity]), float(high - low), result.method
-    total, count = 0.0, 0
-    for end in walk(instance, k):
-        losses = problem.task_losses(end.w)
-        unseen = np.setdiff1d(np.arange(problem.num_tasks), end.order)
-        picked = {"loss": None, "forgetting": list(end.order), "next": unseen}[quantity]
-        total += end.probability * float(np.mean(losses if picked is None else losses[picked]))
-        count += 1
-    return total, 0.0, f"all {count} orders"
+class _Orders:
+    """Means over the orders of a problem learned by projection: over all of them, or simulated where these are many.
+
+    `values` has the mean loss of all tasks, of those seen and of those that can be next; `doubt` their intervals.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        problem, k = instance.problem, instance.k
+        everything = np.arange(problem.num_tasks)
+        self.doubt = dict.fromkeys(("loss", "seen", "next"), 0.0)
+        if orders_needed(instance, k) > MOST_STATES:
+            runs = Sampled(instance, k)
+            samples = {"loss": runs.losses, "seen": runs.seen, "next": runs.following}
+            self.values = {name: float(np.mean(values)) for name, values in samples.items()}
+            self.doubt = {name: runs.width(values) for name, values in samples.items()}
+            self.how = runs.how
+            return
+        self.values, count = dict.fromkeys(self.doubt, 0.0), 0
+        for end in walk(instance, k):
+            losses = problem.task_losses(end.w)
+            unseen = np.setdiff1d(everything, end.order)
+            for name, picked in (("loss", everything), ("seen", list(end.order)), ("next", unseen)):
+                self.values[name] += end.probability * (float(np.mean(losses[picked])) if len(picked) else 0.0)
+            count += 1
+        self.how = f"all {count} orders"
 
 
 def _rate(key: str, quantity: str, orders: str, kind: Missing) -> dict[str, Any]:
@@ -146,8 +155,10 @@ def _rate(key: str, quantity: str, orders: str, kind: Missing) -> dict[str, Any]
 
     def check(instance: Instance) -> Sides:
         setting = setting_of(instance)
-        lhs, doubt, how = _expected(instance, quantity)
-        return Sides(lhs, bound.compute(setting, instance.k), doubt + 1e-9 * setting.scale, how=how)
+        orders = _Orders(instance)
+        name = "seen" if quantity == "forgetting" else quantity
+        doubt = orders.doubt[name] + 1e-9 * setting.scale
+        return Sides(orders.values[name], bound.compute(setting, instance.k), doubt, how=orders.how)
 
     last = 0 if orders == "without replacement" else None
     return {"sides": check, "missing": all_of(kind, pocs, covers(orders), steps(1, last=last))}
@@ -202,11 +213,12 @@ for (_label, _quantity, _words, _kind, _draw), _name, _part, _key, _status in (
 
 def _identity(instance: Instance) -> Sides:
     k, T = instance.k, instance.problem.num_tasks
-    seen, _, how = _expected(instance, "forgetting")
-    following = _expected(instance, "next")[0] if k < T else 0.0
-    lhs = _expected(instance, "loss")[0]
+    orders = _Orders(instance)
+    mean, doubt = orders.values, orders.doubt
     scale = 0.5 * float(np.max(instance.problem.distances(instance.start))) ** 2
-    return Sides(lhs, k / T * seen + (T - k) / T * following, 1e-12 * scale, scale or 1.0, how)
+    rhs = k / T * mean["seen"] + (T - k) / T * mean["next"]
+    total = doubt["loss"] + k / T * doubt["seen"] + (T - k) / T * doubt["next"]
+    return Sides(mean["loss"], rhs, total + 1e-12 * scale, scale or 1.0, orders.how)
 
 
 register(
@@ -219,7 +231,7 @@ register(
         kind="equality",
         sides=_identity,
         draw=sets(ordering="without"),
-        missing=all_of(convex_sets, pocs, covers("without replacement"), steps(1, last=0), enumerable()),
+        missing=all_of(convex_sets, pocs, covers("without replacement"), steps(1, last=0)),
     )
 )
 
