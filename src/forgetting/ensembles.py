@@ -16,9 +16,11 @@ from forgetting import metrics
 from forgetting._arrays import Array, IntArray, as_count
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.loop import Trajectory, describe, linear_gains, recorded_steps, resolve, run, view_of, whole_run
+from forgetting.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes.linear import linear_gains
+from forgetting.trajectory import remarks
 
 __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
 
@@ -38,7 +40,7 @@ class Ensemble:
     order: IntArray
     steps: IntArray
     losses: Array
-    status: str
+    complaints: tuple[str, ...] = field(repr=False)
     w0: Array = field(repr=False)
     before: Array = field(repr=False)
     after: Array = field(repr=False)
@@ -46,6 +48,17 @@ class Ensemble:
 
     def __len__(self) -> int:
         return len(self.order)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know about the runs; see `Trajectory.remarks`."""
+        return remarks(self.problem, self.scheme, self.before, self.complaints)
+
+    @property
+    def status(self) -> str:
+        """What was run, and its remarks."""
+        runs, k = self.order.shape
+        return "; ".join([f"completed {runs} runs of {k} steps", *self.remarks])
 
     def __getitem__(self, i: int) -> Trajectory:
         return run(
@@ -134,7 +147,6 @@ def run_many(
     ordering.check(problem.num_tasks, k)
     start = space.w0
     steps = recorded_steps(k, record_every)
-    status = f"completed {runs} runs of {k} steps"
     if ordering.adaptive or not isinstance(scheme, LinearScheme):
         each = [whole_run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
         return Ensemble(
@@ -145,7 +157,7 @@ def run_many(
             np.stack([one.order for one in each]),
             steps,
             np.stack([one.losses for one in each]),
-            "; ".join(dict.fromkeys([status, *(one.status for one in each if one.status != f"completed {k} steps")])),
+            tuple(dict.fromkeys(complaint for one in each for complaint in one.complaints)),
             start,
             np.stack([one.before for one in each]),
             np.stack([one.after for one in each]),
@@ -154,8 +166,7 @@ def run_many(
     rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed")).spawn(1)[0])
     orders = ordering.batch(view_of(problem), k, runs, rng)
     losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
-    status = describe(status, [], before, problem, scheme)
-    return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, status, start, before, after, workers)
+    return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, (), start, before, after, workers)
 
 
 def _seed_of(seed: int, i: int) -> int:

@@ -470,8 +470,8 @@ class ContinualClassifier(ClassifierMixin, _Continual):  # type: ignore[misc]
                 residual=error.residual,
                 task=error.task,
             ) from error
-        if done.status != f"completed {steps} steps":
-            warnings.warn(f"{call.outputs[output]}: {done.status}", ConvergenceWarning, stacklevel=4)
+        for complaint in done.complaints:
+            warnings.warn(f"{call.outputs[output]}: {complaint}", ConvergenceWarning, stacklevel=4)
         return done
 
     def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:

@@ -13,15 +13,13 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
 from forgetting.trajectory import Direct, Reduced, Space, Trajectory
 
 __all__ = [
     "Space",
     "Trajectory",
-    "describe",
-    "growth",
-    "linear_gains",
     "recorded_steps",
     "resolve",
     "run",
@@ -138,30 +136,6 @@ def _read_only(state: Array) -> Array:
     return view
 
 
-def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
-    """The scheme's gain for each of the R directions."""
-    gains = np.ascontiguousarray(scheme.gains(geometry.sigma), dtype=np.float64)
-    if gains.shape != geometry.sigma.shape or not np.isfinite(gains).all():
-        raise InvalidInputError(f"{scheme}: gains must be finite, one per singular value, got shape {gains.shape}")
-    return gains
-
-
-def growth(problem: Any, scheme: Scheme) -> list[str]:
-    """What to say of a scheme whose steps make errors larger; nothing of all others.
-
-    >>> import forgetting as fg
-    >>> growth(fg.families.two_lines(0.5), fg.schemes.SGD(step_size=2.5))
-    ['this scheme diverges: a step multiplies an error of the task it learns by -1.5']
-    """
-    if not isinstance(scheme, LinearScheme):
-        return []
-    factors = 1.0 - linear_gains(problem.geometry, scheme)
-    worst = float(factors[np.argmax(np.abs(factors))]) if len(factors) else 0.0
-    if abs(worst) <= 1 + 1e-12:
-        return []
-    return [f"this scheme diverges: a step multiplies an error of the task it learns by {worst:.4g}"]
-
-
 def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
     """The scheme to use (None: the problem's natural one) and the coordinates to use it in."""
     if not isinstance(problem, Problem):
@@ -275,7 +249,8 @@ def run(
         order=record.order[:done],
         steps=steps[:kept],
         inner_steps=record.inner_steps[:done],
-        status=describe(ending, record.complaints, record.before[:done], problem, scheme),
+        ending=ending,
+        complaints=tuple(record.complaints),
         interrupted=interrupted,
         w0=space.w0,
         states=record.states[:kept],
@@ -296,17 +271,3 @@ def whole_run(*arguments: Any, **named: Any) -> Trajectory:
     if made.interrupted:
         raise KeyboardInterrupt
     return made
-
-
-def describe(ending: str, complaints: Sequence[str], before: Array, problem: Any, scheme: Scheme) -> str:
-    """How a run ended, and what a user should know about it."""
-    parts = [ending, *growth(problem, scheme)]
-    if complaints:
-        more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-        parts.append(complaints[0] + more)
-    if before.size and not np.isfinite(before.max()):  # the largest is NaN if any is
-        parts.append("the iterates diverged to values that are not finite; use a smaller step size")
-    realizability = getattr(problem, "realizability", None)
-    if realizability is not None and not realizability.holds:
-        parts.append(realizability.message)
-    return "; ".join(parts)

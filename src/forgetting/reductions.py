@@ -89,8 +89,7 @@ def classification_to_pocs(
         scale = scheme.scale_of_iterates if value < 0 else float("nan")
         gaps.append([float(np.linalg.norm(u / scale - v)) for u, v in pairs])
         inner.append(weak.inner_steps)
-        if weak.status != f"completed {k} steps":
-            complaints.append(f"log_lambda = {value:g}: {weak.status}")
+        complaints += [f"log_lambda = {value:g}: {complaint}" for complaint in weak.complaints]
     shape = len(log_lambdas), k
     return DirectionCurve(
         log_lambdas=np.array(log_lambdas, dtype=np.float64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,9 +15,10 @@ from forgetting.errors import NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
 from forgetting.schemes import Scheme
+from forgetting.schemes.linear import growth
 from forgetting.tasks import KernelTasks, Problem
 
-__all__ = ["Direct", "Reduced", "Space", "Trajectory"]
+__all__ = ["Direct", "Reduced", "Space", "Trajectory", "remarks"]
 
 
 # ---------------------------------------------------------------------------------------------------- coordinates
@@ -104,7 +105,8 @@ class Trajectory:
         order: (k,) the tasks, in the order learned.
         steps: the recorded steps, from 0 to k.
         inner_steps: (k,) steps of the inner solver.
-        status: what happened, in a sentence or more.
+        ending: how the run ended; `status` says more.
+        complaints: of the scheme, about tasks whose learning did not converge.
         interrupted: the run was cut short, and holds what was computed.
     """
 
@@ -115,7 +117,8 @@ class Trajectory:
     order: IntArray
     steps: IntArray
     inner_steps: IntArray
-    status: str
+    ending: str
+    complaints: tuple[str, ...] = field(repr=False)
     interrupted: bool
     w0: Array = field(repr=False)
     states: Array = field(repr=False)
@@ -127,6 +130,29 @@ class Trajectory:
     def k(self) -> int:
         """Number of steps made."""
         return len(self.order)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know about the run: tasks not learned, divergence, no common solution.
+
+        Whether convex sets or classification tasks have a common solution is decided when this is first asked for.
+
+        >>> import forgetting as fg
+        >>> apart = fg.ClassificationTasks([[[1.0]], [[2.0]]], [[1], [-1]])
+        >>> print(fg.run(apart, fg.orderings.Cyclic(), k=2).remarks[0])  # doctest: +ELLIPSIS
+        not separable: rows 0, 1 (in tasks 0, 1), each times its label, average to 0 with the weights in ...
+        """
+        return remarks(self.problem, self.scheme, self.before, self.complaints)
+
+    @property
+    def status(self) -> str:
+        """How the run ended, and its remarks.
+
+        >>> import forgetting as fg
+        >>> fg.run(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=4).status
+        'completed 4 steps'
+        """
+        return "; ".join([self.ending, *self.remarks])
 
     @cached_property
     def iterates(self) -> Array:
@@ -203,6 +229,19 @@ class Trajectory:
         if not isinstance(self.problem, KernelTasks):
             raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
         return self.problem.predict(self.iterates)
+
+
+def remarks(problem: Any, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:
+    """What a user should know about a run, or about many."""
+    found = growth(problem, scheme)
+    if complaints:
+        found.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
+    if before.size and not np.isfinite(before.max()):  # the largest is NaN if any is
+        found.append("the iterates diverged to values that are not finite; use a smaller step size")
+    realizability = getattr(problem, "realizability", None)
+    if realizability is not None and not realizability.holds:
+        found.append(str(realizability.message))
+    return tuple(found)
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

@@ -103,7 +103,7 @@ def test_tasks_that_are_separable_alone_but_not_together():
         lambda: tasks.nearest_solution([1.0, 0.0]),
         lambda: fg.bounds.evaluate(tasks, fg.orderings.WithReplacement(), 3),
     ):
-        with pytest.raises(NotSeparableError, match=r"rows 0, 2, .* they are in tasks 0, 2") as caught:
+        with pytest.raises(NotSeparableError, match=r"rows 0, 2 \(in tasks 0, 2\), each times") as caught:
             use()
         y = caught.value.certificate
         np.testing.assert_allclose(y, [2 / 3, 0, 1 / 3], atol=1e-12)
@@ -111,6 +111,32 @@ def test_tasks_that_are_separable_alone_but_not_together():
     # projections onto each task alone still work, and their distances do not vanish
     run = fg.run(tasks, fg.orderings.Cyclic(), k=30)
     assert run.residuals[-1].max() > 0.1
+
+
+def test_runs_and_expectations_say_that_tasks_are_not_jointly_separable_but_do_not_decide_it_unasked(monkeypatch):
+    tasks = fg.ClassificationTasks([[[1.0, 2.0]], [[0.0, 1.0]], [[2.0, 4.0]]], [[1], [1], [-1]])
+    told = "not separable: rows 0, 2 (in tasks 0, 2), each times its label"
+    cyclic, shuffled = fg.orderings.Cyclic(), fg.orderings.WithReplacement()
+    for scheme in (None, fg.schemes.WeaklyRegularized(-20.0)):
+        run = fg.run(tasks, cyclic, k=6, scheme=scheme)
+        assert run.status.startswith(f"completed 6 steps; {told}")
+        assert fg.run_many(tasks, shuffled, k=2, runs=3, scheme=scheme).status.startswith(
+            f"completed 3 runs of 2 steps; {told}"
+        )
+        assert fg.expect(tasks, cyclic, 6, scheme=scheme).notes == run.remarks
+        assert fg.expect(tasks, shuffled, 2, scheme=scheme, runs=20).notes[0].startswith(told)
+    calls = []
+    monkeypatch.setattr("forgetting.tasks.classification.decide", lambda rows: calls.append(rows))
+    fresh = fg.families.separable(T=2, d=3, n=4, margin=0.5)
+    assert fg.run(fresh, cyclic, k=4).losses[-1] >= 0
+    assert not calls
+
+
+def test_a_row_of_zeros_is_named():
+    tasks = fg.ClassificationTasks([[[1.0]], [[2.0], [0.0]]], [[1], [1, -1]])
+    assert tasks.separability.message == (
+        "not separable: row 2 (in task 1) is 0, so that no w has a positive margin on it"
+    )
 
 
 def test_a_task_that_is_not_separable_alone_is_named_with_its_own_certificate():

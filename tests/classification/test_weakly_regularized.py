@@ -66,7 +66,7 @@ def test_two_opposite_rows_balance():
     for log_lambda in (0.0, -5.0, -100.0, -10000.0):
         run = learn([[1.0], [-1.0]], [0.0], log_lambda)
         assert abs(run.iterates[1, 0]) <= 1e-9
-        assert run.status == "completed 1 steps"
+        assert not run.complaints
 
 
 def test_a_zero_row_adds_a_constant():
@@ -145,7 +145,7 @@ def test_hard_rows_are_solved_too():
         for log_lambda in (0.0, -100.0, -10000.0):
             p = 1e3 * rng.standard_normal(5)
             run = learn(rows, p, log_lambda)
-            assert run.status == "completed 1 steps"
+            assert not run.complaints
             assert optimality(rows, p, run.iterates[1], log_lambda) <= TOL
 
 

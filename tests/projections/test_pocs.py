@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,38 @@ def test_affine_sets_without_a_common_point_are_told_in_the_status():
     run = fg.run(sets, fg.orderings.Cyclic(), k=4)
     assert "not jointly realizable" in run.status
     np.testing.assert_allclose(run.iterates[:, 0], [0, 0, 1, 0, 1])
+
+
+def test_sets_without_a_common_point_are_told_in_the_status_and_in_notes():
+    apart = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Affine([[1.0, 0.0]], [3.0])])
+    told = r"the sets have no common point: none is nearer to the start than [0-9.]+, but set 0, Ball\(.*, ends at 1"
+    run = fg.run(apart, fg.orderings.Cyclic(), k=4)
+    assert re.fullmatch(f"completed 4 steps; {told}", run.status)
+    assert fg.expect(apart, fg.orderings.Cyclic(), 4).notes == run.remarks
+    assert re.fullmatch(told, fg.expect(apart, fg.orderings.WithReplacement(), 4, runs=10).notes[0])
+    assert re.search(told, fg.run_many(apart, fg.orderings.WithReplacement(), 4, runs=2).status)
+    strips = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 2.0), fg.Halfspace([-1.0, 0.0], 0.0)])
+    assert strips.realizability.holds is False
+    np.testing.assert_allclose(strips.realizability.certificate @ [[1.0, 0.0], [-1.0, 0.0]], 0, atol=1e-15)
+    assert (
+        "the sets have no common point: sets 0, 1 contradict each other"
+        in fg.run(strips, fg.orderings.Cyclic(), k=2).status
+    )
+
+
+def test_sets_with_a_common_point_have_a_plain_status_and_sets_that_touch_say_that_it_is_not_known():
+    discs = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([1.0, 0.0], 1.0)])
+    assert fg.run(discs, fg.orderings.Cyclic(), k=4, w0=[5.0, 5.0]).status == "completed 4 steps"
+    assert discs.realizability.message == "the sets have a common point of norm 0"
+    touching = fg.ConvexSets([fg.Ball([-1.0, 1.0], 1.0), fg.Affine([[1.0, 0.0]], [0.0])])
+    assert touching.realizability.holds is None
+    assert "whether the sets have a common point is not known" in fg.run(touching, fg.orderings.Cyclic(), k=4).status
+
+
+def test_the_reach_of_a_set_is_measured_from_the_start():
+    far, near = fg.Ball([10.0, 0.0], 1.0), fg.Ball([0.0, 0.0], 5.0)
+    with pytest.raises(fg.errors.InfeasibleError, match=r"set 1, Ball\(d=2, radius=1\), ends at 1\b"):
+        fg.ConvexSets([near, far]).nearest_in_intersection([10.0, 0.0])
 
 
 def test_halfspaces_match_their_closed_form_along_a_run():

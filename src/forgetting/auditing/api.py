@@ -24,7 +24,7 @@ from forgetting.auditing.sources import RandomFeatures, apply_features, subsampl
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.api import ask
-from forgetting.loop import linear_gains, resolve, whole_run
+from forgetting.loop import resolve, whole_run
 from forgetting.orderings import (
     Cyclic,
     Explicit,
@@ -35,6 +35,7 @@ from forgetting.orderings import (
     WithReplacement,
 )
 from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.linear import LinearTasks
 

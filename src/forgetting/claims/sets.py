@@ -312,8 +312,8 @@ def _(instance: Instance) -> Sides:
     assert isinstance(scheme, WeaklyRegularized)
     limit = whole_run(problem, instance.ordering, k, POCS())
     weak = whole_run(problem, Explicit(limit.order), k, scheme)
-    if weak.status != f"completed {k} steps":
-        raise NotSupportedError(weak.status)
+    if weak.complaints:
+        raise NotSupportedError(weak.complaints[0])
     level, norm = scheme.scale_of_iterates, float(np.linalg.norm(problem.w_star))
     rhs = 0.0
     for task, moved in zip(limit.order, np.diff(limit.iterates, axis=0), strict=True):

@@ -13,9 +13,10 @@ from forgetting.expectation import exact, spectral
 from forgetting.expectation.monte_carlo import simulate
 from forgetting.expectation.request import Method, Request
 from forgetting.expectation.result import QUANTITIES, Expectation, Outcome
-from forgetting.loop import growth, resolve
+from forgetting.loop import resolve
 from forgetting.orderings import Ordering, WithReplacement
 from forgetting.schemes import POCS, Kaczmarz, Scheme
+from forgetting.schemes.linear import growth
 
 __all__ = ["ask", "decay_rate", "expect"]
 

@@ -73,8 +73,7 @@ def by_the_run(request: Request) -> Outcome:
             values[name] = errors_of(one)[where]
         else:
             values[name] = curve_at(getattr(one, name), request.steps)
-    notes = [] if one.status == f"completed {request.last} steps" else [one.status]
-    return Outcome("deterministic", f"{request.ordering} has no randomness: one run", values, notes=notes)
+    return Outcome("deterministic", f"{request.ordering} has no randomness: one run", values, notes=one.remarks)
 
 
 def errors_of(one: Trajectory) -> Array:

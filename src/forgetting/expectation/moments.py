@@ -15,8 +15,8 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.geometry import Geometry
-from forgetting.loop import linear_gains
 from forgetting.schemes import LinearScheme
+from forgetting.schemes.linear import linear_gains
 
 __all__ = ["Moments"]
 

@@ -21,9 +21,10 @@ from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
-from forgetting.loop import linear_gains, view_of, whole_run
+from forgetting.loop import view_of, whole_run
 from forgetting.metrics import paper_regret
 from forgetting.schemes import NLMS, POCS, GradientDescent, LinearScheme, RecursiveLeastSquares
+from forgetting.schemes.linear import linear_gains
 
 __all__ = ["bounded_interval", "column_intervals", "sample", "simulate", "value_range"]
 
@@ -124,11 +125,11 @@ def _projection_range(request: Request, name: str) -> tuple[float, float] | None
 
 def caveats(request: Request, ranges: Mapping[str, tuple[float, float] | None]) -> list[str]:
     """What a reader of simulated values should know; `ranges` are those of `value_range`."""
+    if None not in ranges.values():  # there is a common solution, which the ranges come from
+        return []
     realizability = getattr(request.problem, "realizability", None)
     notes = [] if realizability is None or realizability.holds else [str(realizability.message)]
-    if None in ranges.values():
-        notes.append("no bound on the values is known here: the intervals are normal ones and fail for heavy tails")
-    return notes
+    return [*notes, "no bound on the values is known here: the intervals are normal ones and fail for heavy tails"]
 
 
 def bounded_interval(samples: Array, low: float, high: float, confidence: float) -> tuple[float, float]:

@@ -58,7 +58,20 @@ def stacked(sets: Sequence[ConvexSet]) -> Polyhedron:
             raise NotSupportedError(f"set {position}, {one}, is not a polyhedron; use method='dykstra'")
         parts.append(rows)
     A, b = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    return Polyhedron(A, b) if len(b) else Polyhedron(np.zeros((1, sets[0].dim)), [0.0])
+    if not len(b):
+        return Polyhedron(np.zeros((1, sets[0].dim)), [0.0])
+    try:
+        return Polyhedron(A, b)
+    except InfeasibleError as error:
+        owners = np.repeat(np.arange(len(sets)), [len(part[1]) for part in parts])
+        named = np.unique(owners[np.flatnonzero(error.certificate)]).tolist()
+        shown = ", ".join(str(one) for one in named[:6]) + (", ..." if len(named) > 6 else "")
+        raise InfeasibleError(
+            f"the sets have no common point: sets {shown} contradict each other. With their inequalities A w >= b one "
+            f"set after another and the y >= 0 in .certificate, A^T y = 0 (to {error.residual:.1g}) but b.y = 1",
+            certificate=error.certificate,
+            residual=error.residual,
+        ) from error
 
 
 def nearest_common_point(
@@ -112,7 +125,7 @@ def _dykstra(sets: Sequence[ConvexSet], start: Array, tol: float, limit: int, po
     increments = np.zeros((len(sets), len(start)))
     points = np.tile(start, (len(sets), 1))
     warm: list[Any] = [None] * len(sets)
-    reach = min(one.reach(start) for one in sets)
+    reach, smallest = min((one.reach(start), i) for i, one in enumerate(sets))
     x = start.copy()
     bound = 0.0
     for sweep in range(1, limit + 1):
@@ -131,7 +144,12 @@ def _dykstra(sets: Sequence[ConvexSet], start: Array, tol: float, limit: int, po
             if length > 0:
                 bound = max(bound, float(np.sum(increments * (start - points))) / length)
             if bound > reach * (1 + 1e-9):
-                _raise_empty(sets, bound, reach, polyhedral)
+                if polyhedral:
+                    stacked(sets)  # raises, with a certificate
+                raise InfeasibleError(
+                    f"the sets have no common point: none is nearer to the start than {bound:.3g}, but set {smallest}, "
+                    f"{sets[smallest]}, ends at {reach:.3g}"
+                )
         if np.sqrt(moved) <= tol * scale:
             violation = max(one.distance(x) for one in sets)
             if violation <= tol * scale:
@@ -142,17 +160,7 @@ def _dykstra(sets: Sequence[ConvexSet], start: Array, tol: float, limit: int, po
     violation = max(one.distance(x) for one in sets)
     status = (
         f"not converged after {limit} sweeps: increments still change by {np.sqrt(moved):.1g} a sweep, and a set is "
-        f"{violation:.1g} away. Any common point is at least {bound:.3g} away from w0; if that grows with max_sweeps, "
-        "there is none"
+        f"{violation:.1g} away. No common point is nearer to the start than {bound:.3g}; if that grows with "
+        "max_sweeps, there is none"
     )
     return CommonPoint(x, False, status, "dykstra", limit, violation, max(bound, 0.0))
-
-
-def _raise_empty(sets: Sequence[ConvexSet], bound: float, reach: float, polyhedral: bool) -> None:
-    if polyhedral:
-        stacked(sets)
-    nearest = min(range(len(sets)), key=lambda i: sets[i].reach(np.zeros(sets[i].dim)))
-    raise InfeasibleError(
-        f"the sets have no common point: it would be at least {bound:.3g} away from w0, but a bounded set (such as set "
-        f"{nearest}, {sets[nearest]}) ends at {reach:.3g}"
-    )

@@ -18,7 +18,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme
 
-__all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge"]
+__all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains"]
 
 
 @dataclass(frozen=True)
@@ -123,3 +123,27 @@ class Ridge(LinearScheme):
 
     def gains(self, sigma: Array) -> Array:
         return sigma**2 / (sigma**2 + self.lam)
+
+
+def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
+    """The scheme's gain for each of the R directions."""
+    gains = np.ascontiguousarray(scheme.gains(geometry.sigma), dtype=np.float64)
+    if gains.shape != geometry.sigma.shape or not np.isfinite(gains).all():
+        raise InvalidInputError(f"{scheme}: gains must be finite, one per singular value, got shape {gains.shape}")
+    return gains
+
+
+def growth(problem: Any, scheme: Scheme) -> list[str]:
+    """What to say of a scheme whose steps make errors larger; nothing of all others.
+
+    >>> import forgetting as fg
+    >>> growth(fg.families.two_lines(0.5), fg.schemes.SGD(step_size=2.5))
+    ['this scheme diverges: a step multiplies an error of the task it learns by -1.5']
+    """
+    if not isinstance(scheme, LinearScheme):
+        return []
+    factors = 1.0 - linear_gains(problem.geometry, scheme)
+    worst = float(factors[np.argmax(np.abs(factors))]) if len(factors) else 0.0
+    if abs(worst) <= 1 + 1e-12:
+        return []
+    return [f"this scheme diverges: a step multiplies an error of the task it learns by {worst:.4g}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -192,8 +193,20 @@ class ClassificationTasks:
 
     @cached_property
     def separability(self) -> Separability:
-        """Whether one w solves all tasks, decided with a proof either way; see `Separability`."""
-        return decide(self._rows)
+        """Whether one w solves all tasks, decided with a proof either way; see `Separability`.
+
+        Its rows are counted over all tasks.
+        """
+        found = decide(self._rows)
+        if found.certificate is None:
+            return found
+        owners = np.searchsorted(self._starts, np.flatnonzero(found.certificate), side="right") - 1
+        return replace(found, tasks=tuple(np.unique(owners).tolist()))
+
+    @property
+    def realizability(self) -> Separability:
+        """The same, by the name that it has for all problems."""
+        return self.separability
 
     def require_separable(self, what: str) -> None:
         """Raise unless one w solves all tasks; `what` is the operation that needs it."""
@@ -202,14 +215,8 @@ class ClassificationTasks:
 
     def _refusal(self, found: Separability, what: str, task: int | None = None) -> NotSeparableError:
         whose = "jointly separable tasks, but these are" if task is None else "a separable task, but it is"
-        where = ""
-        if task is None and found.certificate is not None:
-            rows = np.flatnonzero(found.certificate)
-            owners = sorted({int(np.searchsorted(self._starts, row, side="right")) - 1 for row in rows})
-            shown = ", ".join(str(owner) for owner in owners[:6]) + (", ..." if len(owners) > 6 else "")
-            where = f" (rows counted over all tasks; they are in task{'s' * (len(owners) > 1)} {shown})"
         return NotSeparableError(
-            f"{what} needs {whose} {found.message}{where}. Leave out one of these rows, or use a richer feature map; "
+            f"{what} needs {whose} {found.message}. Leave out one of these rows, or use a richer feature map; "
             "WeaklyRegularized learns such tasks too, at its lambda",
             certificate=found.certificate,
             residual=found.residual,

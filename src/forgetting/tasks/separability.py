@@ -25,6 +25,7 @@ class Separability:
         certificate: else y >= 0 with sum y = 1 and |sum_i y_i (label_i x_i)| = `residual`, 0 up to rounding in every
             coordinate. Since 1 <= sum_i y_i (label_i x_i).w <= residual |w|, there is no such w (Gordan's alternative).
         residual: of the certificate; 0 where there is none.
+        tasks: those whose rows the certificate combines; empty where the rows are those of one task, or there is none.
 
     >>> import forgetting as fg
     >>> fg.ClassificationTasks([[[1.0], [-2.0]]], [[1, -1]]).separability.message
@@ -37,6 +38,7 @@ class Separability:
     w: Array | None = field(repr=False)
     certificate: Array | None = field(repr=False)
     residual: float
+    tasks: tuple[int, ...] = ()
 
     @property
     def message(self) -> str:
@@ -45,8 +47,14 @@ class Separability:
             return f"separable: w of norm {np.linalg.norm(self.w):.4g} has all margins at least 1"
         rows = np.flatnonzero(self.certificate) if self.certificate is not None else np.empty(0, dtype=np.int64)
         shown = ", ".join(str(row) for row in rows[:6]) + (", ..." if len(rows) > 6 else "")
+        where = ""
+        if self.tasks:
+            named = ", ".join(str(task) for task in self.tasks[:6]) + (", ..." if len(self.tasks) > 6 else "")
+            where = f" (in task{'s' * (len(self.tasks) > 1)} {named})"
+        if len(rows) == 1:
+            return f"not separable: row {shown}{where} is 0, so that no w has a positive margin on it"
         return (
-            f"not separable: rows {shown}, each times its label, average to 0 with the weights in .certificate "
+            f"not separable: rows {shown}{where}, each times its label, average to 0 with the weights in .certificate "
             f"(to {self.residual:.1g}), so that no w has positive margins on all of them"
         )
 

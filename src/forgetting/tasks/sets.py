@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from forgetting._arrays import Array, as_task
-from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.projections import (
     Affine,
@@ -24,6 +25,25 @@ from forgetting.tasks.linear import Realizability
 from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["ConvexSets"]
+
+
+@dataclass(frozen=True, eq=False)
+class Intersection:
+    """Whether convex sets have a common point, and how that is known.
+
+    Attributes:
+        holds: True, False, or None where it is not known.
+        message: the finding in words.
+        certificate: for polyhedral sets without a common point, the weights that prove it.
+
+    >>> import forgetting as fg
+    >>> fg.ConvexSets([fg.Halfspace([1.0], 2.0), fg.Halfspace([-1.0], 0.0)]).realizability.certificate
+    array([0.5, 0.5])
+    """
+
+    holds: bool | None
+    message: str
+    certificate: Array | None = field(default=None, repr=False)
 
 
 class ConvexSets:
@@ -145,15 +165,36 @@ class ConvexSets:
 
     def nearest_solution(self, w0: Any) -> Array:
         """The common point nearest to w_0; an error if there is none or it was not found."""
-        found = self.nearest_in_intersection(w0)
-        if not found.converged:
-            raise ForgettingError(f"the common point nearest to w0 was not found: {found.status}")
-        return found.point
+        start = self._point(w0)
+        return self._nearest(start) if start.any() else self.w_star.copy()
 
     @cached_property
     def w_star(self) -> Array:
         """The common point of least norm."""
-        return self.nearest_solution(np.zeros(self.dim))
+        return self._nearest(np.zeros(self.dim))
+
+    def _nearest(self, start: Array) -> Array:
+        found = self.nearest_in_intersection(start)
+        if not found.converged:
+            raise ForgettingError(f"the nearest common point was not found: {found.status}")
+        return found.point
+
+    @cached_property
+    def realizability(self) -> Realizability | Intersection:
+        """Whether the sets have a common point: as measured for affine sets, by looking for one for others.
+
+        >>> import forgetting as fg
+        >>> print(fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Halfspace([1.0], 2.0)]).realizability.message)
+        the sets have no common point: none is nearer to the start than 9.5, but set 0, Ball(d=1, radius=1), ends at 1
+        """
+        if self.regression is not None:
+            return self.regression.realizability
+        try:
+            return Intersection(True, f"the sets have a common point of norm {float(np.linalg.norm(self.w_star)):.4g}")
+        except InfeasibleError as error:
+            return Intersection(False, str(error), error.certificate)
+        except ForgettingError as error:
+            return Intersection(None, f"whether the sets have a common point is not known: {error}")
 
     @property
     def scale(self) -> float:
@@ -190,17 +231,12 @@ class ConvexSets:
         """The reduction to subspaces that exact engines and compiled loops use; None unless every set is affine."""
         return None if self.regression is None else self.regression.geometry
 
-    @property
-    def realizability(self) -> Realizability | None:
-        """Whether affine sets have a common point, as measured; None for other sets."""
-        return None if self.regression is None else self.regression.realizability
-
     def require_realizable(self, what: str) -> None:
         """Raise unless the sets have a common point; `what` is the operation that needs it."""
         if self.regression is not None:
             self.regression.require_realizable(what)
         else:
-            self.nearest_solution(np.zeros(self.dim))
+            _ = self.w_star
 
     def __len__(self) -> int:
         return self.num_tasks
