@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,24 +99,67 @@ def test_moderate_lambda_against_a_general_minimiser(seed, log_lambda):
     assert optimality(rows, p, w, log_lambda) <= TOL
 
 
+def newton_in_many_digits(rows, p, w, log_lambda, digits=60):
+    """The minimiser, from a w that is close to it."""
+    with mpmath.workdps(digits):
+        Z, point, x = (mpmath.matrix(np.asarray(part).tolist()) for part in (rows, p, w))
+        for _ in range(8):  # the error squares in each step
+            margins = Z * x
+            weights = mpmath.diag([mpmath.exp(-margin - mpmath.mpf(log_lambda)) for margin in margins])
+            gradient = x - point - Z.T * weights * mpmath.ones(len(rows), 1)
+            x = x - mpmath.lu_solve(Z.T * weights * Z + mpmath.eye(len(p)), gradient)
+        return np.array([float(value) for value in x])
+
+
 @pytest.mark.parametrize("log_lambda", [-3.0, -50.0, -1000.0, -10000.0])
 def test_against_newton_in_many_digits(log_lambda):
-    mpmath = pytest.importorskip("mpmath")
     rng = np.random.default_rng(1)
     rows = rng.standard_normal((4, 3))
     rows *= np.sign(rows @ [1.0, 1.0, 1.0])[:, None]
     rows[1] = rows[0] + 1e-4 * rng.standard_normal(3)  # nearly the same twice
     p = -0.2 * log_lambda * rng.standard_normal(3)
     w = learn(rows, p, log_lambda).iterates[1]
-    with mpmath.workdps(60):
-        Z, point, x = (mpmath.matrix(part.tolist()) for part in (rows, p, w))
-        for _ in range(8):  # the error squares in each step
-            margins = Z * x
-            weights = mpmath.diag([mpmath.exp(-margins[i] - mpmath.mpf(log_lambda)) for i in range(4)])
-            gradient = x - point - Z.T * weights * mpmath.ones(4, 1)
-            x = x - mpmath.lu_solve(Z.T * weights * Z + mpmath.eye(3), gradient)
-        exact = np.array([float(value) for value in x])
+    exact = newton_in_many_digits(rows, p, w, log_lambda)
     np.testing.assert_allclose(w, exact, rtol=1e-9, atol=1e-9 * np.linalg.norm(exact))
+
+
+PARTLY = {
+    "a pair that contradicts itself": [[1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 0.5]],
+    "a pair, and a row across it": [[-2, 1], [-1, 0], [-1, 0], [0, 1], [0, -2], [0, 1]],
+    "a row in the span of a pair": [[1, 0, 0], [-2, 0, 0], [128, 0, 0], [3, 1, 0], [1, 0, -1]],
+    "rows of very different size": [
+        [-48, -40, -24],
+        [8, 4, 8],
+        [2**-4, 3 * 2**-6, 2**-5],
+        [0, 0, -64],
+        [-64, -32, -64],
+    ],
+    # w_1 settles at about 18; rows 2 and 3, with margins of 184 there, contradict each other across it
+    "a core within the rest": [[1, 0, 0], [-(2.0**-24), 0, 0], [10, 1, 0], [10, -2, 0], [1, 1, 1]],
+}
+
+
+@pytest.mark.parametrize("log_lambda", [-20.0, -59.0, -61.0, -150.0, -1000.0])
+@pytest.mark.parametrize("rows", PARTLY.values(), ids=PARTLY)
+def test_rows_that_contradict_each_other_in_part_against_newton_in_many_digits(rows, log_lambda):
+    rows, p = np.array(rows, dtype=float), np.array([0.3, -0.7, 0.2])[: len(rows[0])]
+    run = learn(rows, p, log_lambda)
+    assert not run.complaints
+    w = run.iterates[1]
+    exact = newton_in_many_digits(rows, p, w, log_lambda, digits=int(-log_lambda) + 60)
+    size = 1 - log_lambda + np.linalg.norm(rows, axis=1).max() * np.linalg.norm(exact)
+    np.testing.assert_allclose(rows @ w, rows @ exact, rtol=0, atol=1e-10 * size)
+    np.testing.assert_allclose(w, exact, rtol=0, atol=1e-8 * np.linalg.norm(exact))
+
+
+def test_small_whole_numbers_are_always_solved():
+    """Rows drawn from {-2, ..., 2} contradict each other wholly, in part or not at all."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 20)), int(rng.integers(1, 7))
+        rows = rng.integers(-2, 3, size=(n, d)) * 10.0 ** rng.uniform(-2, 2, size=(n, 1))
+        for log_lambda in (-10.0, -100.0, -10000.0):
+            assert not learn(rows, 10 * rng.standard_normal(d), log_lambda).complaints, (seed, log_lambda)
 
 
 # ------------------------------------------------------------------------------------------------------- properties

@@ -12,7 +12,12 @@ Newton's method with a line search on the dual needs few steps whatever lambda i
 with Wright's omega function.
 
 Without separability a grows like 1/lambda while Z^T a stays bounded, and the dual loses all digits; there Newton's
-method on w itself, started where the dual ended, takes over.
+method on w itself takes over, along growing L = log(1/lambda). Some rows, the core, contradict each other: a
+combination of them with positive weights is 0. On their span V the sum over them has a minimiser of its own, and the
+other rows have a direction orthogonal to V with positive margins on all of them. The others pull on V by no more than
+lambda L, so that once lambda is below rounding the two parts come apart: w in V is that minimiser, and the rest of w
+solves the problem of the other rows across V, with the margins that V gives them. (Rows of the core whose weights are
+far below the others make a core of their own there.)
 """
 
 from __future__ import annotations
@@ -29,9 +34,11 @@ __all__ = ["ExponentialTask", "Solution"]
 
 EPS = float(np.finfo(np.float64).eps)
 GRAM_ROWS = 4000  # up to here (122 MiB) the n x n Gram matrix may be kept
-TRUSTED = 20.0  # log(1/lambda) to which the dual keeps digits enough for a start, even without separability
-SETTLED = 60.0  # log(1/lambda) from which lambda |w - p| is below rounding
-OVERFLOW = 600.0  # log(1/lambda) beyond which a may leave the range of float64
+TRUSTED = 20.0  # log a to which the dual keeps digits enough for a start, even without separability
+SETTLED = 60.0  # log a of a core from which lambda is below its rounding
+LOOSE = 1e-7  # accuracy at which a core shows
+FEW = 50  # steps after which a stride is taken for too long
+STRIDE, ENTRY = 64.0, 4.0  # the longest step in log(1/lambda), and the largest log a of a row that enters during one
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +71,21 @@ class ExponentialTask:
 
     def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> Solution:
         """The minimiser of sum_i exp(-z_i.w) + lambda/2 |w - p|^2."""
-        if len(self.rows) == 0:
-            return Solution(p.copy(), 0, 0.0)
-        b = self.rows @ p + log_lambda
         with np.errstate(all="ignore"):  # values that are not finite make a residual that is not small
-            a, residual, steps = self._dual(p, b, -b, tol, max_steps)
-            if residual <= tol:
-                return Solution(p + self.rows.T @ a, steps, residual)
-            w, other, more = self._continued(p, log_lambda, tol, max_steps)
+            shift, residual, steps = self._shift(self.rows @ p, -log_lambda, tol, max_steps)
+        return Solution(p + shift, steps, residual)
+
+    def _shift(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
+        """w - p for the margins of p, with the residual and the steps."""
+        if len(self.rows) == 0:
+            return np.zeros(self.rows.shape[1]), 0.0, 0
+        a, residual, steps = self._dual(margins - level, tol, max_steps)
+        if residual <= tol:
+            return self.rows.T @ a, residual, steps
+        shift, other, more = self._continued(margins, level, tol, max_steps)
         if residual <= other:  # separable after all, and only just out of reach of tol
-            return Solution(p + self.rows.T @ a, steps + more, residual)
-        return Solution(w, steps + more, other)
+            return self.rows.T @ a, residual, steps + more
+        return shift, other, steps + more
 
     # ----------------------------------------------------------------------------------------------------------- dual
 
@@ -87,18 +98,18 @@ class ExponentialTask:
             log_a = np.where(scaled > 1e-3, np.log(scaled) - self.log_sizes, t - scaled)
         return scaled / self.sizes, log_a
 
-    def _dual(self, p: Array, b: Array, t: Array, tol: float, max_steps: int) -> tuple[Array, float, int]:
+    def _dual(self, b: Array, tol: float, max_steps: int) -> tuple[Array, float, int]:
         """Newton's method in t; the residual is relative to the size of the margins."""
         lengths = np.sqrt(self.sizes)
         reach = float(lengths.max())
+        t = -b
         a, log_a = self._weights(t)
         pulled = self._apply(a)
         g = log_a + b + pulled
         residual = np.inf
         for step in range(max_steps):
-            w = p + self.rows.T @ a
             largest = float(np.max(np.abs(g)))
-            residual = largest / (1 + float(np.max(np.abs(b))) + reach * float(np.linalg.norm(w)))
+            residual = largest / (1 + float(np.max(np.abs(b))) + reach * float(np.linalg.norm(self.rows.T @ a)))
             if residual <= tol or largest <= 8 * EPS * reach * float(lengths @ a):  # all that is left is rounding
                 return a, residual, step
             try:
@@ -149,50 +160,61 @@ class ExponentialTask:
 
     # --------------------------------------------------------------------------------------------------------- primal
 
-    def _continued(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
-        """Newton's method on w, along lambda from where the dual can still be trusted down to the one asked for."""
-        target = -log_lambda
-        reached = min(target, TRUSTED)
-        margins = self.rows @ p
-        b = margins - reached
-        a, _, steps = self._dual(p, b, -b, tol, max_steps)
+    def _continued(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
+        """Newton's method on w, along lambda from where the dual can still be trusted to where a core has settled."""
+        reached = min(level, TRUSTED + max(0.0, float(margins.min())))
+        a, _, steps = self._dual(margins - reached, tol, max_steps)
         _, size, basis = np.linalg.svd(self.rows, full_matrices=False)
         basis = basis[size > size[0] * max(self.rows.shape) * EPS]
-        rows = self.rows @ basis.T  # in coordinates of the row space, which p + Z^T a never leaves
+        rows = self.rows @ basis.T  # in coordinates of the row space, which Z^T a never leaves
         shift = rows.T @ a
-        lead = 4.0
+        speed, ahead, needed = np.zeros_like(shift), 0.0, max(tol, LOOSE)
+        apart = np.zeros(len(rows), dtype=bool)
         while True:
-            shift, residual, more, speed = _primal(rows, margins, shift, reached, tol, max_steps)
+            most = min(max_steps, FEW) if ahead else max_steps
+            made, residual, more, pace = _primal(rows, margins, shift + ahead * speed, reached + ahead, needed, most)
             steps += more
-            if residual > tol or reached >= target:
-                break
-            # rows that contradict each other stop moving, and their weights keep growing
-            core = (rows @ speed < 0.5) & (reached - margins - rows @ shift > reached / 2)
-            if reached == TRUSTED:
-                turn, rows = _apart(rows, core)
+            if residual > needed and ahead > 1:
+                ahead /= 4
+                continue
+            shift, speed, reached = made, pace, reached + ahead
+            if residual > needed or (reached >= level and needed == tol):
+                return basis.T @ shift, max(residual, (level - reached) / (1 + level)), steps
+            log_a = reached - margins - rows @ shift
+            top = float(log_a.max())
+            core = (rows @ speed < 0.5) & (log_a > max(top, TRUSTED) / 2)  # it settles, and its weights keep growing
+            settled = top >= SETTLED and core.any()
+            if settled or (core & ~apart).any():
+                turn, rows, apart, rank = _apart(rows, core)
                 basis, shift, speed = turn @ basis, turn @ shift, turn @ speed
-            if core.all() and reached >= SETTLED:
-                return p + basis.T @ shift, residual, steps
-            if reached >= OVERFLOW:
-                break
-            ahead = min(lead, target - reached, OVERFLOW - reached)
-            shift, reached, lead = shift + ahead * speed, reached + ahead, 2 * lead
-        return p + basis.T @ shift, max(residual, (target - reached) / (1 + target)), steps
+            if settled:
+                rest = ExponentialTask(rows[~apart][:, rank:])
+                given = margins[~apart] + rows[~apart][:, :rank] @ shift[:rank]
+                shift[rank:], other, more = rest._shift(given, level, tol, max_steps)
+                return basis.T @ shift, max(residual, other), steps + more
+            if needed > tol:  # once more here, now that the core is apart
+                ahead, needed = 0.0, tol
+                continue
+            # no row that is idle so far may enter with a large weight, which rounding would not survive
+            idle = log_a < 0
+            rise = np.maximum(1 - rows[idle] @ speed, EPS)
+            entry = float(np.min((ENTRY - log_a[idle]) / rise, initial=np.inf))
+            ahead = min(2 * max(ahead, 2.0), STRIDE, level - reached, entry)
 
 
-def _apart(rows: Array, core: Any) -> tuple[Array, Array]:
-    """A rotation whose first axes span the rows that contradict each other, and the rows in it.
+def _apart(rows: Array, core: Any) -> tuple[Array, Array, Any, int]:
+    """A rotation whose first axes span the core, the rows in it, the core, and how many axes those are.
 
-    The weights a of those rows grow like 1/lambda. Their components along the other axes are 0, and set to 0: rounding
-    errors there would be multiplied by these weights.
+    Rows in the span of the core are made part of it. The weights a of the core grow like 1/lambda; its components along
+    the other axes are 0, and set to 0: rounding errors there would be multiplied by these weights.
     """
-    if core.all() or not core.any():
-        return np.eye(rows.shape[1]), rows
     _, size, turn = np.linalg.svd(rows[core], full_matrices=True)
-    rank = int(np.count_nonzero(size > size[0] * max(rows.shape) * EPS))
+    none = max(rows.shape) * EPS
+    rank = int(np.count_nonzero(size > size[0] * none))
     turned = rows @ turn.T
+    core = core | (np.linalg.norm(turned[:, rank:], axis=1) <= none * np.linalg.norm(rows, axis=1))
     turned[np.ix_(np.flatnonzero(core), np.arange(rank, len(turn)))] = 0.0
-    return turn, turned
+    return turn, turned, core, rank
 
 
 def _primal(
@@ -205,7 +227,7 @@ def _primal(
     """
     from scipy.linalg import qr, solve_triangular
 
-    residual = np.inf
+    residual, last, stuck = np.inf, np.inf, 0
     for step in range(max_steps):
         log_a = level - margins - rows @ shift
         a = np.exp(np.minimum(log_a, 700.0))
@@ -223,8 +245,10 @@ def _primal(
         change = -solve(gradient)
         moved = rows @ change
         residual = float(np.max(np.abs(moved))) / (1 + float(np.max(np.abs(margins - level))))
-        if residual <= tol:
+        stuck = stuck + 1 if LOOSE > residual > 0.5 * last else 0
+        if residual <= tol or stuck == 4:  # all that is left is rounding
             return shift, residual, step, solve(rows.T @ a)
+        last = residual
         length = 1.0
         while length > 1e-10:
             part = length * moved

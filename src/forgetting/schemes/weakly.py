@@ -23,7 +23,7 @@ class WeaklyRegularized(Scheme):
     beyond. Solved by Newton's method on the dual, in as many variables as the task has rows (or in d, where that is
     less), at O(n^3) per step after one O(n^2 d) for the inner products; see `forgetting.schemes._exponential`. A run
     records the Newton steps in `inner_steps`, and its `status` names a task whose residual stayed above `tol`. Tasks
-    that are not separable are learned too; where only some rows contradict each other, down to log_lambda = -300.
+    that are not separable, or whose rows contradict each other in part, are learned too.
 
     The iterates grow like L = log(1/lambda). `run.iterates` are as they are; `run.scaled_iterates` are divided by L,
     and losses and distances are computed on those (at lambda = 1, where L is 0, on the iterates themselves). As L
