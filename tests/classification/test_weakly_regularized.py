@@ -152,6 +152,22 @@ def test_rows_that_contradict_each_other_in_part_against_newton_in_many_digits(r
     np.testing.assert_allclose(w, exact, rtol=0, atol=1e-8 * np.linalg.norm(exact))
 
 
+def test_many_rows_of_which_half_contradict_each_other():
+    """Half of 600 rows live on the last 60 of 120 axes, and contradict each other there."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((600, 120))
+    rows[:300, :60] = 0
+    rows[300:] *= np.sign(rows[300:, :60].sum(axis=1))[:, None]
+    assert not decide(rows[:300]).holds
+    run = learn(rows, np.zeros(120), -1000.0)
+    assert not run.complaints
+    w = run.iterates[1]
+    # on the last axes the core alone decides; on the others, w = sum_i a_i z_i with a_i = exp(-z_i.w + 1000)
+    pulls = np.exp(-rows[:300] @ w)[:, None] * rows[:300, 60:]
+    np.testing.assert_allclose(pulls.sum(axis=0), 0, atol=1e-9 * np.abs(pulls).sum(axis=0).max())
+    np.testing.assert_allclose(np.exp(1000 - rows[300:] @ w) @ rows[300:, :60], w[:60], atol=1e-6 * np.abs(w).max())
+
+
 def test_small_whole_numbers_are_always_solved():
     """Rows drawn from {-2, ..., 2} contradict each other wholly, in part or not at all."""
     for seed in range(200):

@@ -36,7 +36,7 @@ EPS = float(np.finfo(np.float64).eps)
 GRAM_ROWS = 4000  # up to here (122 MiB) the n x n Gram matrix may be kept
 TRUSTED = 20.0  # log a to which the dual keeps digits enough for a start, even without separability
 SETTLED = 60.0  # log a of a core from which lambda is below its rounding
-LOOSE = 1e-7  # accuracy at which a core shows
+LOOSE = 1e-4  # accuracy at which a core shows
 FEW = 50  # steps after which a stride is taken for too long
 STRIDE, ENTRY = 64.0, 4.0  # the longest step in log(1/lambda), and the largest log a of a row that enters during one
 
