@@ -1,0 +1,210 @@
+"""Classification, task by task."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from forgetting._arrays import Array
+from forgetting.errors import InvalidInputError, NotSeparableError
+from forgetting.estimators.base import Call, Continual, Task, columns
+from forgetting.geometry import Matrix
+from forgetting.loop import whole_run
+from forgetting.orderings import Explicit
+from forgetting.schemes import POCS, Scheme, WeaklyRegularized
+from forgetting.tasks import ClassificationTasks
+from forgetting.trajectory import Trajectory
+
+__all__ = ["ContinualClassifier"]
+
+
+class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
+    """Linear classification that learns one task after another, each to convergence.
+
+    With two classes a step is w <- argmin_v sum_i exp(-y_i x_i.v) + lambda/2 |v - w|^2, which any data allow; or, in
+    the limit of small lambda, the nearest w with margins y_i x_i.w >= 1 on the task. More classes are learned one
+    versus rest, apart, and the largest x.w names the class. `fit` starts anew from w = 0, `partial_fit` goes on.
+
+    Args:
+        log_lambda: log(lambda), at most 0; or "limit" for projections, with `NotSeparableError` for a task that is
+            not separable (each class from all others).
+        fit_intercept: add a constant feature of value 1, which is learned and counted in |w| like any other.
+        keep_history: keep the iterates and the rows of each task. Without it nothing of the past is stored.
+        tol: by how much margins may be off, relative to their size; not used in the limit.
+        max_iter: Newton steps per task and class before it is given up with a `ConvergenceWarning`.
+
+    Losses are L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2, added over classes. At a finite lambda they are those of
+    w / log(1/lambda), as in `fg.run`; `coef_` is as learned. Sparse X is accepted and stored dense.
+
+    Attributes:
+        classes_: the labels, sorted.
+        coef_: (1, d) for two classes, else (classes, d).
+        intercept_: (1,) or (classes,).
+        n_steps_: tasks learned since `fit`, repetitions counted.
+        n_iter_: the largest number of inner steps that a task took in the last call.
+        task_ids_, order_, loss_matrix_, forgetting_: the history, as in a `Trajectory`; and `accuracy_matrix_`.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    >>> import forgetting as fg
+    >>> model = fg.ContinualClassifier(log_lambda="limit")
+    >>> model.partial_fit([[1.0, 0.0]], ["cat"], classes=["ant", "cat"]).coef_
+    array([[1., 0.]])
+    >>> model.partial_fit([[-1.0, 2.0], [0.0, -4.0]], ["cat", "ant"]).coef_
+    array([[0.6, 0.8]])
+    >>> model.predict([[3.0, -1.0], [-3.0, 1.0]]), model.forgetting_.round(12)
+    (array(['cat', 'ant'], dtype='<U3'), array([0.  , 0.04]))
+    """
+
+    classes_: Any
+    n_iter_: int
+
+    _scales = ("log_lambda",)
+
+    def __init__(
+        self,
+        log_lambda: float | Literal["limit"] = -10.0,
+        *,
+        fit_intercept: bool = False,
+        keep_history: bool = True,
+        tol: float = 1e-11,
+        max_iter: int = 500,
+    ) -> None:
+        self.log_lambda = log_lambda
+        self.fit_intercept = fit_intercept
+        self.keep_history = keep_history
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
+        """Forget all, then learn.
+
+        Args:
+            X: (n, d), dense or sparse.
+            y: (n,) labels, numbers or names. A task may lack classes that others have.
+            task_id: None or one value: the rows are one task. n values: rows of equal value are a task, and tasks are
+                learned in the order in which they first appear.
+            order: task ids in the order to be learned, with repetitions if wanted; others are left out.
+
+        >>> import forgetting as fg
+        >>> X, y = [[1.0, 0.0], [-1.0, 2.0], [0.0, -4.0]], [1, 1, 0]
+        >>> fg.ContinualClassifier("limit").fit(X, y, task_id=["a", "b", "b"]).forgetting_.round(12)
+        array([0.  , 0.04])
+        """
+        self._forget()
+        return self._learn(X, y, task_id, order)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, task_id: Any = None, order: Sequence[Any] | None = None
+    ) -> Self:
+        """Learn one more task, or several with n values in `task_id`; arguments as for `fit`.
+
+        All classes are given in `classes` at the first call, if its y does not have them all. A task id that came
+        before is a repetition, and must come with the same data. A call that raises changes nothing.
+        """
+        return self._learn(X, y, task_id, order, classes)
+
+    def decision_function(self, X: Any) -> Array:
+        """x.w, of shape (n,) for two classes (above 0: the second), else (n, classes)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Any:
+        """The labels."""
+        scores = self._scores(X)
+        return self.classes_[_decided(scores)]
+
+    @property
+    def accuracy_matrix_(self) -> Array:
+        """(k + 1, T) the share of rows of every task that are classified correctly after every step."""
+        past = self._past
+        truth = [_decided(signs) for _, signs in past.tasks]
+        return np.array(
+            [
+                [np.mean(_decided(X @ w.T) == true) for (X, _), true in zip(past.tasks, truth, strict=True)]
+                for w in past.iterates
+            ]
+        )
+
+    @property
+    def _scheme(self) -> Scheme:
+        if isinstance(self.log_lambda, str):
+            if self.log_lambda != "limit":
+                raise InvalidInputError(f"log_lambda must be a number or 'limit', got {self.log_lambda!r}")
+            return POCS()
+        return WeaklyRegularized(self.log_lambda, self.tol, self.max_iter)
+
+    def _read(self, X: Any, y: Any, fresh: bool, classes: Any) -> tuple[Matrix, Array, list[str], dict[str, Any]]:
+        matrix, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=fresh)
+        check_classification_targets(labels)
+        known = _known_classes(labels, classes, None if fresh else self.classes_)
+        places = np.searchsorted(known, labels).clip(max=len(known) - 1)
+        other = np.flatnonzero(known[places] != labels)
+        if other.size:
+            raise InvalidInputError(
+                f"y[{other[0]}] is {labels[other].tolist()[0]!r}, a class that is not among {known.tolist()}; "
+                "give all classes in classes= at the first partial_fit"
+            )
+        signs = np.where(places[:, None] == np.arange(len(known)), 1.0, -1.0)
+        names = [f"class {label!r} against the others" for label in known.tolist()]
+        first = 0 if len(known) > 2 else 1
+        return matrix, signs[:, first:], names[first:], {"classes_": known}
+
+    def _run(self, call: Call, output: int, w: Array) -> Trajectory:
+        problem, steps = _binary(call.tasks, output), len(call.visits)
+        try:
+            done = whole_run(problem, Explicit(call.visits), steps, scheme=self._scheme, w0=w, record_every=call.every)
+        except NotSeparableError as error:
+            which = "" if error.task is None else f"task id {call.ids[error.task]!r}, "
+            raise NotSeparableError(
+                f"{which}{call.outputs[output]}: {error}, and so does a finite log_lambda here",
+                certificate=error.certificate,
+                residual=error.residual,
+                task=error.task,
+            ) from error
+        for complaint in done.complaints:
+            warnings.warn(f"{call.outputs[output]}: {complaint}", ConvergenceWarning, stacklevel=4)
+        return done
+
+    def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:
+        problem = _binary(tasks, output)
+        return np.array([problem.task_losses(w) for w in iterates]).reshape(len(iterates), -1)[:, : len(tasks)]
+
+    def _publish(self, runs: Sequence[Trajectory]) -> None:
+        self.coef_, self.intercept_ = self._split()
+        self.n_iter_ = max(int(one.inner_steps.max()) for one in runs)
+
+
+def _binary(tasks: Sequence[Task], output: int) -> ClassificationTasks:
+    """The tasks as one problem, which must have two labels: if there is one only, a task that is never learned has the
+    other. It is a row (-x, -y), which asks of w what (x, y) asks.
+    """
+    matrices, signs = columns(tasks, output)
+    if len({sign for column in signs for sign in np.unique(column).tolist()}) == 1:
+        matrices, signs = [*matrices, -matrices[0][:1]], [*signs, -signs[0][:1]]
+    return ClassificationTasks(matrices, signs)
+
+
+def _decided(scores: Array) -> Any:
+    """The place of the class: the larger score, or above 0."""
+    return np.argmax(scores, axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.int64)
+
+
+def _known_classes(labels: Any, given: Any, before: Any) -> Any:
+    """All classes, sorted."""
+    if before is not None:
+        if given is not None and not np.array_equal(np.unique(given), before):
+            raise InvalidInputError(f"classes {list(given)} differ from those of the first call, {before.tolist()}")
+        return before
+    known = np.unique(labels if given is None else given)
+    if len(known) < 2:
+        raise InvalidInputError(
+            f"one class only, {known.tolist()[0]!r}; two or more are needed: name them in classes= of partial_fit"
+        )
+    return known
