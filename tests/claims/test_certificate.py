@@ -1,6 +1,7 @@
 """Certificates: measured beside theoretical, as text and as JSON."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -19,6 +20,13 @@ CASES = {
         fg.orderings.NormWeighted(),
         9,
         {"scheme": fg.schemes.SGD(0.1, "loss"), "w0": np.ones(5)},
+    ),
+    "many": (fg.families.gaussian(30, 20, 3, seed=1), fg.orderings.WithoutReplacement(), 12, {}),
+    "diverging": (
+        fg.families.two_lines(1.0),
+        fg.orderings.WithReplacement(),
+        5,
+        {"scheme": fg.schemes.SGD(2.5)},
     ),
     "sets": (SETS, fg.orderings.WithReplacement(), 2, {}),
     "classification": (fg.families.separable(3, 4, 2, 0.3), fg.orderings.WithoutReplacement(), 3, {}),
@@ -44,7 +52,7 @@ def test_is_readable_in_80_columns(certificates, name):
     lines = str(certificates[name]).splitlines()
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith(" ") for line in lines)
-    for part in ("measured", "bounds on the loss", "statements"):
+    for part in ("measured", "bounds on the loss" if name != "diverging" else "no bound applies", "statements"):
         assert any(line.startswith(part) for line in lines)
 
 
@@ -89,6 +97,27 @@ def test_identities_are_listed_with_their_residuals(certificates):
     assert len(certificates["with"].residuals) == 2
     assert len(certificates["without"].residuals) == 3
     assert all(row.value < 1e-9 for row in certificates["without"].residuals)
+
+
+def test_what_is_simulated_is_marked_and_says_how(certificates):
+    many = certificates["many"]
+    rows = {(row.label, row.part): row for row in many.claims}
+    swapped = rows["lem:stab_gen_wor", None]
+    assert (swapped.how, swapped.doubt > 0) == ("16384 random permutations", True)
+    assert (rows["lem:A Upper Bound", None].how, rows["lem:A Upper Bound", None].doubt) == ("eigenvalues", 0.0)
+    text = str(many)
+    assert re.search(r"lem:stab_gen_wor +~0\.005", text)
+    assert text.count("~") == sum(row.doubt > 0 for row in (*many.residuals, *many.claims)) + 1
+    assert "~" not in str(certificates["with"])
+
+
+def test_notes_of_the_expectation_are_carried_over(certificates):
+    certificate = certificates["diverging"]
+    assert certificate.notes == ("this scheme diverges: a step multiplies an error of the task it learns by -1.5",)
+    assert str(certificate).endswith(
+        "\n\nnote: this scheme diverges: a step multiplies an error of the task it learns by\n      -1.5"
+    )
+    assert certificates["with"].notes == ()
 
 
 def test_a_false_statement_does_not_spoil_a_certificate(certificates):

@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.claims import Instance, exact, get, sampled, sets, stability
-from forgetting.claims.sampled import RUNS, Sampled, losses_after, width
+from forgetting.claims.sampled import RUNS, losses_after, simulate, width
 
 WITHOUT = fg.orderings.WithoutReplacement()
 SIMULATED = (f"{RUNS} simulated runs", f"{RUNS} random permutations")
@@ -71,7 +71,7 @@ def test_a_whole_pass_over_many_tasks_has_no_next_one():
         verdict = get(label, part).check(case)
         assert verdict.holds
         assert np.isfinite([verdict.lhs, verdict.rhs]).all()
-    assert not Sampled(case, 30).following.any()
+    assert simulate(case, 30).following[0] == 0
 
 
 def test_the_next_loss_of_independent_draws_is_simulated_where_moments_do_not_fit(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from forgetting import bounds
 from forgetting._arrays import as_count
 from forgetting.bounds.setting import describe_ordering, describe_scheme
-from forgetting.claims.exact import Numbers, as_least_squares
+from forgetting.claims.exact import Numbers, as_least_squares, remembered
 from forgetting.claims.instance import Instance
 from forgetting.claims.registry import TOLERANCE, all_claims, get
 from forgetting.errors import ForgettingError, InvalidInputError
@@ -73,20 +74,26 @@ class BoundRow:
 class Residual:
     """An identity of the theory on this problem: how far its two sides are apart, relative to their scale.
 
-    >>> Residual("a = b", 1e-16, True).holds
+    `doubt` is how much of that simulation may account for, 0 where nothing is simulated.
+
+    >>> Residual("a = b", 1e-16, True, "one run each").holds
     True
     """
 
     identity: str
     value: float
     holds: bool
+    how: str
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True)
 class ClaimRow:
     """A statement of the paper on this problem.
 
-    >>> ClaimRow("demo", None, 1.0, 2.0, 0.5, True, "refuted").status
+    `how` says how both sides were obtained, and `doubt` how far their difference may be off: 0 unless simulated.
+
+    >>> ClaimRow("demo", None, 1.0, 2.0, 0.5, True, "refuted", "closed form").status
     'refuted'
     """
 
@@ -97,6 +104,8 @@ class ClaimRow:
     ratio: float | None
     holds: bool
     status: str
+    how: str
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,7 @@ class Certificate:
         claims: statements of the paper, checked on this problem.
         w0: the start, None for 0.
         seed: of what was simulated.
+        notes: what a reader should know of the measured values.
     """
 
     problem: str
@@ -124,6 +134,7 @@ class Certificate:
     bounds: tuple[BoundRow, ...]
     residuals: tuple[Residual, ...]
     claims: tuple[ClaimRow, ...]
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """As JSON text."""
@@ -139,6 +150,7 @@ class Certificate:
             rows: dict[str, Any] = {"measured": Measured, "bounds": BoundRow, "residuals": Residual, "claims": ClaimRow}
             parts = {name: tuple(kind(**row) for row in data[name]) for name, kind in rows.items()}
             data["w0"] = None if data["w0"] is None else tuple(data["w0"])
+            data["notes"] = tuple(data["notes"])
             return cls(**{field.name: parts.get(field.name, data[field.name]) for field in fields(cls)})
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise InvalidInputError(f"not a certificate ({error!r})") from error
@@ -167,19 +179,25 @@ class Certificate:
         if self.residuals:
             lines += ["", *_row("identities", "residual", "")]
             for known in self.residuals:
-                lines += _row(known.identity, f"{known.value:.2g}", _word(known.holds))
+                lines += _row(known.identity, f"{_about(known)}{known.value:.2g}", _word(known.holds))
         lines += ["", *_row("statements", "lhs", "rhs", "ratio", "")]
         for claim in self.claims:
             name = claim.label if claim.part is None else f"{claim.label}, {claim.part}"
             share = "-" if claim.ratio is None else f"{claim.ratio:.3g}"
             word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds)
-            lines += _row(name, f"{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
-        return "\n".join(_cut(line.rstrip(), WIDTH) for line in lines)
+            lines += _row(name, f"{_about(claim)}{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
+        if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
+            lines += ["", "~ simulated; the JSON has how far it may be off"]
+        text = [_cut(line.rstrip(), WIDTH) for line in lines]
+        text += [""] if self.notes else []
+        for note in self.notes:
+            text += textwrap.wrap(f"note: {note}", WIDTH, subsequent_indent=" " * 6)
+        return "\n".join(text)
 
 
 def _row(name: str, *cells: str) -> list[str]:
     """Cells at the right edge; a name that does not fit beside them has a line of its own."""
-    wide = 16 if len(cells) == 2 else 9
+    wide = 16 if len(cells) == 2 else 10
     right = "".join(cell.rjust(wide) for cell in cells)
     indent = "  " if cells[0] not in ("value", "bound", "residual", "lhs") else ""
     if len(indent + name) + len(right) <= WIDTH - 2:
@@ -189,6 +207,10 @@ def _row(name: str, *cells: str) -> list[str]:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _about(row: Residual | ClaimRow) -> str:
+    return "~" if row.doubt else ""
 
 
 def _word(holds: bool) -> str:
@@ -221,7 +243,7 @@ def certify(
     k = as_count(k, "k", least=1)
     instance = Instance(problem, ordering, k, scheme=scheme, w0=w0)
     rows = bounds.evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
-    measured = _measure(instance, seed, runs)
+    measured, notes = _measure(instance, seed, runs)
     return Certificate(
         problem=repr(problem),
         ordering=str(ordering),
@@ -233,10 +255,11 @@ def certify(
         bounds=_bounds(rows, measured),
         residuals=_residuals(instance),
         claims=_claims(instance),
+        notes=notes,
     )
 
 
-def _measure(instance: Instance, seed: int, runs: int | None) -> tuple[Measured, ...]:
+def _measure(instance: Instance, seed: int, runs: int | None) -> tuple[tuple[Measured, ...], tuple[str, ...]]:
     result = expect(
         instance.problem,
         instance.ordering,  # type: ignore[arg-type]
@@ -249,13 +272,15 @@ def _measure(instance: Instance, seed: int, runs: int | None) -> tuple[Measured,
     )
     rows = []
     for name in MEASURED:
+        if result.exact or (seed == 0 and runs is None):  # the statements ask for the same
+            remembered(instance, (name, instance.k), lambda: result)
         low, high = np.asarray(result.interval(name)).tolist()
         rows.append(Measured(name, float(result.values[name]), low, high, result.method))
     if isinstance(instance.problem, ConvexSets):  # their loss is the mean of half squared distances
         rows.append(replace(rows[0], quantity="residual"))
     elif isinstance(instance.problem, RegressionTasks) and isinstance(instance.ordering, WithReplacement):
         rows += _objective(instance)
-    return tuple(rows)
+    return tuple(rows), result.notes
 
 
 def _objective(instance: Instance) -> list[Measured]:
@@ -314,9 +339,10 @@ def _residuals(instance: Instance) -> tuple[Residual, ...]:
         try:
             if claim.why_not(instance) is None:
                 verdict = claim.check(instance)
-                rows.append(Residual(f"{words} ({label})", verdict.residual, verdict.holds))
+                doubt = verdict.doubt / verdict.scale if verdict.coarse else 0.0
+                rows.append(Residual(f"{words} ({label})", verdict.residual, verdict.holds, verdict.how, doubt))
         except ForgettingError:
-            continue  # too large to be checked exactly
+            continue  # too large to be checked
     return tuple(rows)
 
 
@@ -332,7 +358,9 @@ def _claims(instance: Instance) -> tuple[ClaimRow, ...]:
                 continue
             verdict = claim.check(instance)
         except ForgettingError:
-            continue  # too large to be checked exactly
+            continue  # too large to be checked
         ratio = verdict.ratio if math.isfinite(verdict.ratio) else None
-        rows.append(ClaimRow(claim.label, claim.part, verdict.lhs, verdict.rhs, ratio, verdict.holds, claim.status))
+        sides = verdict.lhs, verdict.rhs, ratio, verdict.holds
+        doubt = verdict.doubt if verdict.coarse else 0.0
+        rows.append(ClaimRow(claim.label, claim.part, *sides, claim.status, verdict.how, doubt))
     return tuple(rows)

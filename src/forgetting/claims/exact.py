@@ -8,18 +8,19 @@ learned, and enumeration, for statements about swapped permutations and about co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import permutations, product
 from math import perm
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.claims.instance import Instance
-from forgetting.claims.sampled import Sampled
+from forgetting.claims.sampled import simulate
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
@@ -40,11 +41,36 @@ __all__ = [
     "equations",
     "orders_needed",
     "probabilities",
+    "remembered",
     "walk",
 ]
 
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
 MOST_STATES = 20_000  # multisets of seen tasks, or orders, that an exact value may take
+
+
+_KNOWN: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+_Value = TypeVar("_Value")
+
+
+def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _Value:
+    """What was computed of this problem, ordering, scheme and start before; claims ask for the same things.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.Cyclic(), k=1)
+    >>> remembered(case, "key", lambda: 1), remembered(case, "key", lambda: 2)
+    (1, 1)
+    """
+    start = None if instance.w0 is None else np.asarray(instance.w0).tobytes()
+    whole = instance.ordering, instance.scheme, start, key
+    try:
+        known = _KNOWN.setdefault(instance.problem, {})
+        if whole not in known:
+            known[whole] = compute()
+    except TypeError:  # an ordering or a scheme of the user's that cannot be a key
+        return compute()
+    result: _Value = known[whole]
+    return result
 
 
 class Numbers:
@@ -63,14 +89,17 @@ class Numbers:
         self.instance = instance
         self.doubt = 0.0
         self.methods: set[str] = set()
-        self._sampled: dict[int, Sampled] = {}
 
     def _expect(self, name: str, k: int) -> Any:
         one = self.instance
         options: dict[str, Any] = {"quantities": (name,)}
         if k > MANY_STEPS and isinstance(one.ordering, WithReplacement) and one.problem.dim <= SMALL:
             options["method"] = "spectral"
-        result = expect(one.problem, one.ordering, k, one.scheme, one.w0, **options)  # type: ignore[arg-type]
+        result = remembered(
+            one,
+            (name, k),
+            lambda: expect(one.problem, one.ordering, k, one.scheme, one.w0, **options),  # type: ignore[arg-type]
+        )
         self.methods.add(result.method)
         if result.exact:
             self.doubt += float(np.max(result.uncertainty.get(name, 0.0)))
@@ -128,13 +157,11 @@ class Numbers:
 
     def _mean(self, name: str, k: int) -> float:
         """A mean over simulated runs, with its interval."""
-        if k not in self._sampled:
-            self._sampled[k] = Sampled(self.instance, k)
-        runs = self._sampled[k]
+        runs = remembered(self.instance, ("simulated", k), lambda: simulate(self.instance, k))
+        value, wide = getattr(runs, name)
         self.methods.add(runs.how)
-        values: Array = getattr(runs, name)
-        self.doubt += runs.width(values)
-        return float(np.mean(values))
+        self.doubt += wide
+        return float(value)
 
     def _ask(self, name: str, k: int) -> Request:
         one = self.instance
@@ -215,11 +242,15 @@ def as_least_squares(instance: Instance) -> Instance:
         step = 1.0
     else:
         raise NotSupportedError(f"{scheme} is not SGD with a fixed step size")
-    problem = instance.problem
-    flat = problem if isinstance(problem, ConvexSets) else ConvexSets.from_affine(problem)
-    if not isinstance(flat.regression, RegressionTasks):
+
+    def orthonormal() -> RegressionTasks | None:
+        problem = instance.problem
+        return (problem if isinstance(problem, ConvexSets) else ConvexSets.from_affine(problem)).regression
+
+    flat = remembered(instance, "orthonormal", orthonormal)
+    if flat is None:
         raise NotSupportedError("SGD on least squares is for regression tasks or affine sets")
-    return replace(instance, problem=flat.regression, scheme=SGD(float(step), "loss"))
+    return replace(instance, problem=flat, scheme=SGD(float(step), "loss"))
 
 
 # ------------------------------------------------------------------------------------------------------ enumeration

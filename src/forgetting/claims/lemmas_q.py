@@ -14,7 +14,7 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.claims.common import all_of, regression, small, steps
 from forgetting.claims.draws import collection, points
-from forgetting.claims.exact import distinct
+from forgetting.claims.exact import distinct, remembered
 from forgetting.claims.instance import Instance
 from forgetting.claims.precise import exact_rank
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
@@ -64,6 +64,11 @@ def kronecker_q(instance: Instance) -> Array:
         one = np.eye(dim) - rows.T @ rows
         total += share * np.kron(one, one)
     return total
+
+
+def _eigenvalues(instance: Instance) -> Array:
+    """Those of Q, ascending."""
+    return remembered(instance, "eigenvalues of Q", lambda: np.asarray(np.linalg.eigvalsh(kronecker_q(instance))))
 
 
 def _row_space(instance: Instance) -> Array:
@@ -208,7 +213,7 @@ _SPECTRUM: dict[str, Any] = {
 
 @declare(part="at most 1", statement="every eigenvalue of Q is at most 1", **_SPECTRUM)
 def _(instance: Instance) -> Sides:
-    return Sides(float(np.linalg.eigvalsh(kronecker_q(instance))[-1]), 1.0, EPS, how="eigenvalues")
+    return Sides(float(_eigenvalues(instance)[-1]), 1.0, EPS, how="eigenvalues")
 
 
 @declare(
@@ -217,7 +222,7 @@ def _(instance: Instance) -> Sides:
     **_SPECTRUM,
 )
 def _(instance: Instance) -> Sides:
-    return Sides(1 - float(np.linalg.eigvalsh(kronecker_q(instance))[0]), 1.0, EPS, how="eigenvalues")
+    return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, EPS, how="eigenvalues")
 
 
 @declare(
@@ -229,7 +234,7 @@ def _(instance: Instance) -> Sides:
     missing=all_of(_EIGENVALUES, steps(1)),
 )
 def _(instance: Instance) -> Sides:
-    values = np.linalg.eigvalsh(kronecker_q(instance))
+    values = _eigenvalues(instance)
     return Sides(float(np.max(np.abs(values**instance.k * (1 - values)))), 1 / (math.e * instance.k), EPS)
 
 

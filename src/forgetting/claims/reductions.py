@@ -26,7 +26,11 @@ def modified_loss(instance: Instance, task: int, w: Array) -> float:
     >>> round(modified_loss(case, 0, np.zeros(2)), 12)
     0.25
     """
-    step = _pinv(instance, task) @ _missed(instance, task, w)
+    return _half_square(_pinv(instance, task), *equations(instance.problem, task), w)
+
+
+def _half_square(pinv: Array, matrix: Array, label: Array, w: Array) -> float:
+    step = pinv @ (matrix @ w - label)
     return 0.5 * float(step @ step)
 
 
@@ -34,9 +38,8 @@ def modified_gradient(instance: Instance, task: int, w: Array) -> Array:
     """The gradient of f_m by central differences, which are exact for quadratics up to rounding."""
     width = float(np.linalg.norm(w)) + _scale(instance) or 1.0
     shifts = width * np.eye(len(w))
-    return np.array(
-        [(modified_loss(instance, task, w + h) - modified_loss(instance, task, w - h)) / (2 * width) for h in shifts]
-    )
+    setting = _pinv(instance, task), *equations(instance.problem, task)
+    return np.array([(_half_square(*setting, w + h) - _half_square(*setting, w - h)) / (2 * width) for h in shifts])
 
 
 def _pinv(instance: Instance, task: int) -> Array:

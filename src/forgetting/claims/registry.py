@@ -88,6 +88,11 @@ class Verdict:
     scale: float = 0.0
 
     @property
+    def coarse(self) -> bool:
+        """Whether more than rounding was allowed for, as where a side is simulated."""
+        return self.doubt > 1e3 * TOLERANCE * self.scale
+
+    @property
     def measure(self) -> str:
         """What says how close it is: the ratio, the slack where sides are negative, the residual of an equality."""
         if self.kind == "equality":
@@ -97,8 +102,7 @@ class Verdict:
     def __str__(self) -> str:
         sign = "=" if self.kind == "equality" else "<="
         word = "holds" if self.holds else "violated"
-        coarse = self.doubt > 1e3 * TOLERANCE * self.scale
-        within = f", give or take {self.doubt:.2g}" if coarse else ""
+        within = f", give or take {self.doubt:.2g}" if self.coarse else ""
         return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how}{within})"
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from forgetting.loop import resolve
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import LinearScheme
 
-__all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "width"]
+__all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "simulate", "width"]
 
 BATCH = 1024
 RUNS = 16 * BATCH  # compiled ones
@@ -25,45 +25,48 @@ FEWER_RUNS = 4 * BATCH  # by projections onto convex sets, which take longer
 CONFIDENCE = 0.999  # of each interval; a verdict allows for its whole width
 
 
-class Sampled:
-    """What random orders of k tasks, and one more, lead to: one value per run.
+class Sampled(NamedTuple):
+    """Means over random orders of k tasks, and one more, each with the width of its interval.
+
+    Attributes:
+        loss: the mean loss of all tasks.
+        seen: the mean loss of the tasks that were learned, 0 for none.
+        following: the loss of the task that is learned next, 0 where there is none.
+        how: in words.
 
     >>> import forgetting as fg
-    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
-    >>> some = Sampled(case, 1)
-    >>> float(some.seen.max()), float(some.following.mean().round(12)), some.how
-    (0.0, 0.25, '16384 simulated runs')
+    >>> some = simulate(Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1), 1)
+    >>> round(some.following[0], 12), some.seen[0], some.how
+    (0.25, 0.0, '16384 simulated runs')
     """
 
-    def __init__(self, instance: Instance, k: int) -> None:
-        problem, ordering = instance.problem, instance.ordering
-        assert ordering is not None
-        self.instance, self.k = instance, k
-        runs = RUNS if isinstance(resolve(problem, instance.scheme, instance.w0)[0], LinearScheme) else FEWER_RUNS
-        self.how = f"{runs} simulated runs"
-        more = 0 if isinstance(ordering, WithoutReplacement) and k == problem.num_tasks else 1
-        losses, seen, following = [], [], []
-        for batch in range(runs // BATCH):
-            many = run_many(problem, ordering, k + more, BATCH, instance.scheme, batch, instance.w0, record_every=[k])
-            losses.append(many.losses[:, np.searchsorted(many.steps, k)])
-            if k:
-                seen.append(many.forgetting[:, k - 1] + many.after[:, :k].mean(axis=1))
-            if more:
-                following.append(many.before[:, k])
-        self.losses = np.concatenate(losses)
-        #: the mean loss of the tasks that were learned, and the loss of the one that is learned next; 0 without any
-        self.seen = np.concatenate(seen) if k else np.zeros(runs)
-        self.following = np.concatenate(following) if more else np.zeros(runs)
+    loss: tuple[float, float]
+    seen: tuple[float, float]
+    following: tuple[float, float]
+    how: str
 
-    @cached_property
-    def range(self) -> tuple[float, float] | None:
-        """What the loss of a task can be on the way, or None if nothing is known."""
-        one = self.instance
-        return value_range(ask(one.problem, one.ordering, self.k, one.scheme, one.w0, ("regret",))[0], "regret")  # type: ignore[arg-type]
 
-    def width(self, values: Array) -> float:
-        """How far the mean of some of the losses may be from its expectation."""
-        return width(values, self.range)
+def simulate(instance: Instance, k: int) -> Sampled:
+    """Run random orders of k tasks, and one more where there is one."""
+    problem, ordering, scheme, w0 = instance.problem, instance.ordering, instance.scheme, instance.w0
+    assert ordering is not None
+    more = 0 if isinstance(ordering, WithoutReplacement) and k == problem.num_tasks else 1
+    runs = RUNS if isinstance(resolve(problem, scheme, w0)[0], LinearScheme) else FEWER_RUNS
+    loss, seen, following = np.zeros(runs), np.zeros(runs), np.zeros(runs)
+    for at in range(0, runs, BATCH):
+        batch = slice(at, at + BATCH)
+        many = run_many(problem, ordering, k + more, BATCH, scheme, at // BATCH, w0, record_every=[k])
+        loss[batch] = many.losses[:, np.searchsorted(many.steps, k)]
+        if k:
+            seen[batch] = many.forgetting[:, k - 1] + many.after[:, :k].mean(axis=1)
+        if more:
+            following[batch] = many.before[:, k]
+    bounds = value_range(ask(problem, ordering, k, scheme, w0, ("regret",))[0], "regret")  # of the loss of a task
+
+    def mean(values: Array) -> tuple[float, float]:
+        return float(np.mean(values)), width(values, bounds)
+
+    return Sampled(mean(loss), mean(seen), mean(following), f"{runs} simulated runs")
 
 
 def width(values: Array, bounds: tuple[float, float] | None) -> float:

@@ -21,11 +21,11 @@ from forgetting.claims.common import (
     steps,
 )
 from forgetting.claims.draws import classified, sets, weakly
-from forgetting.claims.exact import MOST_STATES, orders_needed, walk
+from forgetting.claims.exact import MOST_STATES, orders_needed, remembered, walk
 from forgetting.claims.instance import Instance
 from forgetting.claims.precise import halfspace_walk
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
-from forgetting.claims.sampled import Sampled
+from forgetting.claims.sampled import simulate
 from forgetting.errors import NotSupportedError
 from forgetting.loop import whole_run
 from forgetting.orderings import Explicit
@@ -133,10 +133,10 @@ class _Orders:
         everything = np.arange(problem.num_tasks)
         self.doubt = dict.fromkeys(("loss", "seen", "next"), 0.0)
         if orders_needed(instance, k) > MOST_STATES:
-            runs = Sampled(instance, k)
-            samples = {"loss": runs.losses, "seen": runs.seen, "next": runs.following}
-            self.values = {name: float(np.mean(values)) for name, values in samples.items()}
-            self.doubt = {name: runs.width(values) for name, values in samples.items()}
+            runs = remembered(instance, ("simulated", k), lambda: simulate(instance, k))
+            pairs = {"loss": runs.loss, "seen": runs.seen, "next": runs.following}
+            self.values = {name: value for name, (value, _) in pairs.items()}
+            self.doubt = {name: wide for name, (_, wide) in pairs.items()}
             self.how = runs.how
             return
         self.values, count = dict.fromkeys(self.doubt, 0.0), 0
