@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,19 +34,21 @@ __all__ = ["ExponentialTask", "Solution"]
 
 EPS = float(np.finfo(np.float64).eps)
 GRAM_ROWS = 4000  # up to here (122 MiB) the n x n Gram matrix may be kept
-TRUSTED = 20.0  # log a to which the dual keeps digits enough for a start, even without separability
+TRUSTED = 20.0  # log a to which a start needs no care, separable or not
 SETTLED = 60.0  # log a of a core from which lambda is below its rounding
-LOOSE = 1e-4  # accuracy at which a core shows
-FEW = 50  # steps after which a stride is taken for too long
-STRIDE, ENTRY = 64.0, 4.0  # the longest step in log(1/lambda), and the largest log a of a row that enters during one
+ENTRY = 4.0  # the largest log a at which a row that was idle may enter
+NEAR = 0.1  # margins that are off by this are a step or two of Newton's method away
+ROUGH = 1e-3  # how far margins may be off on the way
+LARGEST = 600.0  # log a, within the range of float64
+FEW = 50  # steps of Newton's method after which a stride along lambda is taken for too long
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The minimiser and the Newton steps it took.
 
-    `residual` is max_i |log a_i + z_i.w + log lambda|, the largest change of a margin that is still missing, relative
-    to the size of the margins.
+    `residual` is the largest change of a margin z_i.w that is still missing, relative to the largest margin; what is
+    lost when w is rounded counts as nothing missing.
     """
 
     w: Array
@@ -79,13 +81,30 @@ class ExponentialTask:
         """w - p for the margins of p, with the residual and the steps."""
         if len(self.rows) == 0:
             return np.zeros(self.rows.shape[1]), 0.0, 0
-        a, residual, steps = self._dual(margins - level, tol, max_steps)
+        a, error, steps = self._dual(margins, level, tol, max_steps)
+        shift = self.rows.T @ a
+        residual = tol * error / _allowed(self.rows, margins, shift, tol)
         if residual <= tol:
-            return self.rows.T @ a, residual, steps
-        shift, other, more = self._continued(margins, level, tol, max_steps)
-        if residual <= other:  # separable after all, and only just out of reach of tol
-            return self.rows.T @ a, residual, steps + more
-        return shift, other, steps + more
+            return shift, residual, steps
+        rows, basis = self.reduced
+        if error <= NEAR:  # the digits that the dual has lost
+            found = _primal(rows, margins, basis @ shift, level, tol, FEW)
+            steps += found.steps
+            if found.residual <= tol:
+                return basis.T @ found.shift, found.residual, steps
+        other, missed, more = _along(rows, margins, level, tol, max_steps)
+        if residual <= missed:  # separable after all, and only just out of reach of tol
+            return shift, residual, steps + more
+        return basis.T @ other, missed, steps + more
+
+    @cached_property
+    def reduced(self) -> tuple[Array, Array]:
+        """The rows in coordinates of their span, which Z^T a never leaves, and its orthonormal basis."""
+        _, size, basis = np.linalg.svd(self.rows, full_matrices=False)
+        basis = basis[size > size[0] * max(self.rows.shape) * EPS]
+        if len(basis) == self.rows.shape[1]:
+            return self.rows, np.eye(len(basis))
+        return np.ascontiguousarray(self.rows @ basis.T), basis
 
     # ----------------------------------------------------------------------------------------------------------- dual
 
@@ -98,24 +117,25 @@ class ExponentialTask:
             log_a = np.where(scaled > 1e-3, np.log(scaled) - self.log_sizes, t - scaled)
         return scaled / self.sizes, log_a
 
-    def _dual(self, b: Array, tol: float, max_steps: int) -> tuple[Array, float, int]:
-        """Newton's method in t; the residual is relative to the size of the margins."""
+    def _dual(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
+        """Newton's method in t: a, by how much margins may be off, and the steps."""
         lengths = np.sqrt(self.sizes)
         reach = float(lengths.max())
+        b = margins - level
         t = -b
         a, log_a = self._weights(t)
         pulled = self._apply(a)
         g = log_a + b + pulled
-        residual = np.inf
+        error = np.inf
         for step in range(max_steps):
-            largest = float(np.max(np.abs(g)))
-            residual = largest / (1 + float(np.max(np.abs(b))) + reach * float(np.linalg.norm(self.rows.T @ a)))
-            if residual <= tol or largest <= 8 * EPS * reach * float(lengths @ a):  # all that is left is rounding
-                return a, residual, step
+            largest, noise = float(np.max(np.abs(g))), 4 * EPS * reach * float(lengths @ a)
+            error = largest + noise
+            if largest <= max(0.5 * tol * (1 + float(np.max(np.abs(margins + pulled)))), noise):
+                return a, error, step
             try:
                 change, moved = self._newton(a, g)
             except np.linalg.LinAlgError:  # K a is lost in rounding
-                return a, residual, step
+                return a, error, step
             direction = -g - moved + self.sizes * change
             slope = float(g @ change)
             length, done = 1.0, False
@@ -132,9 +152,9 @@ class ExponentialTask:
                 done = smaller or gain <= 1e-4 * length * slope
                 length /= 2
             if not done:
-                return a, residual, step
+                return a, error, step
             t, a, log_a, pulled, g = t_new, a_new, log_new, pulled_new, g_new
-        return a, residual, max_steps
+        return a, error, max_steps
 
     def _apply(self, a: Array) -> Array:
         return np.asarray(self.gram @ a if self.dual_newton else self.rows @ (self.rows.T @ a))
@@ -158,83 +178,102 @@ class ExponentialTask:
         moved = self.rows @ step
         return -a * (g + moved), moved
 
-    # --------------------------------------------------------------------------------------------------------- primal
 
-    def _continued(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
-        """Newton's method on w, along lambda from where the dual can still be trusted to where a core has settled."""
-        reached = min(level, TRUSTED + max(0.0, float(margins.min())))
-        a, _, steps = self._dual(margins - reached, tol, max_steps)
-        _, size, basis = np.linalg.svd(self.rows, full_matrices=False)
-        basis = basis[size > size[0] * max(self.rows.shape) * EPS]
-        rows = self.rows @ basis.T  # in coordinates of the row space, which Z^T a never leaves
-        shift = rows.T @ a
-        speed, ahead, needed = np.zeros_like(shift), 0.0, max(tol, LOOSE)
-        apart = np.zeros(len(rows), dtype=bool)
-        while True:
-            most = min(max_steps, FEW) if ahead else max_steps
-            made, residual, more, pace = _primal(rows, margins, shift + ahead * speed, reached + ahead, needed, most)
-            steps += more
-            if residual > needed and ahead > 1:
-                ahead /= 4
-                continue
-            shift, speed, reached = made, pace, reached + ahead
-            if residual > needed or (reached >= level and needed == tol):
-                return basis.T @ shift, max(residual, (level - reached) / (1 + level)), steps
-            log_a = reached - margins - rows @ shift
-            top = float(log_a.max())
-            core = (rows @ speed < 0.5) & (log_a > max(top, TRUSTED) / 2)  # it settles, and its weights keep growing
-            settled = top >= SETTLED and core.any()
-            if settled or (core & ~apart).any():
-                turn, rows, apart, rank = _apart(rows, core)
-                basis, shift, speed = turn @ basis, turn @ shift, turn @ speed
+# ------------------------------------------------------------------------------------------------------------- primal
+
+
+class _Point(NamedTuple):
+    """Where Newton's method on w came, the residual, the steps, and how w moves with log(1/lambda)."""
+
+    shift: Array
+    residual: float
+    steps: int
+    speed: Array
+
+
+def _allowed(rows: Array, margins: Array, shift: Array, tol: float) -> float:
+    """By how much margins may be off: tol of the largest, or what is lost when w is rounded."""
+    size = 1 + float(np.max(np.abs(margins + rows @ shift)))
+    lengths = float(np.max(np.linalg.norm(rows, axis=1))) * float(np.linalg.norm(shift))
+    return max(tol * size, 4 * EPS * (float(np.max(np.abs(margins))) + lengths))
+
+
+def _along(rows: Array, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
+    """Newton's method on w, along lambda from where no weight is large to where a core has settled."""
+    reached = min(level, TRUSTED + float(margins.min()))
+    shift, speed = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    basis = np.eye(rows.shape[1])
+    apart = inside = np.zeros(len(rows), dtype=bool)
+    ahead, rank, steps = 0.0, 0, 0
+    while True:
+        most = min(max_steps, FEW) if ahead else max_steps
+        found = _primal(rows, margins, shift + ahead * speed, reached + ahead, tol, most, ROUGH)
+        steps += found.steps
+        if found.residual > tol:
+            if ahead < 1e-2:
+                return basis.T @ shift, max(found.residual, (level - reached) / (1 + abs(level))), steps
+            ahead /= 4
+            continue
+        shift, speed, reached = found.shift, found.speed, reached + ahead
+        log_a = reached - margins - rows @ shift
+        top = float(log_a.max())
+        core = (rows @ speed < 0.5) & (log_a > max(top, TRUSTED) / 2)  # it settles, and its weights keep growing
+        settled = top >= SETTLED and bool(core.any())
+        if core.any() and (core != apart).any():
+            turn, rows, inside, rank = _apart(rows, core)
+            basis, shift, speed, apart = turn @ basis, turn @ shift, turn @ speed, core
+        if settled or reached >= level:
+            found = _primal(rows, margins, shift, reached, tol, max_steps)
+            shift, residual, steps = found.shift, found.residual, steps + found.steps
             if settled:
-                rest = ExponentialTask(rows[~apart][:, rank:])
-                given = margins[~apart] + rows[~apart][:, :rank] @ shift[:rank]
-                shift[rank:], other, more = rest._shift(given, level, tol, max_steps)
-                return basis.T @ shift, max(residual, other), steps + more
-            if needed > tol:  # once more here, now that the core is apart
-                ahead, needed = 0.0, tol
-                continue
-            # no row that is idle so far may enter with a large weight, which rounding would not survive
-            idle = log_a < 0
-            rise = np.maximum(1 - rows[idle] @ speed, EPS)
-            entry = float(np.min((ENTRY - log_a[idle]) / rise, initial=np.inf))
-            ahead = min(2 * max(ahead, 2.0), STRIDE, level - reached, entry)
+                rest = ExponentialTask(rows[~inside][:, rank:])
+                given = margins[~inside] + rows[~inside][:, :rank] @ shift[:rank]
+                shift[rank:], missed, more = rest._shift(given, level, tol, max_steps)
+                residual, steps = max(residual, missed), steps + more
+            return basis.T @ shift, residual, steps
+        # no row that is idle so far may enter with a large weight, which rounding would not survive
+        idle = log_a < 0
+        rise = np.maximum(1 - rows[idle] @ speed, EPS)
+        entry = float(np.min((ENTRY - log_a[idle]) / rise, initial=np.inf))
+        ahead = min(2 * max(ahead, 2.0), level - reached, entry)
 
 
 def _apart(rows: Array, core: Any) -> tuple[Array, Array, Any, int]:
-    """A rotation whose first axes span the core, the rows in it, the core, and how many axes those are.
+    """A rotation whose first axes span the core, the rows in it, which of them lie in that span, and its dimension.
 
-    Rows in the span of the core are made part of it. The weights a of the core grow like 1/lambda; its components along
-    the other axes are 0, and set to 0: rounding errors there would be multiplied by these weights.
+    The weights a of the core grow like 1/lambda. Its components along the other axes are 0, and set to 0: rounding
+    errors there would be multiplied by these weights.
     """
     _, size, turn = np.linalg.svd(rows[core], full_matrices=True)
     none = max(rows.shape) * EPS
     rank = int(np.count_nonzero(size > size[0] * none))
     turned = rows @ turn.T
-    core = core | (np.linalg.norm(turned[:, rank:], axis=1) <= none * np.linalg.norm(rows, axis=1))
-    turned[np.ix_(np.flatnonzero(core), np.arange(rank, len(turn)))] = 0.0
-    return turn, turned, core, rank
+    inside = core | (np.linalg.norm(turned[:, rank:], axis=1) <= none * np.linalg.norm(rows, axis=1))
+    turned[np.ix_(np.flatnonzero(inside), np.arange(rank, len(turn)))] = 0.0
+    return turn, turned, inside, rank
 
 
 def _primal(
-    rows: Array, margins: Array, shift: Array, level: float, tol: float, max_steps: int
-) -> tuple[Array, float, int, Array]:
+    rows: Array, margins: Array, shift: Array, level: float, tol: float, max_steps: int, rough: float = 0.0
+) -> _Point:
     """min over s of sum_i exp(level - margins_i - z_i.s) + 1/2 |s|^2 by Newton's method.
 
-    Returns s, the largest change of a margin that a further step would make, relative to the size of the margins, the
-    steps, and ds/d(level).
+    It ends when a step moves no margin by more than is allowed, or than `rough`.
     """
     from scipy.linalg import qr, solve_triangular
 
+    sizes = np.einsum("ij,ij->i", rows, rows)
     residual, last, stuck = np.inf, np.inf, 0
     for step in range(max_steps):
         log_a = level - margins - rows @ shift
-        a = np.exp(np.minimum(log_a, 700.0))
-        root = np.sqrt(a)
+        if not log_a.max() < LARGEST:
+            break
+        a = np.exp(log_a)
+        live = np.flatnonzero(a * sizes > 1e-30)  # the others do not bend anything
         # orthogonal factors of (A^(1/2) Z; I): Z^T A Z + I itself would lose the I, and what is separable with it
-        system = np.concatenate([rows * root[:, None], np.eye(rows.shape[1])])
-        _, factor, order = qr(system, mode="economic", pivoting=True)
+        system = np.concatenate([rows[live] * np.sqrt(a[live, None]), np.eye(rows.shape[1])])
+        factor, order = qr(system, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
+        factor = factor[: rows.shape[1]]
 
         def solve(v: Array, factor: Array = factor, order: Array = order) -> Array:
             x = np.empty_like(v)
@@ -244,11 +283,18 @@ def _primal(
         gradient = shift - rows.T @ a
         change = -solve(gradient)
         moved = rows @ change
-        residual = float(np.max(np.abs(moved))) / (1 + float(np.max(np.abs(margins - level))))
-        stuck = stuck + 1 if LOOSE > residual > 0.5 * last else 0
-        if residual <= tol or stuck == 4:  # all that is left is rounding
-            return shift, residual, step, solve(rows.T @ a)
-        last = residual
+        largest, allowed = float(np.max(np.abs(moved))), max(rough, _allowed(rows, margins, shift, tol))
+        residual = tol * largest / allowed
+        if residual <= tol:  # what the rounding of the gradient may hide, by two of its signs
+            noise = 4 * EPS * (np.abs(rows).T @ a)
+            hidden = [rows @ solve(noise * signs) for signs in (1, np.where(np.arange(len(noise)) % 2, -1, 1))]
+            residual = tol * max(largest, float(np.max(np.abs(hidden)))) / allowed
+            if residual > tol:
+                return _Point(shift + change, residual, step, solve(rows.T @ a))
+        stuck = stuck + 1 if 0.5 * last < largest < ROUGH else 0  # all that is left is rounding
+        if residual <= tol or stuck == 4:
+            return _Point(shift + change if residual <= tol else shift, residual, step, solve(rows.T @ a))
+        last = largest
         length = 1.0
         while length > 1e-10:
             part = length * moved
@@ -260,4 +306,4 @@ def _primal(
         else:
             break
         shift = shift + length * change
-    return shift, residual, max_steps, np.zeros_like(shift)
+    return _Point(shift, residual, max_steps, np.zeros_like(shift))
