@@ -428,3 +428,22 @@ def test_crossovers_without_replacement_need_the_number_of_tasks():
     with pytest.raises(InvalidInputError, match="need T"):
         fg.bounds.crossovers(d=100, orderings=("without replacement",))
     assert {row.ordering for row in fg.bounds.crossovers(d=100)} == {"with replacement"}
+
+
+def test_crossovers_refuse_what_they_cannot_compare():
+    setting = {"d": 5, "T": 2, "rank_avg": 2}
+    with pytest.raises(InvalidInputError, match="bounds on SGD need 0 < eta < 2/beta, got eta = 3 and beta = 1"):
+        fg.bounds.crossovers(**setting, quantities=["objective"], eta=3.0)
+    with pytest.raises(InvalidInputError, match="no bound is on 'foo'; choose from loss, forgetting"):
+        fg.bounds.crossovers(**setting, quantities=["foo"])
+    with pytest.raises(InvalidInputError, match="no parameter 'foo'"):
+        fg.bounds.crossovers(**setting, foo=3)
+    one = fg.bounds.crossovers(**setting, quantities="loss", orderings="with replacement")
+    assert one == [
+        row for row in fg.bounds.crossovers(**setting) if (row.ordering, row.quantity) == ("with replacement", "loss")
+    ]
+
+
+def test_a_scheme_is_a_scheme():
+    with pytest.raises(InvalidInputError, match="expected a scheme such as"):
+        fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 5, scheme="sgd")

@@ -120,6 +120,28 @@ def test_notes_of_the_expectation_are_carried_over(certificates):
     assert certificates["with"].notes == ()
 
 
+@pytest.mark.parametrize("ordering", [fg.orderings.WithoutReplacement(), fg.orderings.WithReplacement()], ids=str)
+def test_a_start_that_solves_all_tasks_fails_nothing(ordering):
+    tasks = fg.families.gaussian(30, 12, 2, seed=0)
+    assert fg.certify(tasks, ordering, 10, w0=tasks.w_star).holds
+
+
+def test_sets_without_replacement_have_their_identity():
+    certificate = fg.certify(SETS, fg.orderings.WithoutReplacement(), 2, w0=[4.0, 4.0], runs=100)
+    (row,) = certificate.residuals
+    assert row.identity == "loss = seen and unseen parts (prop:loss_to_forgetting)"
+    assert row.holds
+
+
+def test_numbers_that_are_not_finite_survive_json():
+    tasks = fg.families.gaussian(4, 8, 2)
+    scheme = fg.schemes.SGD(300 / tasks.radius**2, "loss")
+    certificate = fg.certify(tasks, fg.orderings.WithReplacement(), 500, scheme=scheme, seed=np.int64(1))
+    again = Certificate.from_json(certificate.to_json())
+    assert str(again) == str(certificate)
+    assert "Infinity" not in certificate.to_json()
+
+
 def test_a_false_statement_does_not_spoil_a_certificate(certificates):
     claims = {(row.label, row.part): row for row in certificates["without"].claims}
     ranks = claims["cor:dimensionality_bound", "rank equality"]
@@ -133,6 +155,14 @@ def test_a_false_statement_does_not_spoil_a_certificate(certificates):
 def test_other_json_is_refused(text):
     with pytest.raises(InvalidInputError, match="not a certificate"):
         Certificate.from_json(text)
+
+
+@pytest.mark.parametrize(("name", "value"), [("k", '"abc"'), ("seed", "-1"), ("value", '"much"')])
+def test_json_with_other_values_is_refused(certificates, name, value):
+    changed, times = re.subn(f'"{name}": [^,}}]+', f'"{name}": {value}', certificates["with"].to_json(), count=1)
+    assert times == 1
+    with pytest.raises(InvalidInputError, match="not a certificate"):
+        Certificate.from_json(changed)
 
 
 def test_bad_requests_are_refused():

@@ -182,3 +182,38 @@ def test_any_problem_ordering_and_scheme_gives_a_verdict_or_an_error_of_the_libr
                     checked += 1
                     assert verdict.holds or claim.status == "refuted"
     assert checked > 100
+
+
+@pytest.mark.parametrize(
+    ("label", "extras", "reason"),
+    [
+        ("lem:sqloss_gradineq", {"gamma": -1.0}, "gamma is a number above 0, got -1.0"),
+        ("lem:sqloss_gradineq", {"gamma": 0.0}, "gamma is a number above 0"),
+        ("lem:sqloss_gradineq", {"task": 0.5}, "task is a whole number, got 0.5"),
+        ("lem:sqloss_gradineq", {"task": 7}, "there is no task 7"),
+        ("lem:sqloss_gradineq", {"w": np.ones(3)}, r"w must have shape \(2,\), got \(3,\)"),
+        ("lem:sqloss_gradineq", {"z": [np.nan, 0.0]}, "z has values that are not finite"),
+        ("lem:gd_descent", {"eta": -1.0}, "eta is a number above 0, got -1.0"),
+        ("cor:Q-is-positive", {"A": np.ones((2, 3))}, r"A must have shape \(2, 2\), got \(2, 3\)"),
+        ("cor:Q-is-positive", {"A": np.full((2, 2), np.nan)}, "A has values that are not finite"),
+        ("lem:permutation_equiv", {"i": [1, 2]}, "i is a whole number, got array"),
+        ("lem:permutation_equiv", {"i": 1.5}, "i is a whole number, got 1.5"),
+    ],
+)
+def test_extras_outside_their_range_are_refused_with_the_reason(label, extras, reason):
+    fine = {"task": 0, "w": np.ones(2), "z": np.zeros(2), "gamma": 0.5, "eta": 0.1, "A": np.eye(2), "i": 0, "t": 1}
+    part = "inequality" if label == "lem:sqloss_gradineq" else "descent" if label == "lem:gd_descent" else None
+    case = fg.claims.Instance(fg.families.two_lines(0.5), fg.orderings.WithoutReplacement(), 1, extras=fine | extras)
+    with pytest.raises(InvalidInputError, match=reason):
+        fg.claims.get(label, part).check(case)
+
+
+def test_a_task_needs_a_problem_and_a_seed_is_a_count():
+    case = fg.claims.Instance(None, None, 1, extras={"task": 0, "w": np.ones(2)})
+    with pytest.raises(InvalidInputError, match="needs a problem"):
+        fg.claims.get("lem:gd_descent", "gradient").check(case)
+    for seed in (-1, "a", None):
+        with pytest.raises(InvalidInputError, match="seed"):
+            fg.claims.get("lem:regret_bound").hunt(seed=seed, budget=3)
+    with pytest.raises(InvalidInputError, match="no claim"):
+        fg.claims.get([])

@@ -30,6 +30,7 @@ SEEN_OR_NEXT = [
 def without_enumeration(monkeypatch):
     for module in (exact, stability, sets):
         monkeypatch.setattr(module, "MOST_STATES", 0)
+    monkeypatch.setattr(exact, "MOST_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(("label", "part"), SEEN_OR_NEXT)
@@ -63,6 +64,38 @@ def test_large_problems_are_checked_and_a_false_statement_about_them_is_seen(lab
         return replace(sides, rhs=sides.rhs + 0.02 * sides.scale if claim.kind == "equality" else -0.2 * sides.rhs)
 
     assert not replace(claim, sides=broken).check(case).holds
+
+
+def test_what_simulation_leaves_open_is_not_called_decided():
+    tasks = fg.families.repeated(fg.families.two_lines(0.5), 2500)
+    verdict = get("lem:wor_generalization", "corrected").check(Instance(tasks, WITHOUT, 2500))
+    assert verdict.lhs + verdict.doubt > verdict.rhs > verdict.lhs  # both are next to nothing
+    assert verdict.holds
+    assert not verdict.decided
+    assert str(verdict).startswith("undecided: ")
+    clear = get("lem:wor_generalization", "corrected").check(
+        Instance(fg.families.gaussian(30, 40, 3, seed=1), WITHOUT, 10)
+    )
+    assert clear.decided
+    assert str(clear).startswith("holds: ")
+
+
+def test_schemes_that_are_not_linear_are_simulated(monkeypatch):
+    monkeypatch.setattr(sampled, "FEWER_RUNS", 1024)
+    case = Instance(fg.families.two_lines(0.5), WITHOUT, 1, scheme=fg.schemes.GradientDescent())
+    exactly = replace(case, scheme=None)
+    for label, part in (("lem:in_to_all_sample", "next task, without replacement"), ("prop:loss_to_forgetting", None)):
+        one, other = get(label, part).check(case), get(label, part).check(exactly)
+        assert "simulated runs" in one.how
+        assert one.holds
+        assert one.rhs == pytest.approx(other.rhs, abs=one.doubt)
+
+
+def test_long_passes_are_simulated_in_a_time_that_one_waits_for():
+    tasks = fg.families.gaussian(1500, 5, 1, seed=0)
+    for k in (1, 1499):
+        for label, part in (("lem:wor_generalization", "corrected"), ("lem:stab_gen_wor", None)):
+            assert get(label, part).check(Instance(tasks, WITHOUT, k)).holds
 
 
 def test_a_whole_pass_over_many_tasks_has_no_next_one():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
 from forgetting._arrays import as_count
 from forgetting.bounds.evaluation import is_vacuous
-from forgetting.bounds.registry import ORIGINS, Bound, all_bounds
+from forgetting.bounds.registry import ORIGINS, QUANTITIES, Bound, all_bounds
 from forgetting.bounds.setting import Setting, describe_ordering
 from forgetting.errors import InvalidInputError
 
@@ -96,11 +96,22 @@ def crossovers(
     """
     if rows not in ("all", "stated"):
         raise InvalidInputError(f"rows must be 'all' or 'stated', got {rows!r}")
+    orderings = [orderings] if isinstance(orderings, str) else list(orderings)
     if T is None:  # without replacement k is at most T
         orderings = [name for name in orderings if name != "without replacement"]
         if not orderings:
             raise InvalidInputError("bounds without replacement need T, the number of tasks")
+    quantities = [quantities] if isinstance(quantities, str) else list(quantities)
+    for name in quantities:
+        if name not in QUANTITIES:
+            raise InvalidInputError(f"no bound is on {name!r}; choose from {', '.join(QUANTITIES)}")
+    unknown = set(more) - {field.name for field in fields(Setting)}
+    if unknown:
+        raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
     setting = Setting(d=d, T=T, rank_avg=rank_avg, **{"eta": 1.0, "beta": 1.0, **more})
+    eta, beta = setting.eta, setting.beta
+    if eta is not None and beta is not None and not (beta > 0 and 0 < eta * beta < 2):
+        raise InvalidInputError(f"bounds on SGD need 0 < eta < 2/beta, got eta = {eta:g} and beta = {beta:g}")
     limit = as_count(up_to, "up_to", least=1)
     found: list[Stretch] = []
     for ordering in orderings:

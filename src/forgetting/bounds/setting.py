@@ -22,7 +22,7 @@ from forgetting.orderings import (
     WithoutReplacement,
     WithReplacement,
 )
-from forgetting.schemes import SGD
+from forgetting.schemes import SGD, Scheme
 from forgetting.tasks import KernelTasks, LinearTasks
 
 __all__ = ["ORDERINGS", "ProblemKind", "Setting", "describe_ordering", "describe_scheme", "known"]
@@ -262,6 +262,8 @@ def describe_scheme(
     >>> describe_scheme(fg.schemes.SGD(0.1, objective="loss"), radius=2.0)[1:]
     (0.1, 4.0)
     """
+    if scheme is not None and not isinstance(scheme, Scheme):
+        raise InvalidInputError(f"expected a scheme such as fg.schemes.Kaczmarz(), got {scheme!r}")
     if scheme is None and isinstance(problem, Setting) and {problem.eta, problem.beta} - {None, 1.0}:
         return frozenset({"sgd"}), problem.eta, problem.beta
     name = getattr(problem, "natural_scheme", "Kaczmarz") if scheme is None else type(scheme).__name__

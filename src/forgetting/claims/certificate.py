@@ -13,12 +13,12 @@ import numpy as np
 from forgetting import bounds
 from forgetting._arrays import as_count
 from forgetting.bounds.setting import describe_ordering, describe_scheme
-from forgetting.claims.exact import Numbers, as_least_squares, remembered
+from forgetting.claims.exact import Numbers, as_least_squares, remembered, start_noise
 from forgetting.claims.instance import Instance
 from forgetting.claims.registry import TOLERANCE, all_claims, get
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.expectation import expect
-from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
+from forgetting.orderings import Ordering, WithReplacement
 from forgetting.schemes import Scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
 
@@ -91,7 +91,8 @@ class Residual:
 class ClaimRow:
     """A statement of the paper on this problem.
 
-    `how` says how both sides were obtained, and `doubt` how far their difference may be off: 0 unless simulated.
+    `how` says how both sides were obtained, and `doubt` how far their difference may be off: 0 unless simulated. A
+    statement that simulation leaves open is not `decided`; `holds` then says that nothing speaks against it.
 
     >>> ClaimRow("demo", None, 1.0, 2.0, 0.5, True, "refuted", "closed form").status
     'refuted'
@@ -106,6 +107,7 @@ class ClaimRow:
     status: str
     how: str
     doubt: float = 0.0
+    decided: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Certificate:
         problem, ordering, scheme: in words.
         k: the number of steps.
         measured: expected loss, forgetting and regret.
-        bounds: the bounds that apply, smallest first.
+        bounds: the upper bounds that apply, smallest first.
         residuals: identities of the theory, checked on this problem.
         claims: statements of the paper, checked on this problem.
         w0: the start, None for 0.
@@ -138,7 +140,7 @@ class Certificate:
 
     def to_json(self) -> str:
         """As JSON text."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False)
+        return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
@@ -148,11 +150,12 @@ class Certificate:
             if data.pop("format") != FORMAT:
                 raise KeyError("format")
             rows: dict[str, Any] = {"measured": Measured, "bounds": BoundRow, "residuals": Residual, "claims": ClaimRow}
-            parts = {name: tuple(kind(**row) for row in data[name]) for name, kind in rows.items()}
-            data["w0"] = None if data["w0"] is None else tuple(data["w0"])
+            parts = {name: tuple(kind(**_numbers(kind, row)) for row in data[name]) for name, kind in rows.items()}
+            data["w0"] = None if data["w0"] is None else tuple(float(one) for one in data["w0"])
             data["notes"] = tuple(data["notes"])
+            data["k"], data["seed"] = as_count(data["k"], "k"), as_count(data["seed"], "seed")
             return cls(**{field.name: parts.get(field.name, data[field.name]) for field in fields(cls)})
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ForgettingError) as error:
             raise InvalidInputError(f"not a certificate ({error!r})") from error
 
     @property
@@ -184,10 +187,10 @@ class Certificate:
         for claim in self.claims:
             name = claim.label if claim.part is None else f"{claim.label}, {claim.part}"
             share = "-" if claim.ratio is None else f"{claim.ratio:.3g}"
-            word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds)
+            word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds, claim.decided)
             lines += _row(name, f"{_about(claim)}{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
         if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
-            lines += ["", "~ simulated; the JSON has how far it may be off"]
+            lines += ["", "~ simulated, open where that does not decide it; the JSON has how far it may be off"]
         text = [_cut(line.rstrip(), WIDTH) for line in lines]
         text += [""] if self.notes else []
         for note in self.notes:
@@ -195,9 +198,26 @@ class Certificate:
         return "\n".join(text)
 
 
+def _plain(value: Any) -> Any:
+    """The same with numbers that are not finite as text, since JSON has none."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _numbers(kind: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its numbers as numbers again."""
+    named = {one.name: str(one.type) for one in fields(kind)}
+    return {
+        name: float(value) if "float" in named[name] and value is not None else value for name, value in row.items()
+    }
+
+
 def _row(name: str, *cells: str) -> list[str]:
     """Cells at the right edge; a name that does not fit beside them has a line of its own."""
-    wide = 16 if len(cells) == 2 else 10
+    wide = 18 if len(cells) == 2 else 10
     right = "".join(cell.rjust(wide) for cell in cells)
     indent = "  " if cells[0] not in ("value", "bound", "residual", "lhs") else ""
     if len(indent + name) + len(right) <= WIDTH - 2:
@@ -213,8 +233,8 @@ def _about(row: Residual | ClaimRow) -> str:
     return "~" if row.doubt else ""
 
 
-def _word(holds: bool) -> str:
-    return "holds" if holds else "FAILS"
+def _word(holds: bool, decided: bool = True) -> str:
+    return "FAILS" if not holds else "holds" if decided else "open"
 
 
 def certify(
@@ -240,7 +260,7 @@ def certify(
     >>> Certificate.from_json(c.to_json()) == c
     True
     """
-    k = as_count(k, "k", least=1)
+    k, seed = as_count(k, "k", least=1), as_count(seed, "seed")
     instance = Instance(problem, ordering, k, scheme=scheme, w0=w0)
     rows = bounds.evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
     measured, notes = _measure(instance, seed, runs)
@@ -252,7 +272,7 @@ def certify(
         w0=None if w0 is None else tuple(np.asarray(instance.w0, dtype=np.float64).tolist()),
         seed=seed,
         measured=measured,
-        bounds=_bounds(rows, measured),
+        bounds=_bounds(rows, measured, start_noise(instance)),
         residuals=_residuals(instance),
         claims=_claims(instance),
         notes=notes,
@@ -298,10 +318,10 @@ def _objective(instance: Instance) -> list[Measured]:
     return [row, replace(row, quantity="residual")] if uniform and projected else [row]
 
 
-def _bounds(rows: bounds.Evaluation, measured: tuple[Measured, ...]) -> tuple[BoundRow, ...]:
+def _bounds(rows: bounds.Evaluation, measured: tuple[Measured, ...], noise: float) -> tuple[BoundRow, ...]:
     known = {one.quantity: one.value for one in measured}
     least = {one.quantity: one.low for one in measured}
-    rounding = 1e-14 * max((row.value for row in rows.applicable() if row.bound.kind == "upper"), default=0.0)
+    rounding = noise + 1e-14 * max((row.value for row in rows.applicable() if row.bound.kind == "upper"), default=0.0)
     result = []
     for row in rows.applicable():
         if row.bound.kind != "upper":
@@ -325,14 +345,12 @@ def _bounds(rows: bounds.Evaluation, measured: tuple[Measured, ...]) -> tuple[Bo
 
 def _residuals(instance: Instance) -> tuple[Residual, ...]:
     """The reductions on this very ordering, and the identity between loss and forgetting."""
-    if not isinstance(instance.problem, RegressionTasks):
-        return ()
     named: list[tuple[str, str | None, str]] = [
         ("reduc:cl_to_kaczmarz", None, "gradient descent to convergence = Kaczmarz"),
         ("reduc:kaczmarz", None, "Kaczmarz = SGD of step size 1 on the modified loss"),
+        ("prop:loss_to_forgetting", "regression", "loss = seen and unseen parts"),
+        ("prop:loss_to_forgetting", "POCS", "loss = seen and unseen parts"),
     ]
-    if isinstance(instance.ordering, WithoutReplacement):
-        named.append(("prop:loss_to_forgetting", "regression", "loss = seen and unseen parts"))
     rows = []
     for label, part, words in named:
         claim = get(label, part)
@@ -362,5 +380,5 @@ def _claims(instance: Instance) -> tuple[ClaimRow, ...]:
         ratio = verdict.ratio if math.isfinite(verdict.ratio) else None
         sides = verdict.lhs, verdict.rhs, ratio, verdict.holds
         doubt = verdict.doubt if verdict.coarse else 0.0
-        rows.append(ClaimRow(claim.label, claim.part, *sides, claim.status, verdict.how, doubt))
+        rows.append(ClaimRow(claim.label, claim.part, *sides, claim.status, verdict.how, doubt, verdict.decided))
     return tuple(rows)

@@ -20,6 +20,7 @@ __all__ = [
     "Check",
     "Missing",
     "all_of",
+    "asked",
     "bounded",
     "classification",
     "convex_sets",
@@ -157,6 +158,13 @@ def engines(check: Callable[[Instance, Any], Sides], *, sgd: bool = False) -> di
         return check(one, engine(one))
 
     return {"sides": lambda instance: run(Numbers, instance), "precise": lambda instance: run(Precise, instance)}
+
+
+def asked(numbers: Any, name: str, k: int) -> tuple[Any, float]:
+    """A value of `Numbers` or `Precise`, and how far it may be off."""
+    before = numbers.doubt
+    value = getattr(numbers, name)(k)
+    return value, numbers.doubt - before
 
 
 def bounded(key: str, quantity: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.request import Request
-from forgetting.expectation.subsets import Layer, next_layer, states_needed
+from forgetting.expectation.subsets import Layer, next_layer
 from forgetting.loop import view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD
@@ -42,11 +42,14 @@ __all__ = [
     "orders_needed",
     "probabilities",
     "remembered",
+    "start_noise",
     "walk",
 ]
 
+EPS = float(np.finfo(np.float64).eps)
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
-MOST_STATES = 20_000  # multisets of seen tasks, or orders, that an exact value may take
+MOST_STATES = 20_000  # orders that an exact value may take
+MOST_SECONDS = 5.0  # that an average over all sets of seen tasks may take, roughly
 
 
 _KNOWN: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
@@ -73,6 +76,15 @@ def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _
     return result
 
 
+def start_noise(instance: Instance) -> float:
+    """What is left of losses where w_0 solves all tasks: R^2 |w_0 - w*|^2 of a difference that is rounding alone."""
+    problem = instance.problem
+    if not isinstance(problem, RegressionTasks) or not problem.realizability.holds:
+        return 0.0
+    size = float(np.linalg.norm(instance.start) + np.linalg.norm(problem.w_star))
+    return float(problem.radius**2 * (16 * EPS * problem.geometry.condition * size) ** 2)
+
+
 class Numbers:
     """Expectations on one instance, in float64; `doubt` bounds what rounding (or simulation) may have done to them.
 
@@ -87,7 +99,7 @@ class Numbers:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.doubt = 0.0
+        self.doubt = start_noise(instance)
         self.methods: set[str] = set()
 
     def _expect(self, name: str, k: int) -> Any:
@@ -148,11 +160,10 @@ class Numbers:
     def _is_exact(self, name: str, k: int) -> bool:
         """Whether what was seen after k steps can be averaged over exactly."""
         request = self._ask(name, k)
-        if isinstance(request.ordering, WithoutReplacement):
-            few = states_needed(request.geometry.counts, k)[0] <= MOST_STATES
-            return few and request.bytes_needed("subsets") <= request.memory
-        if isinstance(request.ordering, WithReplacement):
-            return request.choose() != "monte-carlo"
+        if isinstance(request.ordering, WithoutReplacement) and request.linear:
+            return request.bytes_needed("subsets") <= request.memory and request.seconds("subsets") <= MOST_SECONDS
+        if isinstance(request.ordering, WithReplacement | WithoutReplacement):
+            return request.linear and request.choose() != "monte-carlo"
         raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
 
     def _mean(self, name: str, k: int) -> float:

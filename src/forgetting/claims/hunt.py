@@ -93,7 +93,7 @@ def score(verdict: Verdict) -> float:
 
 def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
     """Hunt one claim; see `Claim.hunt`."""
-    budget = as_count(budget, "budget", least=1)
+    seed, budget = as_count(seed, "seed"), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
     tried = checked = 0
     best: tuple[float, Verdict, Instance] | None = None

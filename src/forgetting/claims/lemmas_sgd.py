@@ -16,7 +16,17 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.bounds import Setting
 from forgetting.bounds import get as get_bound
-from forgetting.claims.common import ROUNDING, all_of, covers, engines, least_squares, regression, settling, steps
+from forgetting.claims.common import (
+    ROUNDING,
+    all_of,
+    asked,
+    covers,
+    engines,
+    least_squares,
+    regression,
+    settling,
+    steps,
+)
 from forgetting.claims.draws import descents, permuted, points, with_beta
 from forgetting.claims.exact import equations
 from forgetting.claims.instance import Instance
@@ -176,10 +186,12 @@ register(
 def against_average(instance: Instance, numbers: Any) -> Sides:
     """E f(w_k; i_k) against (e k)^(x(1-x/4)) times the mean of E f(w_t; i_t) over t <= k."""
     x, k = with_beta(instance)[0], instance.k
-    last = numbers.next_loss(k)
-    mean = (numbers.regret_sum(k) + last) / (k + 1)
-    factor = (math.e * k) ** (x * (1 - x / 4))
-    return Sides(last, factor * mean, numbers.doubt * (1 + factor) + ROUNDING * unit(instance), how=numbers.how)
+    doubt = numbers.doubt + ROUNDING * unit(instance)
+    last, off = asked(numbers, "next_loss", k)
+    before, off_mean = asked(numbers, "regret_sum", k)
+    factor = (math.e * k) ** (x * (1 - x / 4)) / (k + 1)
+    doubt = doubt * (1 + factor * (k + 1)) + off * (1 + factor) + off_mean * k * factor
+    return Sides(last, factor * (before + last), doubt, how=numbers.how)
 
 
 for _part, _tag, _draw, _last in (

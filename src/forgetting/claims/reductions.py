@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.claims.common import ROUNDING, all_of, covers, engines, projection, regression, setting_of, steps
+from forgetting.claims.common import ROUNDING, all_of, asked, covers, engines, projection, regression, setting_of, steps
 from forgetting.claims.draws import permuted, points, projected
 from forgetting.claims.exact import equations
 from forgetting.claims.instance import Instance
@@ -201,10 +201,12 @@ register(
 
 def _identity(instance: Instance, numbers: Any) -> Sides:
     k, T = instance.k, instance.problem.num_tasks
-    unseen = (T - k) / T * numbers.next_loss(k) if k < T else 0.0
-    scale = setting_of(instance).scale
-    rhs = k / T * numbers.forgetting(k) + unseen
-    return Sides(numbers.loss(k), rhs, numbers.doubt, scale or 1.0, numbers.how)
+    scale, doubt = setting_of(instance).scale + numbers.doubt, numbers.doubt
+    following, off_next = asked(numbers, "next_loss", k) if k < T else (0.0, 0.0)
+    seen, off_seen = asked(numbers, "forgetting", k)
+    whole, off = asked(numbers, "loss", k)
+    doubt += off + k / T * off_seen + (T - k) / T * off_next
+    return Sides(whole, k / T * seen + (T - k) / T * following, doubt, scale or 1.0, numbers.how)
 
 
 register(

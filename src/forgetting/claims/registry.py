@@ -93,6 +93,11 @@ class Verdict:
         return self.doubt > 1e3 * TOLERANCE * self.scale
 
     @property
+    def decided(self) -> bool:
+        """False where simulation leaves open on which side of the other a side is."""
+        return not self.coarse or not self.holds or self.kind == "equality" or self.lhs + self.doubt <= self.rhs
+
+    @property
     def measure(self) -> str:
         """What says how close it is: the ratio, the slack where sides are negative, the residual of an equality."""
         if self.kind == "equality":
@@ -101,7 +106,7 @@ class Verdict:
 
     def __str__(self) -> str:
         sign = "=" if self.kind == "equality" else "<="
-        word = "holds" if self.holds else "violated"
+        word = "violated" if not self.holds else "holds" if self.decided else "undecided"
         within = f", give or take {self.doubt:.2g}" if self.coarse else ""
         return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how}{within})"
 
@@ -179,8 +184,9 @@ class Claim:
         lacking = [name for name in self.needs if name not in instance.extras]
         if lacking:
             return f"needs extras {', '.join(lacking)}"
-        if "task" in self.needs and not 0 <= instance.extra("task") < instance.problem.num_tasks:
-            return f"there is no task {instance.extra('task')}"
+        for name in self.needs:
+            if (reason := _wrong(name, instance.extras[name], instance.problem)) is not None:
+                return reason
         return self.missing(instance)
 
     def check(self, instance: Instance) -> Verdict:
@@ -225,6 +231,33 @@ class Claim:
 
     def __str__(self) -> str:
         return f"[{self.name}] {self.statement} ({self.status})"
+
+
+def _wrong(name: str, value: Any, problem: Any) -> str | None:
+    """What is wrong with an extra of this name, or None."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return f"{name} is not made of numbers"
+    if not np.isfinite(array).all():
+        return f"{name} has values that are not finite"
+    if name in ("task", "i", "t"):
+        if array.ndim or not float(array).is_integer():
+            return f"{name} is a whole number, got {value!r}"
+        if name == "task" and problem is None:
+            return "needs a problem"
+        return f"there is no task {value}" if name == "task" and not 0 <= array < problem.num_tasks else None
+    if name in ("gamma", "eta"):
+        return None if array.ndim == 0 and array > 0 else f"{name} is a number above 0, got {value!r}"
+    dim = None if problem is None else problem.dim
+    axes = 1 if name in ("w", "z", "v") else 2
+    if array.ndim != axes or (dim is not None and array.shape[-1] != dim):
+        wanted = "d" if dim is None else str(dim)
+        shape = f"({wanted},)" if axes == 1 else f"(n, {wanted})" if name == "gradients" else f"({wanted}, {wanted})"
+        return f"{name} must have shape {shape}, got {array.shape}"
+    if name in ("A", "B", "C") and array.shape[0] != array.shape[1]:
+        return f"{name} must be a square matrix, got shape {array.shape}"
+    return None
 
 
 _CLAIMS: dict[tuple[str, str | None], Claim] = {}
@@ -280,7 +313,7 @@ def get(label: str, part: str | None = None) -> Claim:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: cor:Q spectrum has no part 'at most 2'; it has 'at least 0', 'at most 1'
     """
-    if (label, part) in _CLAIMS:
+    if isinstance(label, str) and isinstance(part, str | None) and (label, part) in _CLAIMS:
         return _CLAIMS[label, part]
     parts = [known for name, known in _CLAIMS if name == label]
     if not parts:

@@ -17,11 +17,12 @@ from forgetting.loop import resolve
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import LinearScheme
 
-__all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "simulate", "width"]
+__all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "runs_for", "simulate", "width"]
 
 BATCH = 1024
 RUNS = 16 * BATCH  # compiled ones
 FEWER_RUNS = 4 * BATCH  # by projections onto convex sets, which take longer
+WORK = 2**25  # compiled steps in all
 CONFIDENCE = 0.999  # of each interval; a verdict allows for its whole width
 
 
@@ -46,16 +47,29 @@ class Sampled(NamedTuple):
     how: str
 
 
+def runs_for(steps: int, most: int) -> int:
+    """How many runs of so many compiled steps to make: fewer of long ones, 256 at least.
+
+    >>> runs_for(100, RUNS), runs_for(10_000, RUNS), runs_for(10**6, RUNS)
+    (16384, 3072, 256)
+    """
+    runs = min(most, WORK // max(steps, 1))
+    return runs // BATCH * BATCH if runs >= BATCH else 256
+
+
 def simulate(instance: Instance, k: int) -> Sampled:
     """Run random orders of k tasks, and one more where there is one."""
     problem, ordering, scheme, w0 = instance.problem, instance.ordering, instance.scheme, instance.w0
     assert ordering is not None
     more = 0 if isinstance(ordering, WithoutReplacement) and k == problem.num_tasks else 1
-    runs = RUNS if isinstance(resolve(problem, scheme, w0)[0], LinearScheme) else FEWER_RUNS
+    if isinstance(resolve(problem, scheme, w0)[0], LinearScheme):
+        runs = runs_for(k, RUNS)
+    else:
+        runs = runs_for(64 * (k + problem.num_tasks), FEWER_RUNS)
     loss, seen, following = np.zeros(runs), np.zeros(runs), np.zeros(runs)
     for at in range(0, runs, BATCH):
         batch = slice(at, at + BATCH)
-        many = run_many(problem, ordering, k + more, BATCH, scheme, at // BATCH, w0, record_every=[k])
+        many = run_many(problem, ordering, k + more, min(BATCH, runs), scheme, at // BATCH, w0, record_every=[k])
         loss[batch] = many.losses[:, np.searchsorted(many.steps, k)]
         if k:
             seen[batch] = many.forgetting[:, k - 1] + many.after[:, :k].mean(axis=1)

@@ -14,13 +14,13 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.bounds import get as get_bound
-from forgetting.claims.common import ROUNDING, all_of, covers, engines, least_squares, settling, steps
+from forgetting.claims.common import ROUNDING, all_of, asked, covers, engines, least_squares, settling, steps
 from forgetting.claims.draws import descents, permuted, with_beta
-from forgetting.claims.exact import MOST_STATES, all_orders, as_least_squares, orders_needed
+from forgetting.claims.exact import MOST_STATES, all_orders, as_least_squares, orders_needed, start_noise
 from forgetting.claims.instance import Instance
 from forgetting.claims.lemmas_sgd import against_average, dist_sq, greedy, last_iterate, setting, unit
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
-from forgetting.claims.sampled import RUNS, losses_after, width
+from forgetting.claims.sampled import RUNS, losses_after, runs_for, width
 from forgetting.loop import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
@@ -30,9 +30,12 @@ _LAST = "thm:sgd_last_iterate_main/objective"
 _DROPPED = "The proof ends with a further factor 1/(2 - eta beta), at most 1 for eta beta <= 1"
 
 
-def _with_next(numbers: Any, k: int) -> Any:
-    """E f-hat_(0:k)(w_k)."""
-    return (k * numbers.in_sample(k) + numbers.next_loss(k)) / (k + 1)
+def _seen_next(numbers: Any, k: int) -> tuple[Any, Any, float, float]:
+    """E f-hat_(0:k)(w_k) and E f(w_k; pi_k), and how far lhs - 2 times that, and lhs, may be off."""
+    seen, off_seen = asked(numbers, "in_sample", k)
+    following, off_next = asked(numbers, "next_loss", k)
+    part = off_seen * k / (k + 1)
+    return (k * seen + following) / (k + 1), following, part + 2 * off_next, part + off_next / (k + 1)
 
 
 # lem:wor_last_before_stab ---------------------------------------------------------------------------------------------
@@ -61,9 +64,9 @@ def _seen_and_next(key: str) -> dict[str, Any]:
     bound = get_bound(key)
 
     def check(instance: Instance, numbers: Any) -> Sides:
-        rhs = bound.value(setting(instance), instance.k)
-        lhs = _with_next(numbers, instance.k)
-        return Sides(lhs, rhs, numbers.doubt + ROUNDING * unit(instance), how=numbers.how)
+        rhs, doubt = bound.value(setting(instance), instance.k), numbers.doubt + ROUNDING * unit(instance)
+        lhs, _, _, off = _seen_next(numbers, instance.k)
+        return Sides(lhs, rhs, doubt + off, how=numbers.how)
 
     return engines(check, sgd=True)
 
@@ -139,8 +142,9 @@ def _generalization(corrected: bool) -> dict[str, Any]:
     def check(instance: Instance, numbers: Any) -> Sides:
         x, k = with_beta(instance)[0], instance.k
         factor = 1 / ((2 - x) * (k + 1)) if corrected else 1 / (k + 1)
-        rhs = 2 * numbers.next_loss(k) + _stability(instance, factor)
-        return Sides(_with_next(numbers, k), rhs, 2 * numbers.doubt + ROUNDING * unit(instance), how=numbers.how)
+        doubt = 2 * numbers.doubt + ROUNDING * unit(instance)
+        lhs, following, off, _ = _seen_next(numbers, k)
+        return Sides(lhs, 2 * following + _stability(instance, factor), doubt + off, how=numbers.how)
 
     return engines(check, sgd=True)
 
@@ -256,9 +260,9 @@ def _permutations(instance: Instance, every: int) -> tuple[IntArray, IntArray, s
         orders = all_orders(instance, tasks)
         positions = np.tile(np.arange(every), len(orders))
         return np.repeat(orders, every, axis=0), positions, f"all {len(orders)} permutations"
-    rng = np.random.default_rng(0)
-    orders = WithoutReplacement().batch(view_of(instance.problem), tasks, RUNS, rng)
-    return orders, rng.integers(every, size=RUNS), f"{RUNS} random permutations"
+    rng, runs = np.random.default_rng(0), runs_for(tasks, RUNS)
+    orders = WithoutReplacement().batch(view_of(instance.problem), tasks, runs, rng)
+    return orders, rng.integers(every, size=runs), f"{runs} random permutations"
 
 
 def _swapped(orders: IntArray, i: IntArray, t: int) -> IntArray:
@@ -272,8 +276,9 @@ def _equal(instance: Instance, lhs: Array, rhs: Array, how: str) -> Sides:
     """Both sides as means over permutations; of random ones, the difference is known up to its interval."""
     scale, doubt = unit(instance), 0.0
     if "random" in how:
-        doubt = width(lhs - rhs, (-scale, scale))  # losses are at most beta |w_0 - w*|^2 / 2, and these are two each
-    return Sides(np.mean(lhs), np.mean(rhs), doubt + ROUNDING * scale, scale, how)
+        doubt = width(lhs - rhs, (-scale / 2, scale / 2))  # a difference of two losses, at most beta |w_0 - w*|^2 / 2
+    noise = start_noise(instance)
+    return Sides(np.mean(lhs), np.mean(rhs), doubt + ROUNDING * scale + noise, scale + noise, how)
 
 
 def _swaps(rng: np.random.Generator, index: int) -> Instance:

@@ -143,8 +143,8 @@ def bounded_interval(samples: Array, low: float, high: float, confidence: float)
     from forgetting.expectation import _moment_kernels as kernels
 
     width = high - low
-    if width <= 0:
-        return low, low
+    if width <= 0:  # what there is beyond the range is rounding
+        return min(low, float(np.min(samples))), max(high, float(np.max(samples)))
     scaled = np.clip((samples - low) / width, 0.0, 1.0)
     count = len(scaled)
     level = (1 - confidence) / 2
