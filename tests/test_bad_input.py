@@ -395,3 +395,22 @@ def test_words_and_numbers_may_both_name_groups():
     tasks = fg.RegressionTasks.from_arrays(np.eye(4), np.ones(4), np.array([1, "b", 1, "a"], dtype=object))
     assert tasks.names == ("1", "b", "a")
     assert tasks.num_rows.tolist() == [2, 1, 1]
+
+
+def test_sets_and_classification_tasks_refuse_what_they_cannot_use():
+    for make, reason in (
+        (lambda: fg.Box([1j], [2.0]), "lo: expected real numbers, got complex128"),
+        (lambda: fg.Box(["1"], ["2"]), "lo: expected real numbers"),
+        (lambda: fg.Ball([0.0], np.inf), "radius must be finite, got inf"),
+        (lambda: fg.families.separable(2, 3, 4, 0.5).task_loss(5, np.zeros(3)), "there is no task 5"),
+        (lambda: fg.families.separable(2, 3, 4, 0.5).signed_rows(-1), "task must be at least 0"),
+    ):
+        with pytest.raises(InvalidInputError, match=reason):
+            make()
+
+
+def test_sets_of_very_large_or_small_numbers_are_projected_onto():
+    np.testing.assert_allclose(fg.Halfspace([1e150, 1e150], 1e150).project([0.0, 0.0]), [0.5, 0.5])
+    np.testing.assert_allclose(fg.Halfspace([1e-200, 0.0], 1e-200).project([0.0, 0.0]), [1.0, 0.0])
+    np.testing.assert_allclose(fg.Slab([0.0, 1e-200], 1e-200, 2e-200).project([0.0, 5.0]), [0.0, 2.0])
+    np.testing.assert_allclose(fg.SecondOrderCone(2).project([1e200, 0.0]) / 1e200, [0.5, 0.5])

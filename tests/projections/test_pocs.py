@@ -161,6 +161,46 @@ def test_sets_with_a_common_point_have_a_plain_status_and_sets_that_touch_say_th
     assert "whether the sets have a common point is not known" in fg.run(touching, fg.orderings.Cyclic(), k=4).status
 
 
+@pytest.mark.parametrize(
+    "other",
+    [fg.SecondOrderCone(2), fg.CustomSet(lambda w: np.maximum(w, 0), dim=2), fg.Ball([0.0, 0.0], 3.0)],
+    ids=["cone", "custom", "ball"],
+)
+def test_polyhedral_sets_that_contradict_each_other_are_certified_beside_others(other):
+    sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), other, fg.Halfspace([-1.0, 0.0], 1.0)])
+    found = sets.realizability
+    assert found.holds is False
+    assert "sets 0, 2 contradict each other" in found.message
+    np.testing.assert_allclose(found.certificate, [0.5, 0.5])
+    with pytest.raises(fg.errors.InfeasibleError, match="sets 0, 2 contradict") as caught:
+        sets.nearest_in_intersection([0.0, 5.0], method="dykstra", max_sweeps=50)
+    np.testing.assert_allclose(caught.value.certificate, [0.5, 0.5])
+
+
+def test_many_halfspaces_and_a_cone_are_two_sets_for_dykstra():
+    rng = np.random.default_rng(1)
+    normals, inside, start = rng.standard_normal((60, 6)), np.array([0.5, 0, 0, 0, 0, 3.0]), 4 * rng.standard_normal(6)
+    sets = fg.ConvexSets([fg.SecondOrderCone(6), *(fg.Halfspace(a, a @ inside - 0.1) for a in normals)])
+    grouped = sets.nearest_in_intersection(start)
+    plain = sets.nearest_in_intersection(start, method="dykstra", max_sweeps=100_000)
+    assert grouped.converged
+    assert plain.converged
+    assert grouped.sweeps < plain.sweeps
+    np.testing.assert_allclose(grouped.point, plain.point, atol=1e-7)
+    assert max(one.distance(grouped.point) for one in sets.sets) <= 1e-9
+
+
+def test_a_search_that_failed_is_not_repeated(monkeypatch):
+    touching = fg.ConvexSets([fg.Ball([-1.0, 1.0], 1.0), fg.Affine([[1.0, 0.0]], [0.0])])
+    calls = []
+    search = fg.ConvexSets.nearest_in_intersection
+    monkeypatch.setattr(fg.ConvexSets, "nearest_in_intersection", lambda *a, **b: calls.append(a) or search(*a, **b))
+    for _ in range(2):
+        notes = fg.expect(touching, fg.orderings.WithReplacement(), 3, runs=5, w0=[2.0, 2.0]).notes
+        assert "whether the sets have a common point is not known" in notes[0]
+    assert len(calls) == 2  # from w0, and from 0
+
+
 def test_the_reach_of_a_set_is_measured_from_the_start():
     far, near = fg.Ball([10.0, 0.0], 1.0), fg.Ball([0.0, 0.0], 5.0)
     with pytest.raises(fg.errors.InfeasibleError, match=r"set 1, Ball\(d=2, radius=1\), ends at 1\b"):

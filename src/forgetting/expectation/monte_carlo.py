@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetting._arrays import Array, machine_memory
 from forgetting.ensembles import batch_forgetting, batch_losses
-from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError
+from forgetting.errors import InvalidInputError, MemoryLimitError
 from forgetting.expectation.exact import curve_at, errors_of
 from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
@@ -112,14 +112,9 @@ def _projection_range(request: Request, name: str) -> tuple[float, float] | None
 
     So losses, regret and forgetting lie between 0 and R^2/2 |w_0 - w*|^2, where R = 1 for the residual of sets.
     """
-    radius = getattr(request.problem, "radius", None)
-    if radius is None or not hasattr(request.problem, "nearest_solution"):
+    radius, size = getattr(request.problem, "radius", None), request.distance_sq
+    if radius is None or size is None:
         return None
-    try:
-        gap = request.problem.nearest_solution(request.w0) - request.w0
-    except ForgettingError:  # no common point, or none found
-        return None
-    size = float(gap @ gap)
     return 0.0, size if name == "error" else 0.5 * float(radius) ** 2 * size
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.errors import MemoryLimitError, NotSupportedError
+from forgetting.errors import ForgettingError, MemoryLimitError, NotSupportedError
 from forgetting.expectation import spectral, subsets
 from forgetting.expectation.moments import Moments, prefers_dual
 from forgetting.geometry import Geometry
@@ -49,6 +49,17 @@ class Request:
     def dual(self) -> bool:
         """Whether iterated moments are better kept in dual form."""
         return prefers_dual(self.geometry)
+
+    @cached_property
+    def distance_sq(self) -> float | None:
+        """|w_0 - w*|^2 with w* the common solution nearest to w_0; None where there is none, or none was found."""
+        if not hasattr(self.problem, "nearest_solution"):
+            return None
+        try:
+            gap = self.problem.nearest_solution(self.w0) - self.w0
+        except ForgettingError:
+            return None
+        return float(gap @ gap)
 
     @property
     def linear(self) -> bool:

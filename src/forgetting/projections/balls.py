@@ -30,7 +30,10 @@ class Ball(ConvexSet):
         middle = np.array(real_array(center, "center"))
         if middle.ndim != 1 or middle.size == 0:
             raise InvalidInputError(f"center: expected a vector, got shape {middle.shape}")
-        self._freeze(dim=len(middle), center=middle, radius=as_number(radius, "the ball is empty: radius", least=0))
+        size = as_number(radius, "radius")
+        if size < 0:
+            raise InvalidInputError(f"the ball is empty: radius must be at least 0, got {radius!r}")
+        self._freeze(dim=len(middle), center=middle, radius=size)
 
     def nearest(self, w: Array) -> Array:
         offset = w - self.center
@@ -58,13 +61,15 @@ class SecondOrderCone(ConvexSet):
         self._freeze(dim=as_count(dim, "dim", least=2))
 
     def nearest(self, w: Array) -> Array:
-        length, height = float(np.linalg.norm(w[:-1])), float(w[-1])
+        scale = float(np.max(np.abs(w))) or 1.0  # squares must not overflow
+        across, height = w[:-1] / scale, float(w[-1]) / scale
+        length = float(np.linalg.norm(across))
         if length <= height:
             return w.copy()
         if length <= -height:
             return np.zeros_like(w)
         half = (length + height) / 2
-        return np.append((half / length) * w[:-1], half)
+        return np.append((half / length) * across, half) * scale
 
     def __repr__(self) -> str:
         return f"SecondOrderCone(d={self.dim})"

@@ -52,7 +52,10 @@ class Box(ConvexSet):
 
 
 def _bounds(value: Any, what: str) -> Array:
-    bounds = np.array(value, dtype=np.float64)
+    given = np.asarray(value)
+    if given.dtype.kind not in "biuf":
+        raise InvalidInputError(f"{what}: expected real numbers, got {given.dtype}")
+    bounds = np.array(given, dtype=np.float64)
     if bounds.ndim != 1 or bounds.size == 0:
         raise InvalidInputError(f"{what}: expected a vector, got shape {bounds.shape}")
     if np.isnan(bounds).any():

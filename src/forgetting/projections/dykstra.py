@@ -44,8 +44,10 @@ class CommonPoint:
     lower_bound: float = field(default=0.0)
 
 
-def stacked(sets: Sequence[ConvexSet]) -> Polyhedron:
+def stacked(sets: Sequence[ConvexSet], numbers: Sequence[int] | None = None) -> Polyhedron:
     """The intersection of polyhedral sets as one Polyhedron; `InfeasibleError` with a certificate if it is empty.
+
+    The error names the sets by `numbers`, or by their places.
 
     >>> from forgetting.projections import Box, Halfspace
     >>> stacked([Box([0.0], [1.0]), Halfspace([1.0], 0.5)])
@@ -63,12 +65,13 @@ def stacked(sets: Sequence[ConvexSet]) -> Polyhedron:
     try:
         return Polyhedron(A, b)
     except InfeasibleError as error:
-        owners = np.repeat(np.arange(len(sets)), [len(part[1]) for part in parts])
-        named = np.unique(owners[np.flatnonzero(error.certificate)]).tolist()
-        shown = ", ".join(str(one) for one in named[:6]) + (", ..." if len(named) > 6 else "")
+        named = range(len(sets)) if numbers is None else numbers
+        owners = np.repeat(np.array(named), [len(part[1]) for part in parts])
+        guilty = np.unique(owners[np.flatnonzero(error.certificate)]).tolist()
+        shown = ", ".join(str(one) for one in guilty[:6]) + (", ..." if len(guilty) > 6 else "")
         raise InfeasibleError(
-            f"the sets have no common point: sets {shown} contradict each other. With their inequalities A w >= b one "
-            f"set after another and the y >= 0 in .certificate, A^T y = 0 (to {error.residual:.1g}) but b.y = 1",
+            f"the sets have no common point: sets {shown} contradict each other. With the inequalities A w >= b of the "
+            f"polyhedral sets in turn and the y >= 0 in .certificate, A^T y = 0 (to {error.residual:.1g}) but b.y = 1",
             certificate=error.certificate,
             residual=error.residual,
         ) from error
@@ -88,7 +91,8 @@ def nearest_common_point(
     costs one projection onto each. It stops when the increments e_i change, in root sum of squares over a sweep, by at
     most tol (1 + |w_0 - x|), and every set is that near: the rule of Birgin and Raydan (SIAM J. Sci. Comput. 26, 2005),
     which, unlike a small step of x, is not met while the method stands still. "polyhedron" stacks all inequalities and
-    projects once. "auto" is "polyhedron" where every set has inequalities, else "dykstra"; `.method` says which.
+    projects once. "auto" is "polyhedron" where every set has inequalities, else "dykstra" with all sets that have them
+    stacked into one; `.method` says which.
 
     Each e_i is normal to C_i at the point x_i it came with, so that a common point c has sum e_i.(c - x_i) <= 0, and is
     therefore at least sum e_i.(w_0 - x_i) / |sum e_i| away from w_0. When that exceeds the reach of a bounded set there
@@ -106,8 +110,8 @@ def nearest_common_point(
     tol, limit = as_number(tol, "tol", above=0), as_count(max_sweeps, "max_sweeps", least=1)
     if method not in ("auto", "dykstra", "polyhedron"):
         raise InvalidInputError(f"method must be 'auto', 'dykstra' or 'polyhedron', got {method!r}")
-    polyhedral = all(one.inequalities() is not None for one in sets)
-    if method == "polyhedron" or (method == "auto" and polyhedral):
+    flat = [i for i, one in enumerate(sets) if one.inequalities() is not None]
+    if method == "polyhedron" or (method == "auto" and len(flat) == len(sets)):
         found = stacked(sets).project_full(start)
         return CommonPoint(
             point=found.point,
@@ -118,14 +122,25 @@ def nearest_common_point(
             violation=found.feasibility,
             lower_bound=float(np.linalg.norm(found.point - start)),
         )
-    return _dykstra(sets, start, tol, limit, polyhedral)
+    if method == "auto" and len(flat) > 1:
+        others = [one for i, one in enumerate(sets) if i not in flat]
+        return _dykstra([stacked([sets[i] for i in flat], flat), *others], sets, [], start, tol, limit)
+    return _dykstra(sets, sets, flat, start, tol, limit)
 
 
-def _dykstra(sets: Sequence[ConvexSet], start: Array, tol: float, limit: int, polyhedral: bool) -> CommonPoint:
+def _dykstra(
+    sets: Sequence[ConvexSet],
+    given: Sequence[ConvexSet],
+    flat: Sequence[int],
+    start: Array,
+    tol: float,
+    limit: int,
+) -> CommonPoint:
+    """Dykstra's method on `sets`, for those `given`; the places `flat` among these may contradict each other."""
     increments = np.zeros((len(sets), len(start)))
     points = np.tile(start, (len(sets), 1))
     warm: list[Any] = [None] * len(sets)
-    reach, smallest = min((one.reach(start), i) for i, one in enumerate(sets))
+    reach, smallest = min((one.reach(start), i) for i, one in enumerate(given))
     x = start.copy()
     bound = 0.0
     for sweep in range(1, limit + 1):
@@ -144,20 +159,20 @@ def _dykstra(sets: Sequence[ConvexSet], start: Array, tol: float, limit: int, po
             if length > 0:
                 bound = max(bound, float(np.sum(increments * (start - points))) / length)
             if bound > reach * (1 + 1e-9):
-                if polyhedral:
-                    stacked(sets)  # raises, with a certificate
+                if flat:
+                    stacked([given[i] for i in flat], flat)  # raises with a certificate, if it is these
                 raise InfeasibleError(
-                    f"the sets have no common point: none is nearer to the start than {bound:.3g}, but set {smallest}, "
-                    f"{sets[smallest]}, ends at {reach:.3g}"
+                    f"the sets have no common point: none is nearer to the start than {bound:.8g}, but set {smallest}, "
+                    f"{given[smallest]}, ends at {reach:.8g}"
                 )
         if np.sqrt(moved) <= tol * scale:
-            violation = max(one.distance(x) for one in sets)
+            violation = max(one.distance(x) for one in given)
             if violation <= tol * scale:
                 status = f"converged after {sweep} sweeps: increments changed by {np.sqrt(moved):.1g} in the last one"
                 return CommonPoint(x, True, status, "dykstra", sweep, violation, max(bound, 0.0))
-    if polyhedral:
-        stacked(sets)  # raises, with a certificate, if the intersection is empty
-    violation = max(one.distance(x) for one in sets)
+    if flat:
+        stacked([given[i] for i in flat], flat)  # raises with a certificate, if these have no common point
+    violation = max(one.distance(x) for one in given)
     status = (
         f"not converged after {limit} sweeps: increments still change by {np.sqrt(moved):.1g} a sweep, and a set is "
         f"{violation:.1g} away. No common point is nearer to the start than {bound:.3g}; if that grows with "

@@ -13,15 +13,17 @@ from forgetting.projections.base import ConvexSet
 __all__ = ["Halfspace", "Slab"]
 
 
-def _normal(a: Any) -> tuple[Array, float]:
-    """The vector and its norm; the zero vector is refused."""
+def _normal(a: Any) -> tuple[Array, Array, float]:
+    """The vector, its direction and its norm; the zero vector is refused."""
     normal = np.array(real_array(a, "a"))
     if normal.ndim != 1 or normal.size == 0:
         raise InvalidInputError(f"a: expected a vector, got shape {normal.shape}")
-    norm = float(np.linalg.norm(normal))
-    if norm == 0.0:
+    largest = float(np.max(np.abs(normal)))
+    if largest == 0.0:
         raise InvalidInputError("a is zero, so that a.w is 0 for every w; leave the set out, or there is no solution")
-    return normal, norm
+    scaled = normal / largest  # first by the largest entry: squares must not overflow
+    norm = float(np.linalg.norm(scaled))
+    return normal, scaled / norm, largest * norm
 
 
 class Halfspace(ConvexSet):
@@ -37,9 +39,9 @@ class Halfspace(ConvexSet):
     _level: float
 
     def __init__(self, a: Any, b: float) -> None:
-        normal, norm = _normal(a)
+        normal, unit, norm = _normal(a)
         level = as_number(b, "b")
-        self._freeze(dim=len(normal), a=normal, b=level, _unit=normal / norm, _level=level / norm)
+        self._freeze(dim=len(normal), a=normal, b=level, _unit=unit, _level=level / norm)
 
     def nearest(self, w: Array) -> Array:
         return w + max(0.0, self._level - float(self._unit @ w)) * self._unit
@@ -68,11 +70,11 @@ class Slab(ConvexSet):
     _norm: float
 
     def __init__(self, a: Any, lo: float, hi: float) -> None:
-        normal, norm = _normal(a)
+        normal, unit, norm = _normal(a)
         low, high = as_number(lo, "lo"), as_number(hi, "hi")
         if low > high:
             raise InvalidInputError(f"the slab is empty: lo = {low:g} is above hi = {high:g}")
-        self._freeze(dim=len(normal), a=normal, lo=low, hi=high, _unit=normal / norm, _norm=norm)
+        self._freeze(dim=len(normal), a=normal, lo=low, hi=high, _unit=unit, _norm=norm)
 
     def nearest(self, w: Array) -> Array:
         level = float(self._unit @ w)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting._arrays import Array, IntArray, as_task, is_sparse
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.projections import ConvexSet, Polyhedron
 from forgetting.projections.base import as_point
@@ -128,6 +128,7 @@ class ClassificationTasks:
 
     def signed_rows(self, task: int) -> Array:
         """The rows y_i x_i of one task, (n_m, d); do not write into them."""
+        task = as_task(task, self.num_tasks)
         start = int(self._starts[task])
         return self._rows[start : start + int(self.num_rows[task])]
 

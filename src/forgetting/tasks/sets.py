@@ -93,6 +93,7 @@ class ConvexSets:
         if names is not None and len(names) != len(given):
             raise InvalidInputError(f"{len(names)} names for {len(given)} sets")
         self.names = tuple(str(name) for name in (range(len(given)) if names is None else names))
+        self._failed: dict[bytes, ForgettingError] = {}
 
     @classmethod
     def from_affine(cls, tasks: RegressionTasks) -> ConvexSets:
@@ -174,10 +175,18 @@ class ConvexSets:
         return self._nearest(np.zeros(self.dim))
 
     def _nearest(self, start: Array) -> Array:
-        found = self.nearest_in_intersection(start)
-        if not found.converged:
-            raise ForgettingError(f"the nearest common point was not found: {found.status}")
-        return found.point
+        """The common point nearest to a start; a search that failed is not repeated."""
+        key = start.tobytes()
+        if key not in self._failed:
+            try:
+                found = self.nearest_in_intersection(start)
+                if found.converged:
+                    return found.point
+                error = ForgettingError(f"the nearest common point was not found: {found.status}")
+            except InfeasibleError as empty:
+                error = empty
+            self._failed[key] = error
+        raise self._failed[key]
 
     @cached_property
     def realizability(self) -> Realizability | Intersection:
