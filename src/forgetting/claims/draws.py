@@ -35,6 +35,7 @@ Rng = np.random.Generator
 Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400
 MOST_CLONES = 10_000
+MOST_SEEN = 20_002  # sets of seen tasks, as one task among 10^4 - 1 others that are alike has
 MOST_COUNTED = 1e12  # where a task stands for many
 
 
@@ -151,7 +152,9 @@ def projected(ordering: str = "uniform", first: int = 1, most: int = MOST_STEPS)
     return draw
 
 
-def permuted(first: int = 1, last: int = 0, projections: bool = True, clones: int = 40, distinct: int = 6) -> Draw:
+def permuted(
+    first: int = 1, last: int = 0, projections: bool = True, clones: int = MOST_CLONES, distinct: int = 6
+) -> Draw:
     """Tasks under a random permutation, with k from `first` to T - `last`; learned by projection or by SGD.
 
     >>> case = permuted(first=2)(np.random.default_rng(0), 5)
@@ -161,7 +164,7 @@ def permuted(first: int = 1, last: int = 0, projections: bool = True, clones: in
 
     def draw(rng: Rng, index: int) -> Instance:
         tasks = collection(rng, index, clones=clones, distinct=distinct)
-        while tasks.num_tasks < first + last or np.prod(tasks.geometry.counts + 1.0) > 1500:
+        while tasks.num_tasks < first + last or np.prod(tasks.geometry.counts + 1.0) > MOST_SEEN:
             tasks = _random(rng, clones, distinct)
         k = int(rng.integers(first, tasks.num_tasks - last + 1))
         scheme = None if projections else _sgd(rng, tasks)
@@ -184,7 +187,7 @@ def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
     """
 
     def draw(rng: Rng, index: int) -> Instance:
-        tasks = collection(rng, index, clones=50)
+        tasks = collection(rng, index)
         k = _steps(rng, first, most)
         chosen: Ordering = WithReplacement()
         if ordering == "sequence":
@@ -206,7 +209,7 @@ def points(*names: str, exponent: bool = False) -> Draw:
     """A collection with random points of R^d (w, z, v), a number gamma, matrices (A, B, C: d x d) as a lemma needs."""
 
     def draw(rng: Rng, index: int) -> Instance:
-        tasks = collection(rng, index, clones=20, distinct=4)
+        tasks = collection(rng, index, distinct=4)
         dim = tasks.dim
         extras: dict[str, Any] = {}
         for name in names:
