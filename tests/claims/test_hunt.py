@@ -99,7 +99,7 @@ def test_same_seed_and_budget_same_hunt():
     assert str(one) == str(two)
     assert (one.verdict.lhs, one.verdict.rhs) == (two.verdict.lhs, two.verdict.rhs)
     assert (one.tried, one.checked) == (two.tried, two.checked)
-    assert one.verdict.lhs != other.verdict.lhs
+    assert (one.verdict.lhs, one.checked) != (other.verdict.lhs, other.checked)
 
 
 def test_a_larger_budget_never_finds_less_among_fresh_problems():
