@@ -116,6 +116,9 @@ def test_certificate_holds_and_reloads(forgetting, inside):
     text = inside("certify", "two_lines", "theta=0.14", "-k", "20").out
     assert "everything that should hold here holds" in text
     assert fits(text)
+    text = inside("certify", "gaussian", "T=60", "d=4", "rank=2", "--ordering", "without-replacement", "-k", "55").out
+    assert "as far as simulation decides it (1 open)" in text
+    assert fits(text)
 
 
 def test_claims_are_listed_with_their_status(forgetting):

@@ -190,7 +190,7 @@ class Certificate:
             word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds, claim.decided)
             lines += _row(name, f"{_about(claim)}{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
         if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
-            lines += ["", "~ simulated, open where that does not decide it; the JSON has how far it may be off"]
+            lines += ["", "~ simulated (open: that does not decide it); the JSON has how far it may be off"]
         text = [_cut(line.rstrip(), WIDTH) for line in lines]
         text += [""] if self.notes else []
         for note in self.notes:
@@ -377,7 +377,7 @@ def _claims(instance: Instance) -> tuple[ClaimRow, ...]:
             verdict = claim.check(instance)
         except ForgettingError:
             continue  # too large to be checked
-        ratio = verdict.ratio if math.isfinite(verdict.ratio) else None
+        ratio = verdict.ratio if math.isfinite(verdict.ratio) and claim.kind == "inequality" else None
         sides = verdict.lhs, verdict.rhs, ratio, verdict.holds
         doubt = verdict.doubt if verdict.coarse else 0.0
         rows.append(ClaimRow(claim.label, claim.part, *sides, claim.status, verdict.how, doubt, verdict.decided))

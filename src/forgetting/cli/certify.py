@@ -67,7 +67,9 @@ def certify_command(
     if as_json:
         print(text)
     else:
-        say(str(found), "", "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above")
+        open_ones = sum(not row.decided for row in found.claims)
+        verdict = "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above"
+        say(str(found), "", verdict + (f", as far as simulation decides it ({open_ones} open)" if open_ones else ""))
         if out is not None:
             say(f"wrote {out}")
     if not found.holds:
