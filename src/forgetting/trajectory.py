@@ -17,6 +17,7 @@ from forgetting.orderings import Ordering
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
 from forgetting.tasks import KernelTasks, Problem
+from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["Direct", "Reduced", "Space", "Trajectory", "remarks"]
 
@@ -238,10 +239,7 @@ def remarks(problem: Any, scheme: Scheme, before: Array, complaints: Sequence[st
         found.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
     if before.size and not np.isfinite(before.max()):  # the largest is NaN if any is
         found.append("the iterates diverged to values that are not finite; use a smaller step size")
-    realizability = getattr(problem, "realizability", None)
-    if realizability is not None and not realizability.holds:
-        found.append(str(realizability.message))
-    return tuple(found)
+    return (*found, *no_common_solution(problem))
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

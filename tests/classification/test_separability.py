@@ -248,3 +248,14 @@ def test_a_separable_task_is_never_refused_as_not_separable():
     with pytest.raises(ForgettingError, match=r"task 0 is separable: .* but the projection .* was not found") as caught:
         tasks.project(0, [0.0, 0.0])
     assert not isinstance(caught.value, NotSeparableError)
+
+
+def test_a_run_whose_separability_is_undecided_says_that(monkeypatch):
+    def undecided(rows):
+        raise fg.errors.ForgettingError("whether one w has positive margins on all rows is undecided")
+
+    monkeypatch.setattr("forgetting.tasks.classification.decide", undecided)
+    tasks = fg.families.separable(T=2, d=3, n=4, margin=0.5)
+    assert fg.run(tasks, fg.orderings.Cyclic(), k=2).status == (
+        "completed 2 steps; whether one w has positive margins on all rows is undecided"
+    )

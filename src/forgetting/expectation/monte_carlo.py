@@ -25,6 +25,7 @@ from forgetting.loop import view_of, whole_run
 from forgetting.metrics import paper_regret
 from forgetting.schemes import NLMS, POCS, GradientDescent, LinearScheme, RecursiveLeastSquares
 from forgetting.schemes.linear import linear_gains
+from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["bounded_interval", "column_intervals", "sample", "simulate", "value_range"]
 
@@ -122,8 +123,7 @@ def caveats(request: Request, ranges: Mapping[str, tuple[float, float] | None]) 
     """What a reader of simulated values should know; `ranges` are those of `value_range`."""
     if None not in ranges.values():  # there is a common solution, which the ranges come from
         return []
-    realizability = getattr(request.problem, "realizability", None)
-    notes = [] if realizability is None or realizability.holds else [str(realizability.message)]
+    notes = no_common_solution(request.problem)
     return [*notes, "no bound on the values is known here: the intervals are normal ones and fail for heavy tails"]
 
 

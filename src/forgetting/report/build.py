@@ -16,6 +16,7 @@ from forgetting.report.sections.reductions import reductions_section
 from forgetting.report.sections.repetition import repetition_section
 from forgetting.report.sections.statements import statements_section
 from forgetting.report.settings import Settings
+from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["SECTIONS", "build_report"]
 
@@ -71,8 +72,7 @@ def _main_curves(sections: list[Section]) -> tuple[Series, ...]:
 
 def _summary(settings: Settings, sections: list[Section]) -> list[str]:
     """The few sentences that are printed at the end."""
-    realizability = getattr(settings.problem, "realizability", None)
-    lines = [] if realizability is None or realizability.holds else [realizability.message]
+    lines = no_common_solution(settings.problem)
     for section in sections:
         for item in section.items:
             if isinstance(item, Table) and item.key == "last-step":

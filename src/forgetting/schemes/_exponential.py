@@ -267,7 +267,7 @@ def _primal(
     for step in range(max_steps):
         log_a = level - margins - rows @ shift
         if not log_a.max() < LARGEST:
-            break
+            return _Point(shift, np.inf, step, np.zeros_like(shift))
         a = np.exp(log_a)
         live = np.flatnonzero(a * sizes > 1e-30)  # the others do not bend anything
         # orthogonal factors of (A^(1/2) Z; I): Z^T A Z + I itself would lose the I, and what is separable with it
@@ -304,6 +304,6 @@ def _primal(
                 break
             length /= 2
         else:
-            break
+            return _Point(shift, residual, step, np.zeros_like(shift))
         shift = shift + length * change
     return _Point(shift, residual, max_steps, np.zeros_like(shift))

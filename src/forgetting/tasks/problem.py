@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from forgetting._arrays import Array
+from forgetting.errors import ForgettingError
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "no_common_solution"]
 
 
 @runtime_checkable
@@ -39,3 +40,17 @@ class Problem(Protocol):
 
     def distances(self, w: Array) -> Array:
         """The T distances from w to the solution sets."""
+
+
+def no_common_solution(problem: Any) -> list[str]:
+    """What to say of a problem that no single w solves, or of which that is not known; nothing of all others.
+
+    >>> import forgetting as fg
+    >>> no_common_solution(fg.families.two_lines(0.5))
+    []
+    """
+    try:
+        found = getattr(problem, "realizability", None)
+    except ForgettingError as error:  # undecided
+        return [str(error)]
+    return [] if found is None or found.holds else [str(found.message)]
