@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+import forgetting as fg
+
+# Warnings of this package are errors, those within other libraries are not. A module must be named in full here.
+OWN_MODULES = ["forgetting", "__main__", *(module.name for module in pkgutil.walk_packages(fg.__path__, "forgetting."))]
+OWN_WARNINGS = ",".join(f"error:::{name}" for name in OWN_MODULES)
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ Forgetting = Callable[..., Done]
 
 def environment(**more: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
-    return plain | {"PYTHONWARNINGS": "error"} | more
+    return plain | {"PYTHONWARNINGS": OWN_WARNINGS} | more
 
 
 @pytest.fixture
