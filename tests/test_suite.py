@@ -1,6 +1,7 @@
-"""The suite itself: its order can be repeated, and only warnings of this package are errors."""
+"""The suite itself: its order can be repeated, warnings of this package are errors, other machines are imitated."""
 
 import importlib.util
+import sys
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,12 +24,18 @@ class Item:
         return (self.nodeid.partition("::")[0], 0, self.nodeid)
 
 
-def shuffled(order):
-    spec = importlib.util.spec_from_file_location("order", ROOT / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
+def load(path):
+    spec = importlib.util.spec_from_file_location(f"suite_{path.stem}", path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def shuffled(order):
     items = [Item(f"tests/{file}.py::test_{number}") for file in "abc" for number in range(20)]
-    module.pytest_collection_modifyitems(SimpleNamespace(option=SimpleNamespace(order=order)), items)
+    load(ROOT / "conftest.py").pytest_collection_modifyitems(
+        SimpleNamespace(option=SimpleNamespace(order=order)), items
+    )
     return [item.nodeid for item in items]
 
 
@@ -74,3 +81,40 @@ def test_deprecations_of_what_tests_call_are_shown_and_no_errors():
 def test_this_package_has_no_category_of_warnings_that_the_filters_do_not_know():
     kinds = [value for value in vars(forgetting.errors).values() if isinstance(value, type)]
     assert not [kind for kind in kinds if issubclass(kind, Warning)], "make it an error in pyproject.toml"
+
+
+OLD = ["SSE42"]
+NEW = [*OLD, "AVX", "FMA3", "AVX2", "X86_V3", "AVX512F", "AVX512_SKX", "X86_V4", "AVX512_ICL"]
+CHOSEN_BY = ["X86_V3", "X86_V4", "AVX512_ICL"]  # NumPy 2.4
+
+
+@pytest.mark.parametrize(
+    ("core", "here", "reason"),
+    [
+        ("Nehalem", ("arm64", ["ARMV8"], [], []), "arm64 is no x86 processor"),
+        ("Nehalem", ("x86_64", [], NEW, CHOSEN_BY), "NumPy or SciPy is not built on OpenBLAS"),
+        ("Nehalem", ("x86_64", ["None", "None"], NEW, CHOSEN_BY), "NumPy or SciPy is not built on OpenBLAS"),
+        ("SkylakeX", ("x86_64", ["Haswell", "Haswell"], NEW[:5], ["X86_V3"]), "this processor has no AVX512_SKX"),
+        ("Haswell", ("AMD64", ["Nehalem"], OLD, []), "this processor has no AVX2 and no FMA3"),
+        ("SkylakeX", ("x86_64", ["SkylakeX"], NEW, CHOSEN_BY), "it is this processor, which has run all tests"),
+        ("Haswell", ("x86_64", ["SkylakeX"], NEW, CHOSEN_BY), "OpenBLAS takes SkylakeX instead"),
+    ],
+)
+def test_a_machine_that_cannot_be_imitated_is_left_out_with_the_reason(core, here, reason, monkeypatch):
+    machines = load(ROOT / "tests" / "machines.py")
+    monkeypatch.setattr(machines.platform, "machine", lambda: here[0])
+    monkeypatch.setattr(machines, "probe", lambda environment: here[1:])
+    (machine,) = (machine for machine in machines.MACHINES if machine.core == core)
+    assert machines.obstacle(machine, {}) == reason
+
+
+def test_a_machine_disables_what_it_lacks_and_keeps_its_compiled_code_apart():
+    machines = load(ROOT / "tests" / "machines.py")
+    of = {machine.core: machine.environment(CHOSEN_BY) for machine in machines.MACHINES}
+    assert of["Nehalem"]["NPY_DISABLE_CPU_FEATURES"] == "X86_V3 X86_V4 AVX512_ICL"
+    assert of["Sandybridge"]["NPY_DISABLE_CPU_FEATURES"] == "X86_V3 X86_V4 AVX512_ICL"
+    assert of["Haswell"]["NPY_DISABLE_CPU_FEATURES"] == "X86_V4 AVX512_ICL"
+    assert of["SkylakeX"]["NPY_DISABLE_CPU_FEATURES"] == "AVX512_ICL"
+    for environment in of.values():
+        assert ("NUMBA_CPU_NAME" in environment) == ("NUMBA_CACHE_DIR" in environment)
+    assert {environment["OPENBLAS_NUM_THREADS"] for environment in of.values()} == {"1", "2"}
