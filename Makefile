@@ -1,30 +1,41 @@
 # Two commands do everything on a fresh machine with Python 3.11+: `make report` and `make test`.
 PYTHON ?= python3
+OLDEST_PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+CONSTRAINTS := constraints.txt
+NEWS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
-.PHONY: help report test lint docs bench hunt clean
+.PHONY: help report test lint machines docs bench hunt oldest newest constraints clean
 
 help:
-	@echo "make report   run the main job on embedded data; summary here, HTML in report-out/"
-	@echo "make test     lint, types, layers, doctests and tests"
-	@echo "make docs     the site, into docs/_build/html"
-	@echo "make bench    timings against peers, as ratios"
-	@echo "make hunt     the long searches"
+	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
+	@echo "make test         lint, types, layers, doctests and tests; then \`make machines\`"
+	@echo "make machines     a part of the tests again, on other processors that this one can imitate"
+	@echo "make docs         the site, into docs/_build/html"
+	@echo "make bench        timings against peers, as ratios"
+	@echo "make hunt         the long searches; then \`make oldest\` and \`make newest\`"
+	@echo "make oldest       the tests with the oldest dependencies that pyproject.toml allows, in .venv-oldest"
+	@echo "make newest       the tests with the newest dependencies, in .venv-newest"
+	@echo "make constraints  the newest dependencies become the tested ones, in constraints.txt"
 
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python $(PIP_INSTALL) -c $(CONSTRAINTS) -e
+EXPLAIN := { echo "$(CONSTRAINTS) could not be installed; the lines above name the first version that failed." \
+	"If this Python or platform has no such version: 'make test CONSTRAINTS=/dev/null' takes the newest, untested." >&2; \
+	exit 1; }
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetting needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/ready: pyproject.toml | $(BIN)/python
-	$(INSTALL) .
+$(VENV)/ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) . || $(EXPLAIN)
 	touch $@
 
-$(VENV)/ready-dev: pyproject.toml | $(BIN)/python
-	$(INSTALL) '.[dev]'
+$(VENV)/ready-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) '.[dev]' || $(EXPLAIN)
 	touch $@ $(VENV)/ready
 
 report: $(VENV)/ready
@@ -38,18 +49,42 @@ lint: $(VENV)/ready-dev
 
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(BIN)/python tests/machines.py
+
+machines: $(VENV)/ready-dev
+	$(BIN)/python tests/machines.py
 
 bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks --page docs/benchmarks.md
 
 docs: $(VENV)/ready
-	$(INSTALL) '.[docs]'
+	$(INSTALL) '.[docs]' || $(EXPLAIN)
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 hunt: $(VENV)/ready-dev
 	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 15 --out docs/claims.md --save docs/counterexamples
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python tests/machines.py --whole
+	$(MAKE) oldest newest
+
+constraints:
+	$(OLDEST_PYTHON) -m venv --clear .venv-newest
+	.venv-newest/bin/python $(PIP_INSTALL) -e '.[dev,docs]'
+	{ echo '# The versions that were tested together. Made by: make constraints'; \
+	  .venv-newest/bin/python -m pip freeze --exclude-editable; } > constraints.new
+	mv constraints.new constraints.txt
+
+oldest:
+	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python $(PIP_INSTALL) -c .venv-oldest/constraints.txt -e '.[dev]'
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2
+
+newest:  # deprecations of what this package calls are news here, not failures
+	$(PYTHON) -m venv --clear .venv-newest
+	.venv-newest/bin/python $(PIP_INSTALL) -e '.[dev]'
+	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n 2 $(NEWS)
 
 clean:
-	rm -rf $(VENV) report-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv* report-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

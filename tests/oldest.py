@@ -1,0 +1,13 @@
+"""The oldest version of each direct dependency that pyproject.toml allows, one `name==version` a line."""
+
+import tomllib
+from pathlib import Path
+
+
+def oldest() -> list[str]:
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [line.replace(">=", "==") for line in [*project["dependencies"], *project["optional-dependencies"]["dev"]]]
+
+
+if __name__ == "__main__":
+    print("\n".join(oldest()))
