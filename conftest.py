@@ -28,7 +28,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"order of tests: --order {config.option.order}"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.line(f"the same order again: --order {config.option.order}")
 
