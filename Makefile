@@ -21,21 +21,21 @@ help:
 	@echo "make constraints  the newest dependencies become the tested ones, in constraints.txt"
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
-INSTALL := $(BIN)/python $(PIP_INSTALL) -c $(CONSTRAINTS) -e
-EXPLAIN := { echo "$(CONSTRAINTS) could not be installed; the lines above name the first version that failed." \
-	"If this Python or platform has no such version: 'make test CONSTRAINTS=/dev/null' takes the newest, untested." >&2; \
-	exit 1; }
+INSTALL = $(BIN)/python $(PIP_INSTALL) -c $(CONSTRAINTS) -e $(1) || { \
+	$(BIN)/python -m pip install --disable-pip-version-check --dry-run -c $(CONSTRAINTS) -e $(1) 2>&1 | tail -n 12; \
+	echo "$(CONSTRAINTS) could not be installed; the lines above say which version failed. If this Python or platform" \
+	"has no such version: 'make test CONSTRAINTS=/dev/null' takes the newest, untested." >&2; exit 1; }
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetting needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) . || $(EXPLAIN)
+	@$(call INSTALL,.)
 	touch $@
 
 $(VENV)/ready-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) '.[dev]' || $(EXPLAIN)
+	@$(call INSTALL,'.[dev]')
 	touch $@ $(VENV)/ready
 
 report: $(VENV)/ready
@@ -58,7 +58,7 @@ bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks --page docs/benchmarks.md
 
 docs: $(VENV)/ready
-	$(INSTALL) '.[docs]' || $(EXPLAIN)
+	@$(call INSTALL,'.[docs]')
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -105,8 +105,8 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory) -> tuple[Path, str, str]:
-    """A report on a user's problem: its folder, stdout and stderr."""
-    folder = tmp_path_factory.mktemp("report")
+    """A report on a user's problem: its folder, whose name has spaces and accents, stdout and stderr."""
+    folder = tmp_path_factory.mktemp("tâches à part")
     (folder / "my.toml").write_text(FAST)
     process = start(folder, "--config", "my.toml", "--out", "out")
     out, err = process.communicate(timeout=400)
