@@ -217,10 +217,11 @@ def test_out_writes_what_the_ending_says(inside, tmp_path):
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path):
+    import shlex
     import subprocess
     import sys
 
-    line = f"{sys.executable} -m forgetting claims | head -n 1"
+    line = f"{shlex.quote(sys.executable)} -m forgetting claims | head -n 1"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stderr == ""
     assert done.stdout == "The statements of the paper\n"
