@@ -1,4 +1,4 @@
-"""Everything that can go wrong, under one root.
+"""Everything that can go wrong, under one root, and the one thing that is worth a warning.
 
 Each message names the task and the value, says why it matters and what to do. All errors are also
 `ValueError`, so code that knows nothing of this package can catch them.
@@ -18,6 +18,7 @@ __all__ = [
     "NotSupportedError",
     "OrderingError",
     "ProblemFileError",
+    "SmallRowWarning",
 ]
 
 
@@ -124,4 +125,18 @@ class ProblemFileError(ForgettingError):
 
     >>> issubclass(ProblemFileError, ForgettingError)
     True
+    """
+
+
+class SmallRowWarning(UserWarning):
+    """A row that is tiny beside the largest of its task: it counts like any other, and it may be noise.
+
+    Ranks are decided after rows are scaled to one size, so that a direction that only a small row has is learned too.
+
+    >>> import warnings, forgetting as fg
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     tasks = fg.RegressionTasks([[[1.0, 0.0], [0.0, 1e-13]]], [[1.0, 1e-13]])
+    >>> caught[0].category.__name__, tasks.ranks.tolist()
+    ('SmallRowWarning', [2])
     """

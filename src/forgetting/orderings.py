@@ -31,6 +31,7 @@ __all__ = [
     "WithoutReplacement",
 ]
 
+TIED = 1e-12  # of the largest score
 BLOCK = 4096  # draws made at once; part of what a seed means, so it never changes
 
 
@@ -180,7 +181,19 @@ class WithReplacement(Ordering):
             weights = real_array(self.p, "p")
             if weights.ndim != 1 or (weights < 0).any() or weights.sum() <= 0:
                 raise InvalidInputError(f"p must be finite, nonnegative and not all zero, got {self.p!r}")
+            object.__setattr__(self, "_given", tuple(weights.tolist()))
             object.__setattr__(self, "p", tuple((weights / weights.sum()).tolist()))
+
+    def weights(self, tasks: TaskView) -> tuple[Array, float]:
+        """Numbers in proportion to the probabilities, and by how much they are off, relatively.
+
+        >>> WithReplacement(p=[1, 2]).weights(TaskView(2))
+        (array([1., 2.]), 0.0)
+        """
+        p = self.probabilities(tasks)
+        if type(self).probabilities is not WithReplacement.probabilities:
+            return p, 16 * float(np.finfo(np.float64).eps)
+        return (np.ones(tasks.num_tasks) if self.p is None else np.array(self._given)), 0.0  # type: ignore[attr-defined]
 
     def probabilities(self, tasks: TaskView) -> Array:
         """The probability of each task."""
@@ -315,7 +328,11 @@ class Explicit(Ordering):
 
 @dataclass(frozen=True)
 class _Greedy(Ordering):
-    """The task with the largest score; ties go to the lowest number. With repeat=False each task comes once."""
+    """The task with the largest score; ties go to the lowest number. With repeat=False each task comes once.
+
+    Scores that differ by less than 1e-12 of the largest are tied: which of them is larger is rounding, and processors
+    round differently.
+    """
 
     repeat: bool = True
     adaptive: ClassVar[bool] = True
@@ -332,7 +349,9 @@ class _Greedy(Ordering):
         seen = np.zeros(tasks.num_tasks, dtype=bool)
         while self.repeat or not seen.all():
             scores = self.scores(tasks)
-            task = int(np.argmax(scores if self.repeat else np.where(seen, -np.inf, scores)))
+            open_ = scores if self.repeat else np.where(seen, -np.inf, scores)
+            top = float(np.max(open_))
+            task = int(np.argmax(open_ >= top - TIED * abs(top)))
             seen[task] = True
             yield task
 

@@ -12,41 +12,56 @@ WR = fg.orderings.WithReplacement()
 
 
 def two_lines_loss(theta, k):
-    """E L(w_k) of the two lines in 60 digits (NUMERICS: closed form)."""
+    """E L(w_k) of two lines in 60 digits, for the rows and labels as float64 has them.
+
+    Given that a was learned last, rho_b^2 stays or is multiplied by cos^2 and becomes rho_a^2, with even chances.
+    """
+    tasks = fg.families.two_lines(theta)
     with mp.workdps(60):
-        angle = mp.mpf(float(theta))
-        factor = ((1 + mp.cos(angle) ** 2) / 2) ** (k - 1)
-        return mp.sin(angle) ** 2 / 4 * (1 + mp.cos(angle)) / 2 * factor
+        (a, y), (b, v) = (
+            (mp.matrix(tasks.task(m)[0][0].tolist()), mp.mpf(float(tasks.task(m)[1][0]))) for m in range(2)
+        )
+        inner, a_sq, b_sq = (a.T * b)[0], (a.T * a)[0], (b.T * b)[0]
+        cos_sq = inner**2 / (a_sq * b_sq)
+        on_b, on_a = (inner * y / a_sq - v) ** 2 / b_sq, (inner * v / b_sq - y) ** 2 / a_sq
+        even = (on_a + on_b) / 2 * ((1 + cos_sq) / 2) ** (k - 1)
+        odd = (on_b - on_a) / 2 * ((1 - cos_sq) / 2) ** (k - 1)
+        return (b_sq * (even + odd) + a_sq * (even - odd)) / 8
 
 
-def high_precision(tasks, k, digits=40):
-    """E L(w_k) and E F(k) by iterating the moment recursions in mpmath on the float data."""
+def high_precision(tasks, k, digits=60):
+    """E L(w_k) and E F(k) by iterating moments of (w, 1) in mpmath on the data and labels as float64 has them."""
     with mp.workdps(digits):
         T, d = tasks.num_tasks, tasks.dim
-        eye = mp.eye(d)
-        projections, forms = [], []
+        steps, forms = [], []
         for m in range(T):
-            X = mp.matrix(tasks.task(m)[0].tolist())
-            forms.append(X.T * X)
-            projections.append(eye - X.T * (X * X.T) ** -1 * X)
-        # the labels are X w* with this w*: keep it free of rounding by solving the stacked normal equations
-        stacked = mp.matrix(np.concatenate([tasks.task(m)[0] for m in range(T)]).tolist())
-        labels = mp.matrix(np.concatenate([tasks.task(m)[1] for m in range(T)]).tolist())
-        w = mp.lu_solve(stacked.T * stacked, stacked.T * labels)
-        W = w * w.T
-        S = [mp.zeros(d) for _ in range(T)]
-        for _ in range(k):
-            steps = [P * W * P / T for P in projections]
-            S = [
-                sum((P * A * P for P in projections), mp.zeros(d)) / T + step for A, step in zip(S, steps, strict=True)
-            ]
-            W = sum(steps, mp.zeros(d))
+            X, y = (mp.matrix(part.tolist()) for part in tasks.task(m))
+            inverse = X.T * (X * X.T) ** -1
+            step = mp.eye(d + 1)
+            step[:d, :d] = mp.eye(d) - inverse * X
+            step[:d, d] = inverse * y
+            steps.append(step)
+            both = mp.matrix(X.rows, d + 1)
+            both[:, :d] = X
+            both[:, d] = -y
+            forms.append(both.T * both)
+        start = mp.matrix([0] * d + [1])
+        W = start * start.T
+        S = [mp.zeros(d + 1) for _ in range(T)]
+        kept = mp.mpf(0)
 
         def trace(G, A):
-            return mp.fsum(G[i, j] * A[j, i] for i in range(d) for j in range(d))
+            return mp.fsum(G[i, j] * A[j, i] for i in range(d + 1) for j in range(d + 1))
 
+        for _ in range(k):
+            learned = [P * W * P.T / T for P in steps]
+            S = [
+                sum((P * A * P.T for P in steps), mp.zeros(d + 1)) / T + one for A, one in zip(S, learned, strict=True)
+            ]
+            kept += mp.fsum(trace(G, one) for G, one in zip(forms, learned, strict=True))
+            W = sum(learned, mp.zeros(d + 1))
         loss = mp.fsum(trace(G, W) for G in forms) / (2 * T)
-        forgetting = mp.fsum(trace(G, A) for G, A in zip(forms, S, strict=True)) / (2 * k)
+        forgetting = (mp.fsum(trace(G, A) for G, A in zip(forms, S, strict=True)) - kept) / (2 * k)
         return loss, forgetting
 
 
@@ -79,7 +94,7 @@ def test_nearly_identical_random_tasks_keep_their_digits():
     loss, forgetting = high_precision(tasks, 40)
     e = fg.expect(tasks, WR, 40)
     assert e.method == "moments"
-    assert "dual" in e.detail
+    assert "31 digits" in e.detail
     assert abs(e.loss / loss - 1) < 1e-10
     assert abs(e.forgetting / forgetting - 1) < 1e-10
 
@@ -105,7 +120,9 @@ def test_lanczos_and_diagonalisation_agree_with_iteration(monkeypatch):
     assert "Lanczos" in lanczos.detail
     for other in (dense, lanczos):
         for name in names:
-            np.testing.assert_allclose(other.values[name], iterated.values[name], rtol=1e-9, err_msg=name)
+            gap = np.abs(other.values[name] - iterated.values[name])
+            assert np.all(gap <= other.uncertainty[name] + iterated.uncertainty[name]), name
+            np.testing.assert_allclose(other.values[name][:-1], iterated.values[name][:-1], rtol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -117,9 +134,7 @@ def test_the_error_estimate_covers_the_true_error(seed, dense, monkeypatch):
     T, d = int(rng.integers(2, 5)), int(rng.integers(2, 5))
     tasks = fg.families.gaussian(T=T, d=d, rank=1, seed=seed)
     for k in (3, 50, 200):
-        loss, forgetting = high_precision(tasks, k) if tasks.rank_joint == d else (None, None)
-        if loss is None:
-            continue
+        loss, forgetting = high_precision(tasks, k)
         for method in ("moments", "spectral"):
             e = fg.expect(tasks, WR, k, method=method)
             assert abs(e.loss - loss) <= e.uncertainty["loss"]

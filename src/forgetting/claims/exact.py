@@ -22,10 +22,9 @@ from forgetting._arrays import Array, IntArray
 from forgetting.claims.instance import Instance
 from forgetting.claims.sampled import simulate
 from forgetting.errors import NotSupportedError
-from forgetting.expectation import expect
+from forgetting.expectation import expect, independent, subsets
 from forgetting.expectation.api import ask
 from forgetting.expectation.request import Request
-from forgetting.expectation.subsets import Layer, next_layer
 from forgetting.loop import view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD
@@ -147,15 +146,14 @@ class Numbers:
             return self._mean("following", k)
         if isinstance(self.instance.ordering, WithReplacement):
             return float(probabilities(self.instance) @ self.task_losses(k))
-        return self._seen(k)[1]
+        T = self._request.geometry.num_tasks
+        return (T * self.loss(k) - k * self._visited(k)) / (T - k) if k < T else np.nan
 
     def in_sample(self, k: int) -> float:
         """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen."""
         if not self._is_exact("forgetting", k):
             return self._mean("seen", k)
-        if isinstance(self.instance.ordering, WithReplacement):
-            return float(self._expect("forgetting", k)) + self._kept(k) / k
-        return self._seen(k)[0]
+        return self._visited(k)
 
     def _is_exact(self, name: str, k: int) -> bool:
         """Whether what was seen after k steps can be averaged over exactly."""
@@ -182,31 +180,20 @@ class Numbers:
     def _request(self) -> Request:
         return self._ask("loss", max(self.instance.k, 1))
 
-    def _kept(self, k: int) -> float:
-        """sum_t E f(w_(t+1); i_t): what the tasks kept when they were learned."""
+    def _visited(self, k: int) -> float:
+        """E (1/k) sum_t f(w_k; i_t): the loss on what was seen."""
+        if k == 0:
+            return 0.0
         moments = self._request.moment_map()
-        second = moments.start(self._request.geometry.start(self._request.w0))[:, None]
-        total = 0.0
-        for _ in range(k):
-            second, (quadratic,) = moments.advance(second)
-            total += float(moments.learned(quadratic) @ moments.probability)
-        return total
-
-    def _seen(self, k: int) -> tuple[float, float]:
-        """(loss on the tasks seen, loss on the next) after k steps without replacement; the next is NaN at k = T."""
-        counts, T = self._request.geometry.counts, self._request.geometry.num_tasks
-        moments = self._request.moment_map()
-        self.methods.add("subsets")
-        layer = Layer.first(moments.start(self._request.geometry.start(self._request.w0)), len(counts))
-        for size in range(k):
-            layer, _ = next_layer(moments, layer, layer.quadratic(moments), counts, T - size)
-        losses = moments.losses(layer.quadratic(moments))
-        before = float(layer.weights @ np.sum(layer.seen * losses, axis=1)) / k if k else 0.0
-        rest = float(layer.weights @ np.sum((counts - layer.seen) * losses, axis=1))
-        after = rest / (T - k) if k < T else np.nan
-        top = float(np.max(moments.geometry.norms, initial=0.0)) ** 2
-        self.doubt += 1e-14 * (k + 8) * top * float(np.sum(self._request.geometry.start(self._request.w0) ** 2))
-        return before, after
+        if isinstance(self._request.ordering, WithReplacement):
+            self.methods.add("moments")
+            (found,) = independent.iterate(moments, np.array([k]), ("in_sample",))
+        else:
+            self.methods.add("subsets")
+            (found,) = subsets.permutations(moments, np.array([k]), ("in_sample",), epochs=False)
+        value, doubt = found["in_sample"]
+        self.doubt += float(doubt)
+        return float(value)
 
 
 def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:

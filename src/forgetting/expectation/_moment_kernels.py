@@ -15,13 +15,10 @@ vectorised: Any = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", 
 
 
 @vectorised
-def complete_blocks(
-    dual: bool, left: Array, right: Array, offsets: IntArray, products: Array, quadratic: Array
-) -> None:
+def complete_blocks(left: Array, right: Array, offsets: IntArray, products: Array, quadratic: Array) -> None:
     """Turn products Y = b^T A into 1/2 (b_m^T A b_m) a_m^T - Y_m, in place, for a stack along the middle axis.
 
-    `left` and `right` hold a^T and b^T, R x n; `products` is R x stack x n. `quadratic[s, i]` becomes b_i^T A_s b_i. In
-    dual form b is the identity.
+    `left` and `right` hold a^T and b^T, R x n; `products` is R x stack x n. `quadratic[s, i]` becomes b_i^T A_s b_i.
     """
     size = left.shape[1]
     widest = 0
@@ -34,12 +31,9 @@ def complete_blocks(
             for i in range(first, last):
                 for j in range(first, i + 1):
                     value = 0.0
-                    if dual:
-                        value = products[i, s, j]
-                    else:
-                        row, basis = products[i, s], right[j]
-                        for n in range(size):
-                            value += row[n] * basis[n]
+                    row, basis = products[i, s], right[j]
+                    for n in range(size):
+                        value += row[n] * basis[n]
                     block[i - first, j - first] = value
                     block[j - first, i - first] = value
                 quadratic[s, i] = block[i - first, i - first]

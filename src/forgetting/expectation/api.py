@@ -55,6 +55,9 @@ def expect(
     - monte-carlo: anything, simulated, with intervals that hold for heavy tails.
     - auto: the cheapest exact method that fits in `memory`, else monte-carlo; `method` of the result says which.
 
+    The data are taken as the exact numbers that their floats are, labels too. Small problems are computed with 31
+    digits, and with more where those leave doubts; `detail` says so, and `uncertainty` bounds the error of a value.
+
     Args:
         problem, ordering, scheme, w0: as for `run`.
         k: a number of steps, or several.
@@ -70,6 +73,8 @@ def expect(
     >>> e = fg.expect(tasks, fg.orderings.WithReplacement(), k=[1, 10, 100])
     >>> e.method, e.loss
     ('moments', array([1.40625000e-01, 2.04636308e-03, 8.71333181e-22]))
+    >>> bool(np.all(e.uncertainty["loss"] < 1e-15 * e.loss))
+    True
     """
     request, back = ask(problem, ordering, k, scheme, w0, quantities, memory)
     picked = request.choose() if method == "auto" else method
@@ -131,7 +136,7 @@ def decay_rate(problem: Any, ordering: Ordering, scheme: Scheme | None = None) -
     if not isinstance(ordering, WithReplacement):
         raise NotSupportedError(f"the decay rate is that of independent draws, WithReplacement, not of {ordering}")
     request.require("spectral")
-    return spectral.decay(request.moment_map(dual=False))
+    return spectral.decay(request.moment_map(homogeneous=True))
 
 
 def _memory(given: float | None) -> float:

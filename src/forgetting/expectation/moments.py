@@ -1,26 +1,63 @@
 """Second moments of the error: E[z z^T] under random orderings evolves linearly, and losses are linear in it.
 
-Learning task m multiplies the state by S_m = I - a_m b_m^T. In primal form the state is z (D numbers), b_m = U_m and
-a_m = U_m diag(g). In dual form it is rho = U^T z (R numbers), b_m picks block m and a_m = M[:, m] diag(g). Both forms
-share this file. The dual form costs more when R > D, and keeps all digits when subspaces nearly coincide: the loss is
-then a small part of |z|^2, which the primal form has to find by cancellation.
+Learning task m multiplies z by S_m = I - a_m b_m^T with b_m = U_m and a_m = U_m diag(g), so that A = E[z z^T] becomes
+S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_m). Small problems are computed in
+numbers of two floats (31 digits), which leaves enough when subspaces nearly coincide and losses are a tiny part of
+|z|^2; large ones in float64, by matrix products.
+
+Beside A runs a matrix E with -E <= (error of A) <= E in the order of symmetric matrices. It obeys the same recursion,
+plus what each step adds: gamma A for relative errors, gamma tr(A) I for all others. Since the c_m(k) add up to k, the
+errors of the moments E[c_m z z^T] are together at most k E. So E costs one more matrix, and what it says of a value
+falls as the value falls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, IntArray
 from forgetting.geometry import Geometry
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "Reading", "State"]
 
-NEARLY_EQUAL = 1e-3  # least eigenvalue of U U^T below which cancellation costs more than three digits
+EPS = float(np.finfo(np.float64).eps)
+Pair = tuple[Array, Array]
+STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
+
+
+class Reading(NamedTuple):
+    """What losses are made of, after k steps: R squares of each kind, with bounds on their errors.
+
+    now: E rho_i^2. visited: E c_m rho_i^2, c_m the visits to the task m of direction i. learnt: the sum over steps t of
+    E rho_i(t - 1)^2 where t learned the task of i. spread: E|z|^2, and travelled its sum over the steps.
+    """
+
+    now: Pair
+    visited: Pair
+    learnt: Pair
+    now_doubt: Array
+    visited_doubt: Array
+    learnt_doubt: Array
+    spread: tuple[float, float]
+    spread_doubt: float
+    travelled: float
+
+
+@dataclass(eq=False)
+class State:
+    """Moments on their way: E z z^T, E c_m z z^T where visits are counted, and the bound E on errors of the first."""
+
+    stack: Pair  # (1 + tasks) x n x n
+    error: Array
+    learnt: Pair
+    learnt_doubt: Array
+    steps: int = 0
+    travelled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,113 +65,423 @@ class Moments:
     """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme.
 
     Attributes:
+        twofold: whether numbers are pairs of floats; all low parts are zero if not.
         probability: p_m of each distinct task (clones summed).
         left, right: R x n, the stacked a_m^T and b_m^T.
-        weights: `left` with each row multiplied by the probability of its task.
+        squares, gains: of each of the R directions.
+        solves: whether every gain is exactly 1.
+        unexplained: for each distinct task, half the squared norm of what no w can fit.
+        first: the state at the start, divided by `unit`.
+        first_error: E at the start.
+        noise: for each distinct task, what a step adds to E: multiples of A, of tr(A) I, of tr(E) I; and of a reading.
+        drift: by how much a step can move z whatever z is, because labels are not known better.
+        misread: for each distinct task, by how much its rows are off, relative to its norm.
+        misplaced: by how much the solution is off, beyond what E knows of.
+        size_of_labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
     """
 
     geometry: Geometry
-    gains: Array
-    probability: Array
-    dual: bool
-    left: Array = field(repr=False)
-    right: Array = field(repr=False)
-    weights: Array = field(repr=False)
+    twofold: bool
+    probability: Pair
+    left: Pair = field(repr=False)
+    right: Pair = field(repr=False)
+    squares: Pair = field(repr=False)
+    gains: Pair = field(repr=False)
+    solves: bool
+    unexplained: Pair = field(repr=False)
+    unexplained_doubt: Array = field(repr=False)
+    first: Pair = field(repr=False)
+    first_error: Array = field(repr=False)
+    unit: float
+    noise: Array = field(repr=False)
+    base: float
+    drift: float
+    misread: Array = field(repr=False)
+    misplaced: float
+    size_of_labels: float
 
     @classmethod
-    def of(cls, geometry: Geometry, scheme: LinearScheme, probability: Array, *, dual: bool) -> Moments:
-        """Set up for the probabilities of the distinct tasks."""
-        gains = linear_gains(geometry, scheme)
-        right = np.eye(len(gains)) if dual else geometry.rows
-        left = gains[:, None] * (geometry.gram if dual else geometry.rows)
-        weights = left * probability[geometry.owner][:, None]
-        return cls(geometry, gains, probability, dual, left, right, weights)
+    def of(
+        cls,
+        geometry: Geometry,
+        scheme: LinearScheme,
+        probability: Pair,
+        w0: Array,
+        *,
+        twofold: bool,
+        known: float = 0.0,
+        homogeneous: bool = False,
+    ) -> Moments:
+        """Set up for the probabilities of the distinct tasks, which are known up to a relative error of `known`.
+
+        A homogeneous map leaves out what no w fits.
+        """
+        source = geometry.precise if twofold else geometry.best
+        assert source is not None
+        unit = two_floats().UNIT if twofold else EPS
+        turned = source.turned if twofold else source.turned + 2 * EPS
+        gains, vague = _gains(geometry, scheme, source.squares, twofold)
+        start = source.start(w0)
+        rows, leftover = source.rows, source.leftover
+        dim = geometry.dim
+        lost = float(np.linalg.norm(leftover[0])) if homogeneous else 0.0
+        augmented = bool(leftover[0].any()) and not homogeneous
+        size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
+        scale = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
+        left = _times(rows, gains, twofold)
+        right = rows
+        if augmented:
+            right = tuple(np.column_stack([rows[i], -leftover[i] / scale]) for i in range(2))  # type: ignore[assignment]
+            left = tuple(np.column_stack([left[i], np.zeros(len(rows[i]))]) for i in range(2))  # type: ignore[assignment]
+            start = tuple(np.append(start[i], (scale, 0.0)[i]) for i in range(2))  # type: ignore[assignment]
+        n = dim + augmented
+        owner = geometry.owner
+        tasks = range(geometry.num_distinct)
+        strong = np.array([float(np.max(np.abs(gains[0][owner == m]), initial=0.0)) for m in tasks])
+        grown = np.maximum(1.0, strong) ** 2 * (4 if twofold else 1)
+        rounding = _rounding(n, geometry.ranks, twofold) * grown
+        slips = 2 * (turned * _sensitivity(geometry, scheme) + vague) * grown
+        own = 8.0 * n * (n + 8) * EPS * grown
+        noise = np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding])
+        pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
+        lost = lost if homogeneous else (0.0 if twofold else 4 * EPS * float(np.linalg.norm(leftover[0])))
+        first = (np.ascontiguousarray(start[0] / scale), np.ascontiguousarray(start[1] / scale))
+        error = _first_error(first[0], rows[0], source, w0, scale, dim, unit)
+        return cls(
+            geometry=geometry,
+            twofold=twofold,
+            probability=probability,
+            left=(np.ascontiguousarray(left[0]), np.ascontiguousarray(left[1])),
+            right=(np.ascontiguousarray(right[0]), np.ascontiguousarray(right[1])),
+            squares=source.squares,
+            gains=gains,
+            solves=scheme.solves,
+            unexplained=source.unexplained,
+            unexplained_doubt=source.unexplained_doubt,
+            first=first,
+            first_error=error,
+            unit=scale,
+            noise=noise,
+            base=float(np.sum(leftover[0] ** 2)) / scale**2,
+            drift=(pace * source.size + lost) / scale,
+            misread=source.misread if twofold else source.misread + 2 * EPS,
+            misplaced=source.misplaced / scale if source.size else 0.0,
+            size_of_labels=source.size / scale,
+        )
 
     @property
     def size(self) -> int:
         """n, the order of the second-moment matrices."""
-        return int(self.left.shape[1])
+        return int(self.left[0].shape[1])
 
-    def start(self, z0: Array) -> Array:
-        """The moment of a certain start."""
-        state = self.geometry.rows @ z0 if self.dual else z0
-        return np.outer(state, state)
+    @property
+    def dim(self) -> int:
+        """D, how many of the n coordinates are those of z."""
+        return self.geometry.dim
+
+    def begin(self, *, visits: bool) -> State:
+        """Nothing is learned yet; with `visits`, those to each task will be counted."""
+        count, n, rows = 1 + (self.geometry.num_distinct if visits else 0), self.size, len(self.squares[0])
+        stack = np.zeros((count, n, n)), np.zeros((count, n, n))
+        stack[0][0], stack[1][0] = self.second()
+        return State(stack, self.first_error.copy(), (np.zeros(rows), np.zeros(rows)), np.zeros(rows))
+
+    def second(self) -> Pair:
+        """The moment of the start."""
+        high, low = self.first
+        if not self.twofold:
+            return np.outer(high, high), np.zeros((self.size, self.size))
+        return two_floats().mul(high[:, None], low[:, None], high[None, :], low[None, :])  # type: ignore[no-any-return]
+
+    def advance(self, state: State, order: IntArray) -> None:
+        """As many steps as `order` is long: the distinct task to learn, or -1 for one drawn by the probabilities."""
+        state.steps += len(order)
+        sums = np.zeros(1)
+        if self.twofold:
+            kernels().advance(
+                *self.left,
+                *self.right,
+                self.geometry.offsets,
+                *self.probability,
+                self.dim,
+                order,
+                *state.stack,
+                state.error,
+                *state.learnt,
+                state.learnt_doubt,
+                sums,
+                self.base,
+                self.noise,
+            )
+            state.travelled += float(sums[0])
+            return
+        for task in order.tolist():
+            self._plain_step(state, task)
+
+    def reading(self, state: State, visits: Array | None = None) -> Reading:
+        """What losses are made of now; `visits` to each task where they are not random."""
+        now, doubt = self.read((state.stack[0][:1], state.stack[1][:1]), state.error[None])
+        owner, k = self.geometry.owner, state.steps
+        here, its_doubt = (now[0][0], now[1][0]), doubt[0]
+        if visits is not None:
+            visited = self._scaled(here, visits[owner])
+            visited_doubt = its_doubt * visits[owner]
+        elif len(state.stack[0]) > 1:
+            each, _ = self.read((state.stack[0][1:], state.stack[1][1:]), None)
+            own = np.arange(len(owner))
+            visited, visited_doubt = (each[0][owner, own], each[1][owner, own]), k * its_doubt
+        else:
+            visited, visited_doubt = (np.zeros(len(owner)), np.zeros(len(owner))), np.zeros(len(owner))
+        spread, spread_doubt = self.spread((state.stack[0][:1], state.stack[1][:1]), state.error[None])
+        return Reading(
+            here,
+            visited,
+            state.learnt,
+            its_doubt,
+            visited_doubt,
+            state.learnt_doubt,
+            (float(spread[0][0]), float(spread[1][0])),
+            float(spread_doubt[0]),
+            state.travelled,
+        )
+
+    # -------------------------------------------------------------------------------------------- several at once
+
+    def read(self, moments: Pair, errors: Array | None) -> tuple[Pair, Array]:
+        """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error."""
+        right = self.right
+        if self.twofold:
+            found = [kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
+            high, low = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+        else:
+            high = self.quadratic(moments[0])
+            low = np.zeros_like(high)
+        if errors is None:
+            return (high, low), np.zeros_like(high)
+        trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
+        tau = (self.trace(moments[0]) + self.base)[:, None]
+        own, reading = self.noise[self.geometry.owner, 2], self.noise[self.geometry.owner, 3]
+        return (high, low), np.maximum(self.quadratic(errors), 0.0) + own * trace + reading * tau
+
+    def quadratic(self, moments: Array) -> Array:
+        """b_i^T A b_i in float64, for each of a stack of matrices; (count, R)."""
+        return np.asarray(np.einsum("...in,in->...i", self.right[0] @ moments, self.right[0]))
+
+    def spread(self, moments: Pair, errors: Array) -> tuple[Pair, Array]:
+        """E|z|^2 for each matrix, and a bound on the error."""
+        high, low = (np.diagonal(part, axis1=1, axis2=2)[:, : self.dim] for part in moments)
+        traces = np.maximum(np.diagonal(errors, axis1=1, axis2=2)[:, : self.dim], 0.0).sum(axis=1)
+        worst = float(np.max(self.noise[:, 3], initial=0.0)) + 4 * self.dim * EPS * (not self.twofold)
+        if self.twofold:
+            found: Pair = two_floats().total((high, low))
+        else:
+            found = high.sum(axis=1), np.zeros(len(high))
+        return found, traces + worst * self.trace(moments[0])
+
+    def trace(self, moments: Array) -> Array:
+        """tr(A) without the constant."""
+        return np.asarray(np.maximum(np.diagonal(moments, axis1=-2, axis2=-1)[..., : self.dim], 0.0).sum(axis=-1))
+
+    def _scaled(self, pair: Pair, factor: Array) -> Pair:
+        """Times whole numbers, or floats taken as exact."""
+        if not self.twofold:
+            return pair[0] * factor, pair[1]
+        return two_floats().mul(*pair, factor, np.zeros_like(factor))  # type: ignore[no-any-return]
+
+    def step_all(
+        self,
+        task: int,
+        parents: IntArray,
+        places: IntArray,
+        shares: Pair,
+        layer: tuple[Pair, Array],
+        out: tuple[Pair, Array],
+    ) -> None:
+        """out[places] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors."""
+        (moments, errors), (sums, sum_errors) = layer, out
+        block = self.geometry.block(task)
+        if self.twofold:
+            kernels().step_all(
+                *self.left,
+                *self.right,
+                block.start,
+                block.stop,
+                self.dim,
+                self.noise[task],
+                self.base,
+                parents,
+                places,
+                *shares,
+                *moments,
+                errors,
+                *sums,
+                sum_errors,
+            )
+            return
+        for at in range(0, len(parents), STACK):
+            which, where = parents[at : at + STACK], places[at : at + STACK]
+            share = shares[0][at : at + STACK][:, None, None]
+            before, doubt = moments[0][which], errors[which]
+            moved = self.step(task, before)
+            tau = self.trace(before) + self.base
+            trace = np.trace(doubt, axis1=1, axis2=2)
+            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.noise[task])
+            sums[0][where] += share * moved
+            sum_errors[where] += share * moved_doubt
+
+    # ------------------------------------------------------------------------------------------------- in float64
+
+    def _plain_step(self, state: State, task: int) -> None:
+        """One step by matrix products: all moments and E in one stack."""
+        high, error, owner = state.stack[0], state.error, self.geometry.owner
+        tau, trace = float(self.trace(high[0])) + self.base, float(np.trace(error))
+        chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
+        stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
+        following, quadratic = self._mixed(stack, chance)
+        if len(high) > 1:
+            completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
+            _plain().add_steps(high[0], completed, self.left[0], self.geometry.offsets, chance, following[:, 1:-1])
+        p = chance[owner]
+        state.learnt[0][:] += p * np.maximum(quadratic[0], 0.0)
+        doubt = np.maximum(quadratic[-1], 0.0) + self.noise[owner, 2] * trace + self.noise[owner, 3] * tau
+        state.learnt_doubt[:] += p * doubt
+        back = np.moveaxis(following, 1, 0)
+        state.stack = np.ascontiguousarray(back[:-1]), state.stack[1]
+        active = chance > 0
+        noise = self.noise
+        step = np.array(
+            [
+                noise[active, 0].max(initial=0.0),
+                float(chance @ noise[:, 1]),
+                noise[active, 2].max(initial=0.0),
+                0.0,
+            ]
+        )
+        state.error = self._noisy(
+            np.ascontiguousarray(back[-1])[None], state.stack[0][:1], np.array([tau]), np.array([trace]), step
+        )[0]
+        state.travelled += tau
+
+    def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
+        """Add to bounds on errors what one step adds."""
+        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
+        errors = errors + noise[0] * moments
+        places = np.arange(self.size)
+        diagonal = (noise[2] * (trace + after))[:, None] + np.where(places < self.dim, (noise[1] * tau)[:, None], 0.0)
+        errors[:, places, places] += diagonal
+        return errors
 
     def _completed(self, stack: Array) -> tuple[Array, Array]:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R."""
         size, count, _ = stack.shape
-        products = stack.copy() if self.dual else (self.right @ stack.reshape(size, -1)).reshape(-1, count, size)
-        quadratic = np.empty((count, len(self.left)))
-        _kernels().complete_blocks(self.dual, self.left, self.right, self.geometry.offsets, products, quadratic)
-        return products, np.maximum(quadratic, 0.0)
+        products = (self.right[0] @ stack.reshape(size, -1)).reshape(-1, count, size)
+        quadratic = np.empty((count, len(self.left[0])))
+        _plain().complete_blocks(self.left[0], self.right[0], self.geometry.offsets, products, quadratic)
+        return products, quadratic
 
-    def advance(self, stack: Array) -> tuple[Array, Array]:
-        """Q[A], and the R numbers b_i^T A b_i on which all losses at A depend, for a stack of matrices.
+    def _mixed(self, stack: Array, chance: Array) -> tuple[Array, Array]:
+        """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
 
-        The stack lies along the middle axis (n x stack x n), so that it takes two matrix products in all. Computed as
-        A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A). The sum must stay in this order, or an antisymmetric
-        rounding error appears that is never damped.
+        Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
+        stay in this order, or an antisymmetric rounding error appears that is never damped.
         """
         completed, quadratic = self._completed(stack)
-        half = (self.weights.T @ completed.reshape(len(completed), stack.shape[1] * stack.shape[2])).reshape(
-            stack.shape
-        )
+        weights = self.left[0] * chance[self.geometry.owner][:, None]
+        half = (weights.T @ completed.reshape(len(completed), stack.shape[1] * stack.shape[2])).reshape(stack.shape)
         result = stack.copy()
-        _kernels().add_symmetric(result, half)
+        _plain().add_symmetric(result, half)
         return result, quadratic
 
     def apply(self, moments: Array) -> Array:
         """Q[A], for one matrix or for each of several (along the first axis)."""
         if moments.ndim == 2:
-            return self.advance(moments[:, None])[0][:, 0]
-        return np.swapaxes(self.advance(np.ascontiguousarray(np.swapaxes(moments, 0, 1)))[0], 0, 1)
+            return self._mixed(np.ascontiguousarray(moments[:, None]), self.probability[0])[0][:, 0]
+        stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
+        return np.swapaxes(self._mixed(stack, self.probability[0])[0], 0, 1)
 
     def step(self, task: int, moments: Array) -> Array:
         """S_m A S_m^T for one matrix, or for each of a stack."""
         block = self.geometry.block(task)
-        left, right = self.left[block], self.right[block]
-        products = moments[..., block, :] if self.dual else right @ moments
-        inner = products[..., block] if self.dual else products @ right.T
-        half = left.T @ (0.5 * inner @ left - products)
+        left, right = self.left[0][block], self.right[0][block]
+        products = right @ moments
+        half = left.T @ (0.5 * (products @ right.T) @ left - products)
         return np.asarray(moments + (half + np.swapaxes(half, -1, -2)))
 
-    def add_steps(self, moment: Array, sums: Array) -> None:
-        """sums[:, m] += p_m S_m A S_m^T for every distinct task m."""
-        completed = self._completed(moment[:, None])[0][:, 0]
-        _kernels().add_steps(moment, completed, self.left, self.geometry.offsets, self.probability, sums)
 
-    def quadratic(self, moments: Array) -> Array:
-        """b_i^T A b_i for each of the R directions i, never negative; shape (..., R)."""
-        if self.dual:
-            values = np.diagonal(moments, axis1=-2, axis2=-1)
-        else:
-            values = np.einsum("...in,in->...i", self.right @ moments, self.right)
-        return np.maximum(values, 0.0)
-
-    def losses(self, quadratic: Array) -> Array:
-        """Expected loss of each distinct task from the R numbers b_i^T A b_i; shape (..., number of distinct tasks)."""
-        return 0.5 * self.geometry.per_task(self.geometry.sigma**2 * quadratic)
-
-    def learned(self, quadratic: Array) -> Array:
-        """Expected loss that each distinct task would keep if it were learned now."""
-        kept = (self.geometry.sigma * (1 - self.gains)) ** 2
-        return 0.5 * self.geometry.per_task(kept * quadratic)
-
-    def shrinkage(self, quadratic: Array) -> Array:
-        """Expected fall of |z|^2 if each distinct task were learned now: g (2 - g) rho^2 in each direction."""
-        return self.geometry.per_task(self.gains * (2 - self.gains) * quadratic)
+# ---------------------------------------------------------------------------------------------------------- set-up
 
 
-def prefers_dual(geometry: Geometry) -> bool:
-    """Accuracy first: dual where subspaces nearly coincide, or where it is no dearer."""
-    total, dim = len(geometry.sigma), geometry.dim
-    if total <= dim:
-        return True
-    spectrum = np.linalg.eigvalsh(geometry.rows.T @ geometry.rows)
-    return bool(spectrum[0] < NEARLY_EQUAL) and total <= 4096
+def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
+    """What rounding in one step adds to E, in multiples of tr(A), for each distinct task.
+
+    With pairs of floats it is a bound for the worst case. In float64 rounding errors of n terms are taken to add up
+    like the root of n, as they do unless they conspire (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+    """
+    if twofold:
+        return np.asarray(8.0 * n * (n + ranks + 8) * two_floats().UNIT)
+    return np.asarray(2.0 * (np.sqrt(n) + 4) * np.sqrt(np.maximum(ranks, 1)) * EPS)
 
 
-def _kernels() -> Any:
+def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
+    """The gain of each direction, and for each task by how much it can be off, relative to 1 + the largest."""
+    plain = linear_gains(geometry, scheme)
+    ranks = range(geometry.num_distinct)
+    if twofold:
+        exact = [scheme.precise_gain(square) for square in two_floats().decimals(squares)]
+        if all(gain is not None for gain in exact):
+            return two_floats().from_decimals(exact), np.full(len(ranks), 4 * two_floats().UNIT)
+    return (plain, np.zeros_like(plain)), np.full(len(ranks), 8 * EPS) * (plain != 1).any()
+
+
+def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
+    """Each row times its factor."""
+    if not twofold:
+        return rows[0] * factors[0][:, None], np.zeros_like(rows[1])
+    return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]
+
+
+def _sensitivity(geometry: Geometry, scheme: LinearScheme) -> Array:
+    """For each distinct task, at least 1: by how much gains move per relative change of singular values."""
+    width = 1e-6
+    sigma, owner = geometry.sigma, geometry.owner
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = np.abs(scheme.gains(sigma * (1 + width)) - scheme.gains(sigma * (1 - width))) / (2 * width)
+    result = np.ones(geometry.num_distinct)
+    np.maximum.at(result, owner, np.nan_to_num(4 * moved, nan=np.inf))
+    return result
+
+
+def _first_error(z: Array, rows: Array, source: Any, w0: Array, scale: float, dim: int, unit: float) -> Array:
+    """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
+    n, norm = len(z), float(np.linalg.norm(z[:dim]))
+    size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / scale
+    error = 8 * unit * np.outer(z, z)
+    error[range(dim), range(dim)] += 8 * unit * size**2
+    missed = source.unsolved / scale
+    if missed > 0 and source.size == 0 and dim:
+        _, spectrum, basis = np.linalg.svd(rows, full_matrices=False)
+        share = missed / norm if norm > 0 else 1.0
+        error += share * np.outer(z, z)
+        error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)
+    error[range(n), range(n)] += 8 * n * EPS * float(np.trace(error))
+    return error
+
+
+def two_floats() -> Any:
+    """Imported late: it compiles."""
+    from forgetting import _twofold
+
+    return _twofold
+
+
+def kernels() -> Any:
+    """Imported late: they compile."""
+    from forgetting.expectation import _twofold_kernels
+
+    return _twofold_kernels
+
+
+def _plain() -> Any:
     from forgetting.expectation import _moment_kernels
 
     return _moment_kernels

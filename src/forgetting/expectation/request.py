@@ -10,7 +10,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.errors import ForgettingError, MemoryLimitError, NotSupportedError
 from forgetting.expectation import spectral, subsets
-from forgetting.expectation.moments import Moments, prefers_dual
+from forgetting.expectation.moments import Moments, Pair, two_floats
 from forgetting.geometry import Geometry
 from forgetting.loop import view_of
 from forgetting.orderings import Ordering, Reshuffled, WithoutReplacement, WithReplacement
@@ -21,6 +21,8 @@ __all__ = ["Method", "Request"]
 Method = Literal["auto", "moments", "spectral", "subsets", "deterministic", "monte-carlo"]
 PATIENCE = 600.0  # seconds that an exact method may take before `auto` prefers to simulate
 FLOPS = 2e10  # of this machine, roughly: only used to compare methods
+TWOFOLD = 4e-9  # seconds that a product and a sum of numbers of two floats take, roughly
+QUICK = 2.0  # seconds that may be spent on digits
 
 
 class Request:
@@ -46,9 +48,25 @@ class Request:
         return geometry
 
     @cached_property
-    def dual(self) -> bool:
-        """Whether iterated moments are better kept in dual form."""
-        return prefers_dual(self.geometry)
+    def precise(self) -> bool:
+        """Whether moments are kept in numbers of two floats: where the data are there and it takes a second or two."""
+        geometry = self.geometry
+        if (geometry.refinement + self._work()) * TWOFOLD > QUICK:
+            return False
+        return geometry.precise is not None
+
+    def _work(self) -> float:
+        """Products of two numbers that iterated or permuted moments take, roughly."""
+        geometry = self.geometry
+        total, size, tasks = len(geometry.sigma), geometry.dim, geometry.num_distinct
+        one = 3.0 * total * size**2 + 4.0 * size**2 + 300
+        if isinstance(self.ordering, WithoutReplacement | Reshuffled):
+            states, _ = subsets.states_needed(geometry.counts, min(self.last, geometry.num_tasks))
+            epochs = -(-self.last // geometry.num_tasks) if isinstance(self.ordering, Reshuffled) else 1
+            return float(epochs * states * one)
+        if self.deterministic:
+            return float(self.last * (one / tasks + 4 * size**2))
+        return float(self.last * one * (1 + (tasks if "forgetting" in self.names else 0)))
 
     @cached_property
     def distance_sq(self) -> float | None:
@@ -95,44 +113,38 @@ class Request:
         """Estimated memory of an exact method."""
         geometry = self.geometry
         forgetting = "forgetting" in self.names
-        size = len(geometry.sigma) if self.dual else geometry.dim
+        size = geometry.dim + 1
         if method == "moments":
-            copies = 4 * (geometry.num_distinct if forgetting else 1)
+            copies = 4 * (1 + (geometry.num_distinct if forgetting else 1))
             return 8.0 * size * max(size, len(geometry.sigma)) * copies
         if method == "spectral":
             order = geometry.dim * (geometry.dim + 1) / 2
             columns = order if order <= spectral.UNSETTLED_LIMIT else spectral.MAX_LANCZOS
             return 8.0 * order * columns * (3 if forgetting else 2)
         _, widest = subsets.states_needed(geometry.counts, min(self.last, geometry.num_tasks))
-        return 8.0 * size**2 * widest * 4
+        return 8.0 * size**2 * widest * 8
 
     def seconds(self, method: str) -> float:
         """Rough time of an exact method, for choosing between them."""
         geometry = self.geometry
         total, dim = len(geometry.sigma), geometry.dim
-        size = total if self.dual else dim
-        one = (2 * total * size**2 * (1 if self.dual else 2) + 4 * total * size) / FLOPS + 3e-5
+        one: float = 4 * total * dim**2 / FLOPS + 3e-5
         stack = geometry.num_distinct if "forgetting" in self.names else 1
+        if method in ("moments", "subsets") and self.precise:
+            return self._work() * TWOFOLD
         if method == "moments":
-            return self.last * one * (1 + (1.2 * stack if stack > 1 else 0))
-        primal: float = 4 * total * dim**2 / FLOPS + 3e-5
+            return 2e-5 * self.last + self.last * one * (2 + (1.2 * stack if stack > 1 else 0))
         if method == "spectral":
             order = dim * (dim + 1) / 2
-            # accuracy first: where primal moments lose digits, iterating the dual ones is worth waiting for
-            penalty = 60.0 if self.dual and total > dim and self.last <= 10**6 else 0.0
             forgetting = stack > 1
             if order <= (spectral.DENSE_LIMIT if forgetting else spectral.ONE_RUN_LIMIT):
-                work = order * primal + 12 * order**3 / FLOPS
-                return (
-                    penalty
-                    + work
-                    + (order**2 * (2 * stack * order / FLOPS + 6e-8 * len(self.steps)) if forgetting else 0.0)
-                )
+                work = order * one + 12 * order**3 / FLOPS
+                return work + (order**2 * (2 * stack * order / FLOPS + 6e-8 * len(self.steps)) if forgetting else 0.0)
             width = min(float(spectral.MAX_LANCZOS), 5 * self.last**0.5 + 50)
-            return float(penalty + ((stack if forgetting else 0) + 1) * width * (primal + 4 * width * order / FLOPS))
+            return float(((stack if forgetting else 0) + 1) * width * (one + 4 * width * order / FLOPS))
         states, _ = subsets.states_needed(geometry.counts, min(self.last, geometry.num_tasks))
         epochs = -(-self.last // geometry.num_tasks) if isinstance(self.ordering, Reshuffled) else 1
-        return epochs * states * geometry.num_distinct * (8 * size**2 * total / geometry.num_distinct / FLOPS + 6e-6)
+        return 2 * epochs * states * geometry.num_distinct * (8 * dim**2 * total / geometry.num_distinct / FLOPS + 6e-6)
 
     def require(self, method: str) -> None:
         """Raise unless the method covers what is asked and fits."""
@@ -154,16 +166,23 @@ class Request:
                 allowed=self.memory,
             )
 
-    def moment_map(self, dual: bool | None = None) -> Moments:
-        """The moment map of the scheme, with the probabilities of an i.i.d. ordering (uniform for permutations)."""
+    def moment_map(self, *, homogeneous: bool = False) -> Moments:
+        """The moment map of the scheme, with the probabilities of an i.i.d. ordering (uniform for permutations).
+
+        A homogeneous one is in float64 and leaves out what no w fits.
+        """
         geometry = self.geometry
-        view = view_of(self.problem)
+        weights, known = np.ones(geometry.num_tasks), 0.0
         if isinstance(self.ordering, WithReplacement):
-            p = self.ordering.probabilities(view)
-        else:
-            p = np.full(geometry.num_tasks, 1 / geometry.num_tasks)
-        distinct = np.bincount(geometry.index, weights=p, minlength=geometry.num_distinct)
-        return Moments.of(geometry, self.scheme, distinct, dual=self.dual if dual is None else dual)  # type: ignore[arg-type]
+            weights, known = self.ordering.weights(view_of(self.problem))
+        each: Pair = np.zeros(geometry.num_distinct), np.zeros(geometry.num_distinct)
+        total = 0.0, 0.0
+        for which, weight in zip(geometry.index.tolist(), weights.tolist(), strict=True):
+            each[0][which], each[1][which] = two_floats().add(each[0][which], each[1][which], weight, 0.0)
+            total = two_floats().add(*total, weight, 0.0)
+        chance = two_floats().div(*each, np.full(len(each[0]), total[0]), np.full(len(each[0]), total[1]))
+        options = {"twofold": self.precise and not homogeneous, "known": known, "homogeneous": homogeneous}
+        return Moments.of(geometry, self.scheme, chance, self.w0, **options)  # type: ignore[arg-type]
 
 
 def _size(count: float) -> str:

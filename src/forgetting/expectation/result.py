@@ -22,12 +22,14 @@ class Expectation:
     """Expected quantities at the steps k, with intervals and the method that gave them.
 
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
-    (low, high). Where the method is exact both ends equal the value; `uncertainty` then bounds its rounding error.
+    (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` says how far rounding can
+    have moved it: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
+    "spectral". A deterministic run of any other scheme has none.
 
     Attributes:
         k: the steps.
         method: "moments", "spectral", "subsets", "deterministic" or "monte-carlo".
-        detail: how exactly it was computed, in words.
+        detail: how exactly it was computed, in words, and with how many digits.
         confidence: of the intervals; 1 for exact methods.
         runs: simulated runs, 0 for exact methods.
         notes: what a reader should know before quoting a number.

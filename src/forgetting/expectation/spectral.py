@@ -46,6 +46,11 @@ class _Ritz:
     drift: float = 0.0
     settled: bool = True
 
+    @property
+    def off(self) -> float:
+        """By how much an eigenvalue can be off."""
+        return 4 * EPS * max(1.0, float(np.abs(self.values).max(initial=0.0)))
+
     def missed(self, k: int) -> float:
         """By how much Q^k v can be off, relative to |v|, where Lanczos did not settle."""
         return 0.0 if self.settled else float(min(2.0, 4 * np.exp(-(len(self.values) ** 2) / (2 * max(k, 1)))))
@@ -59,8 +64,6 @@ def solve_spectral(
     moments: Moments, z0: Array, steps: IntArray, quantities: Iterable[str]
 ) -> tuple[dict[str, Array], dict[str, Array], str]:
     """Expected quantities at the given steps, an estimate of the absolute error of each, and how they were found."""
-    if moments.dual:
-        raise NotSupportedError("the spectral method works on primal moments")
     wanted = set(quantities)
     order = moments.size * (moments.size + 1) // 2
     if order > (DENSE_LIMIT if "forgetting" in wanted else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
@@ -74,14 +77,14 @@ def solve_spectral(
 def _solve(
     moments: Moments, z0: Array, steps: IntArray, wanted: set[str], factor: tuple[Array, Array] | None
 ) -> tuple[dict[str, Array], dict[str, Array], str]:
-    geometry, p = moments.geometry, moments.probability
+    geometry, p = moments.geometry, moments.probability[0]
     share = geometry.counts / geometry.num_tasks
     owner, sigma_sq = geometry.owner, geometry.sigma**2
-    kept = sigma_sq * (1 - moments.gains) ** 2
+    kept = sigma_sq * (1 - moments.gains[0]) ** 2
 
     def form(weights: Array) -> Array:
         """sum_i weights_i b_i b_i^T / 2, packed."""
-        return _pack((moments.right.T * (0.5 * weights)) @ moments.right)
+        return _pack((moments.right[0].T * (0.5 * weights)) @ moments.right[0])
 
     start = _pack(np.outer(z0, z0))
     functionals: dict[str, Array] = {}
@@ -175,16 +178,17 @@ def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, sum
     inner = against @ ritz.basis.T * ritz.weights
     size = np.linalg.norm(against, axis=1) * float(np.linalg.norm(start))
 
-    def at(k: int, products: Array) -> Array:
-        terms = _divided_differences(np.ones(1), ritz.values, k)[0] if summed else np.power(ritz.values, k)
+    def at(k: int, products: Array, values: Array) -> Array:
+        terms = _divided_differences(np.ones(1), values, k)[0] if summed else np.power(values, k)
         return np.asarray(products @ terms)
 
-    found = np.array([at(int(k), inner) for k in steps]).reshape(len(steps), len(against))
-    spread = np.array([np.abs(at(int(k), np.abs(inner))) for k in steps]).reshape(found.shape)
-    # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power), and of the sum
-    longest = np.abs(ritz.values).max(initial=0.0)
-    alive = np.array([_at_most(longest, int(k), summed) for k in steps])[:, None]
-    doubt = 4 * EPS * size * alive + (4 * EPS * np.maximum(1.0, steps)[:, None] + ritz.drift) * spread
+    most, off = np.abs(ritz.values), ritz.off
+    found = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(against))
+    spread = np.array([at(int(k), np.abs(inner), most) for k in steps]).reshape(found.shape)
+    raised = np.array([at(int(k), np.abs(inner), most + off) for k in steps]).reshape(found.shape)
+    # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power, or eps^k), and of the sum
+    alive = np.array([_at_most(float(most.max(initial=0.0)) + off, int(k), summed) for k in steps])[:, None]
+    doubt = 16 * EPS * size * alive + (raised - spread) + (4 * EPS + ritz.drift) * spread
     missed = np.array([ritz.missed(int(k)) * (int(k) if summed else 1) for k in steps])[:, None]
     return found, doubt + missed * size
 
@@ -208,8 +212,8 @@ def _visited(
 
     Where all tasks share the eigenvalues, the divided differences are computed once for all of them.
     """
-    p, ranks = moments.probability, moments.geometry.ranks
-    longest = float(np.abs(whole.values).max(initial=0.0))
+    p, ranks = moments.probability[0], moments.geometry.ranks
+    longest = float(np.abs(whole.values).max(initial=0.0)) + whole.off
     alive = np.array([_at_most(longest, int(k), True) for k in steps])
     total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
     both = np.zeros((2, len(whole.values), len(whole.values))) if shared else np.empty(0)
@@ -218,7 +222,7 @@ def _visited(
             continue
         mine = ritz(forms[m], start[None])
         cross = p[m] * _cross(moments, m, whole, mine)
-        doubt += 4 * EPS * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * alive
+        doubt += 16 * EPS * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * alive
         if shared:
             both[0] += cross
             both[1] += np.abs(cross)
@@ -246,10 +250,11 @@ def _over_visits(cross: Array, spread: Array, whole: _Ritz, mine: _Ritz, steps: 
     """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
     found, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
-        differences = _divided_differences(mine.values, whole.values, k)
-        found[i] = float(np.vdot(cross, differences))
-        noise = 4 * EPS * max(k, 1) + whole.drift + mine.drift
-        doubt[i] = noise * float(np.vdot(spread, np.abs(differences)))
+        found[i] = float(np.vdot(cross, _divided_differences(mine.values, whole.values, k)))
+        most = _divided_differences(np.abs(mine.values), np.abs(whole.values), k)
+        raised = _divided_differences(np.abs(mine.values) + mine.off, np.abs(whole.values) + whole.off, k)
+        noise = 4 * EPS + whole.drift + mine.drift
+        doubt[i] = float(np.vdot(spread, (raised - most) + noise * most))
     return found, doubt
 
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.expectation.moments import Moments
+from forgetting.expectation.independent import Concluded
+from forgetting.expectation.moments import Moments, Pair, Reading, two_floats
 from forgetting.expectation.progress import track
+from forgetting.expectation.quantities import conclude
 
-__all__ = ["Layer", "next_layer", "permutations", "states_needed"]
-
-STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
+__all__ = ["Layer", "permutations", "states_needed"]
 
 
 def states_needed(counts: IntArray, steps: int) -> tuple[float, float]:
@@ -43,104 +43,136 @@ def states_needed(counts: IntArray, steps: int) -> tuple[float, float]:
 class Layer(NamedTuple):
     """All multisets of one size: what was seen (one row each), how likely that is, and E z z^T given it.
 
-    >>> Layer.first(np.eye(2), 3).seen
-    array([[0, 0, 0]])
+    `errors` bounds the errors of the moments, as E does in `Moments`.
     """
 
     seen: IntArray
-    weights: Array
-    moments: Array
+    weights: Pair
+    moments: Pair
+    errors: Array
 
     @classmethod
-    def first(cls, start: Array, distinct: int) -> Layer:
-        """Nothing is seen yet."""
-        return cls(np.zeros((1, distinct), dtype=np.int64), np.ones(1), start[None])
+    def first(cls, moment: Pair, error: Array, distinct: int) -> Layer:
+        """Nothing is seen yet.
 
-    def quadratic(self, moments: Moments) -> Array:
-        """b_i^T A b_i of every matrix, (multisets, R)."""
-        parts = [self.moments[at : at + STACK] for at in range(0, len(self.moments), STACK)]
-        return np.concatenate([moments.quadratic(part) for part in parts])
+        >>> one = np.eye(2), np.zeros((2, 2))
+        >>> Layer.first(one, np.zeros((2, 2)), 3).seen
+        array([[0, 0, 0]])
+        """
+        seen = np.zeros((1, distinct), dtype=np.int64)
+        return cls(seen, (np.ones(1), np.zeros(1)), (moment[0][None], moment[1][None]), error[None])
 
 
-def permutations(
-    moments: Moments, z0: Array, steps: IntArray, quantities: Iterable[str], *, epochs: bool
-) -> dict[str, Array]:
+def permutations(moments: Moments, steps: IntArray, names: Iterable[str], *, epochs: bool) -> Concluded:
     """Expected quantities at the given steps (sorted): without replacement, or reshuffled every epoch.
 
     In epoch e (from 0), a task with multiplicity n_i has been seen e n_i + c_i times.
     """
-    wanted = set(quantities)
-    geometry = moments.geometry
-    counts = geometry.counts
-    T = geometry.num_tasks
-    share = counts / T
-    result: dict[str, list[Array | float]] = {name: [] for name in wanted}
-    pending = steps.tolist()
-    regret = learned = 0.0
+    walk = Walk(moments, epochs=epochs)
     last = int(steps[-1])
-    start = moments.start(z0)
-    norm_sq = float(z0 @ z0)
-    lost = 0.0  # E|z_0|^2 - E|z_k|^2 in dual form
-    begun = 0
-    while True:
-        layer = Layer.first(start, len(counts))
-        for size in track(range(min(T, last - begun) + 1), "subsets"):
-            k = begun + size
-            quadratic = layer.quadratic(moments)
-            if not (size == T and k < last):  # the end of an epoch is recorded as the start of the next
-                while pending and pending[0] == k:
-                    pending.pop(0)
-                    losses = moments.losses(quadratic)
-                    mean = layer.weights @ losses
-                    if "loss" in wanted:
-                        result["loss"].append(float(mean @ share))
-                    if "task_losses" in wanted:
-                        result["task_losses"].append(mean[geometry.index])
-                    if "regret" in wanted:
-                        result["regret"].append(regret / k if k else np.nan)
-                    if "error" in wanted:
-                        if moments.dual:
-                            size_now = max(0.0, norm_sq - lost)
-                        else:
-                            size_now = float(layer.weights @ np.trace(layer.moments, axis1=1, axis2=2))
-                        result["error"].append(size_now)
-                    if "forgetting" in wanted:
-                        visits = (begun // T if epochs else 0) * counts + layer.seen
-                        total = float(layer.weights @ np.sum(visits * losses, axis=1))
-                        result["forgetting"].append((total - learned) / k if k else np.nan)
-            if size == T or k == last:
-                break
-            layer, gained = next_layer(moments, layer, quadratic, counts, T - size)
-            regret += gained[0]
-            learned += gained[1]
-            lost += gained[2]
-        if not pending:
-            return {name: np.array(values) for name, values in result.items()}
-        start = layer.moments[0]
-        begun += T
+    pending = steps.tolist()
+    found: Concluded = []
+    for k in track(range(last + 1), "subsets"):
+        while pending and pending[0] == k:
+            pending.pop(0)
+            found.append(walk.conclude(names))
+        if k < last:
+            walk.step()
+    return found
 
 
-def next_layer(
-    moments: Moments, layer: Layer, quadratic: Array, counts: IntArray, left: int
-) -> tuple[Layer, tuple[float, float, float]]:
-    """One more task seen; and its expected loss before and after it was learned, and the expected fall of |z|^2.
+class Walk:
+    """One more task at a time, over all permutations at once."""
 
-    `quadratic` is that of the layer, and `left` the number of tasks not seen yet.
-    """
-    parents, tasks = np.nonzero(layer.seen < counts)
-    grown = layer.seen[parents]
-    grown[np.arange(len(grown)), tasks] += 1
-    seen, place = np.unique(grown, axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    chance = layer.weights[parents] * (counts - layer.seen)[parents, tasks] / left
-    result = np.zeros((len(seen), *layer.moments.shape[1:]))
-    for task in range(len(counts)):
-        mine = np.flatnonzero(tasks == task)
-        for at in range(0, len(mine), STACK):
-            which = mine[at : at + STACK]
-            share = seen[place[which], task] / seen[0].sum()
-            result[place[which]] += share[:, None, None] * moments.step(task, layer.moments[parents[which]])
-    gains = (moments.losses(quadratic), moments.learned(quadratic), moments.shrinkage(quadratic))
-    before, after, lost = (float(chance @ gain[parents, tasks]) for gain in gains)
-    weights = np.bincount(place, weights=chance).astype(np.float64)
-    return Layer(seen, weights, result), (before, after, lost)
+    def __init__(self, moments: Moments, *, epochs: bool = False) -> None:
+        geometry = moments.geometry
+        rows = len(moments.squares[0])
+        self.moments, self.epochs = moments, epochs
+        self.counts, self.num_tasks = geometry.counts, geometry.num_tasks
+        self.layer = Layer.first(moments.second(), moments.first_error, len(self.counts))
+        self.learnt: Pair = np.zeros(rows), np.zeros(rows)
+        self.learnt_doubt = np.zeros(rows)
+        self.travelled = 0.0
+        self.k = self.begun = 0
+
+    def step(self) -> None:
+        """Learn one more task."""
+        moments, layer, counts = self.moments, self.layer, self.counts
+        tools = two_floats()
+        size = self.k - self.begun
+        if size == self.num_tasks:  # the next epoch starts from where all orders of this one have ended
+            layer = Layer.first((layer.moments[0][0], layer.moments[1][0]), layer.errors[0], len(counts))
+            self.begun, size = self.k, 0
+        squares, doubts = moments.read(layer.moments, layer.errors)
+        left = float(self.num_tasks - size)
+        open_ = (counts - layer.seen).astype(np.float64)
+        chance = tools.mul(layer.weights[0][:, None], layer.weights[1][:, None], open_, np.zeros_like(open_))
+        chance = tools.div(*chance, np.full_like(open_, left), np.zeros_like(open_))
+        owner = moments.geometry.owner
+        parts = tools.mul(*squares, chance[0][:, owner], chance[1][:, owner])
+        gained = tools.total((parts[0].T, parts[1].T))
+        self.learnt = tools.add(*self.learnt, *gained)
+        self.learnt_doubt = self.learnt_doubt + np.sum(chance[0][:, owner] * doubts, axis=0)
+        self.travelled += float(layer.weights[0] @ moments.trace(layer.moments[0])) + moments.base
+        self.layer = self._next(layer, chance, size)
+        self.k += 1
+
+    def _next(self, layer: Layer, chance: Pair, size: int) -> Layer:
+        tools = two_floats()
+        parents, tasks = np.nonzero(layer.seen < self.counts)
+        grown = layer.seen[parents]
+        grown[np.arange(len(grown)), tasks] += 1
+        seen, place = np.unique(grown, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        n = self.moments.size
+        sums = (np.zeros((len(seen), n, n)), np.zeros((len(seen), n, n))), np.zeros((len(seen), n, n))
+        weights = np.zeros(len(seen)), np.zeros(len(seen))
+        for task in range(len(self.counts)):
+            mine = np.flatnonzero(tasks == task)
+            share = tools.div(
+                seen[place[mine], task].astype(np.float64),
+                np.zeros(len(mine)),
+                np.full(len(mine), size + 1.0),
+                np.zeros(len(mine)),
+            )
+            self.moments.step_all(task, parents[mine], place[mine], share, (layer.moments, layer.errors), sums)
+            # a multiset comes at most once from each task, so that these places differ
+            where = place[mine]
+            more = chance[0][parents[mine], task], chance[1][parents[mine], task]
+            weights[0][where], weights[1][where] = tools.add(weights[0][where], weights[1][where], *more)
+        return Layer(seen, weights, *sums)
+
+    def reading(self) -> Reading:
+        """What losses are made of now."""
+        moments, layer, tools = self.moments, self.layer, two_floats()
+        owner = moments.geometry.owner
+        squares, doubts = moments.read(layer.moments, layer.errors)
+        high, low = layer.weights[0][:, None], layer.weights[1][:, None]
+        parts = tools.mul(*squares, high, low)
+        visits = self._visits()[:, owner]
+        seen = tools.mul(*parts, visits, np.zeros_like(visits))
+        spread, spread_doubt = moments.spread(layer.moments, layer.errors)
+        size = tools.total(tools.mul(*spread, *layer.weights))
+        return Reading(
+            tools.total((parts[0].T, parts[1].T)),
+            tools.total((seen[0].T, seen[1].T)),
+            self.learnt,
+            np.sum(high * doubts, axis=0),
+            np.sum(high * visits * doubts, axis=0),
+            self.learnt_doubt,
+            (float(size[0]), float(size[1])),
+            float(layer.weights[0] @ spread_doubt),
+            self.travelled,
+        )
+
+    def _visits(self) -> Array:
+        """How often each distinct task was seen, for each multiset."""
+        before = self.begun // self.num_tasks if self.epochs else 0
+        return (before * self.counts + self.layer.seen).astype(np.float64)
+
+    def conclude(self, names: Iterable[str]) -> dict[str, tuple[Array, Array]]:
+        """Expected quantities now."""
+        tools = two_floats()
+        each = self.k * self.counts.astype(np.float64)
+        visits = tools.div(each, np.zeros_like(each), np.full_like(each, self.num_tasks), np.zeros_like(each))
+        return conclude(self.moments, self.reading(), self.k, visits, names)

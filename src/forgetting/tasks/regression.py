@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
@@ -22,9 +23,11 @@ from forgetting._arrays import (
     is_sparse,
     real_array,
 )
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
+
+NOISE = 1e-12  # of the largest row of its task: a row below it may be noise
 
 __all__ = ["RegressionTasks", "as_task_matrix", "split_rows"]
 
@@ -36,7 +39,8 @@ class RegressionTasks(LinearTasks):
         matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse; n_m may differ.
         labels: T vectors of length n_m.
         loss: "sum" as in the paper, or "mean" to divide L_m by n_m.
-        rank_tol: relative tolerance for ranks; None is max(shape) * eps.
+        rank_tol: relative tolerance for ranks. None is max(shape) * eps, after rows of different sizes are scaled to
+            one size; a number is relative to the largest singular value of the rows as they are.
         rtol: relative residual below which the tasks count as jointly realizable.
         names: T names for reports; task numbers if left out.
         copy: False keeps references to float64 arrays instead of copies; do not change them afterwards.
@@ -84,6 +88,7 @@ class RegressionTasks(LinearTasks):
         if names is not None and len(names) != len(matrices):
             raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
         self.names = tuple(str(name) for name in (range(len(matrices)) if names is None else names))
+        self._warn_of_small_rows()
 
     def _take_in(self, matrices: Sequence[Any], labels: Sequence[Any], copy: bool) -> IntArray:
         """Normalise the tasks, keep each distinct one once, and return which one every task is."""
@@ -110,6 +115,24 @@ class RegressionTasks(LinearTasks):
                 by_identity[identity] = same
             index[task] = by_identity[identity]
         return index
+
+    def _warn_of_small_rows(self) -> None:
+        """Say which rows may be noise: they are tiny beside the largest of their task, and count all the same."""
+        if self.rank_tol is not None:  # whoever sets the tolerance has thought of them
+            return
+        for which, matrix in enumerate(self._matrices):
+            sizes = _row_sizes(matrix)
+            small = np.flatnonzero((sizes > 0) & (sizes < NOISE * sizes.max()))
+            if small.size:
+                task = int(np.flatnonzero(self._index == which)[0])
+                warnings.warn(
+                    f"task {task} ({self.names[task]}), row {small[0]}: its largest entry is {sizes[small[0]]:.2g}, "
+                    f"that of the task {sizes.max():.2g}. The row counts like any other; if it is noise, set it to "
+                    "zero, or give rank_tol=, which is relative to the largest singular value of the task",
+                    SmallRowWarning,
+                    stacklevel=3,
+                )
+                return
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> RegressionTasks:
@@ -162,19 +185,20 @@ class RegressionTasks(LinearTasks):
         return self._matrices[which], self._labels[which]
 
     @cached_property
-    def _weights(self) -> Array:
+    def _divisors(self) -> Array:
+        """What the squared loss of each distinct task is divided by."""
         if self.loss_kind == "sum":
             return np.ones(len(self._matrices))
-        return np.array([matrix.shape[0] ** -0.5 for matrix in self._matrices])
+        return np.array([float(matrix.shape[0]) for matrix in self._matrices])
 
     @cached_property
     def geometry(self) -> Geometry:
         """The reduction to the joint row space, computed once."""
-        return _geometry.from_data(self._matrices, self._labels, self._weights, self._index, self.rank_tol)
+        return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
 
     def equations(self, task: int) -> tuple[Matrix, Array]:
         """(A, b) with L_m(w) = 1/2 |A w - b|^2: the data, divided by n_m^(1/2) for a mean loss."""
-        weight = self._weights[self._index[task]]
+        weight = self._divisors[self._index[task]] ** -0.5
         matrix, label = self.task(task)
         return matrix * weight, label * weight
 
@@ -189,7 +213,7 @@ class RegressionTasks(LinearTasks):
 
     def _distinct_loss(self, which: int, w: Array) -> float:
         missed = self._matrices[which] @ w - self._labels[which]
-        return 0.5 * float(self._weights[which] ** 2 * (missed @ missed))
+        return 0.5 * float((missed @ missed) / self._divisors[which])
 
     def __len__(self) -> int:
         return self.num_tasks
@@ -225,6 +249,13 @@ def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InvalidInputError(f"{name}: X of shape {matrix.shape} is empty; leave the task out")
     return matrix
+
+
+def _row_sizes(matrix: Matrix) -> Array:
+    """The largest magnitude in each row."""
+    if is_sparse(matrix):
+        return np.asarray(abs(matrix).max(axis=1).toarray(), dtype=np.float64).ravel()
+    return np.asarray(np.maximum(matrix.max(axis=1), -matrix.min(axis=1)))
 
 
 def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:

@@ -9,20 +9,27 @@ R^D, whose coordinates z are errors relative to the offline solution; `Frame` ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting.geometry.factor import Factor, Tolerance, factor_task, joint_directions
 
-__all__ = ["Frame", "Geometry", "Matrix", "from_data", "from_gram"]
+if TYPE_CHECKING:
+    from forgetting.geometry.bases import Bases
+
+__all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
 
 Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
 EPS = float(np.finfo(np.float64).eps)
+DELICATE = 1e4  # condition number from which float64 is not enough for bases and solutions
+AT_ONCE = 2e6  # products of numbers of two floats that nobody notices: 10 ms
+IN_A_SECOND = 2e8
 CHUNK_ENTRIES = 2**24  # entries of X^T handled at once by the chunked QR: 128 MiB
 
 
@@ -70,6 +77,10 @@ class Geometry:
         solution: the offline solution in frame coordinates; z = v - solution.
         residuals: for each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|).
         frame: the map to the user's coordinates.
+        conditions: for each distinct task, what rounding of its rows is multiplied by in its row space.
+        label_norms: for each distinct task, |y_m|.
+        row_equations: for a distinct task, its rows as they were given, in z coordinates.
+        data: the distinct tasks as they were given, where there is more to be had from them than float64 took.
     """
 
     rows: Array
@@ -81,7 +92,10 @@ class Geometry:
     solution: Array
     residuals: Array
     frame: Frame
+    conditions: Array
+    label_norms: Array
     row_equations: Callable[[int], tuple[Array, Array]] = field(repr=False)
+    data: Data | None = field(default=None, repr=False)
     natural_scheme = "Kaczmarz"
 
     @property
@@ -168,6 +182,45 @@ class Geometry:
         return float(np.sqrt(spectrum[-1] / least))
 
     @cached_property
+    def plain(self) -> Bases:
+        """Bases, singular values and solution as they are here, with bounds on their errors."""
+        from forgetting.geometry.bases import plain_bases
+
+        return plain_bases(self)
+
+    @cached_property
+    def precise(self) -> Bases | None:
+        """The same from the data in numbers of two floats; None without data, or where 31 digits are too few."""
+        from forgetting.geometry.bases import precise_bases
+
+        return None if self.data is None else precise_bases(self, self.data)
+
+    @cached_property
+    def best(self) -> Bases:
+        """`precise` where it takes a second at most, else `plain`."""
+        found = self.precise if self.refinement < IN_A_SECOND else None
+        return self.plain if found is None else found
+
+    @property
+    def refinement(self) -> float:
+        """How many products of numbers of two floats `precise` takes, roughly; infinite without data."""
+        if self.data is None:
+            return float("inf")
+        rows = np.array([matrix.shape[0] for matrix in self.data.matrices], dtype=np.float64)
+        width, dim = self.data.matrices[0].shape[1], self.dim
+        frame = 3.0 * rows.sum() * dim * width if dim < width else 0.0
+        short = np.minimum(rows, dim)
+        return float(frame + np.sum(25 * short**2 * dim + rows * dim**2) + len(self.sigma) * dim**2)
+
+    @cached_property
+    def spans(self) -> Array:
+        """Ratio of the largest to the least singular value of each distinct task; 1 for a task of rank 0."""
+        spans = np.ones(self.num_distinct)
+        filled = self.ranks > 0
+        spans[filled] = self.norms[filled] / self.sigma[self.offsets[1:][filled] - 1]
+        return spans
+
+    @cached_property
     def _no_clones(self) -> bool:
         return np.array_equal(self.index, np.arange(self.num_distinct))
 
@@ -239,10 +292,18 @@ class Geometry:
         return self.row_equations(int(self.index[task]))
 
 
+class Data(NamedTuple):
+    """Distinct tasks as they were given; the squared loss of task m is divided by divisors[m]."""
+
+    matrices: Sequence[Matrix]
+    labels: Sequence[Array]
+    divisors: Array
+
+
 def from_data(
-    matrices: Sequence[Matrix], labels: Sequence[Array], weights: Array, index: IntArray, rank_tol: float | None
+    matrices: Sequence[Matrix], labels: Sequence[Array], divisors: Array, index: IntArray, rank_tol: float | None
 ) -> Geometry:
-    """Geometry of distinct tasks X_m w = y_m, each multiplied by weights[m] (1, or n_m^(-1/2) for a mean loss).
+    """Geometry of distinct tasks X_m w = y_m; the squared loss of task m is divided by divisors[m] (1, or n_m).
 
     If there are fewer rows than columns, a QR factorisation of X^T (chunked: d x N numbers are stored once, never
     d x d) comes first; it does not square the condition number and keeps the relative size of every row. Cost
@@ -259,10 +320,14 @@ def from_data(
         reduced = [np.ascontiguousarray(part.T) for part in np.split(triangle, splits, axis=1)]
     else:
         reduced = [_dense(matrix, columns) for matrix in matrices]
+    weights = 1 / np.sqrt(divisors)
     reduced = [weight * part for weight, part in zip(weights, reduced, strict=True)]
     values = [weight * label for weight, label in zip(weights, labels, strict=True)]
     frame = Frame(dim=dim, basis=basis, columns=columns)
-    return _assemble(reduced, values, index, frame, _Tolerance(rank_tol, squared=False))
+    data = Data(matrices, labels, divisors)
+    found = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False), data)
+    delicate = float(np.max(found.spans, initial=1.0)) * found.condition > DELICATE
+    return _refined(found) if delicate and found.refinement < AT_ONCE else found
 
 
 def from_gram(
@@ -277,7 +342,7 @@ def from_gram(
     norms = np.sqrt(np.maximum(np.diag(kernel), 0.0))
     scale = np.where(norms > 0, norms, 1.0)
     values, vectors = np.linalg.eigh(kernel / np.outer(scale, scale))
-    tolerance = _Tolerance(rank_tol, squared=True)
+    tolerance = Tolerance(rank_tol, squared=True)
     kept = values > tolerance(kernel.shape) ** 2 * max(float(values[-1]), 0.0)
     roots = np.sqrt(values[kept])
     factor = vectors[:, kept] * roots  # num_rows x D: row i is phi(x_i) / scale_i in frame coordinates
@@ -286,106 +351,99 @@ def from_gram(
     frame = Frame(dim=num_rows, basis=down, dual_basis=up)
     reduced = [weight * down[members] for weight, members in zip(weights, rows_of, strict=True)]
     targets = [weight * labels[members] for weight, members in zip(weights, rows_of, strict=True)]
-    return _assemble(reduced, targets, index, frame, tolerance)
-
-
-@dataclass(frozen=True)
-class _Tolerance:
-    """The one rank policy: relative to the largest singular value, max(shape) * eps, or its root from a Gram matrix."""
-
-    given: float | None
-    squared: bool
-
-    def __call__(self, shape: tuple[int, ...]) -> float:
-        if self.given is not None:
-            return self.given
-        return float(np.sqrt(max(shape) * EPS)) if self.squared else max(shape) * EPS
+    return _assemble(reduced, targets, index, frame, tolerance, None)
 
 
 def _assemble(
-    matrices: Sequence[Array], labels: Sequence[Array], index: IntArray, frame: Frame, tolerance: _Tolerance
+    matrices: Sequence[Array],
+    labels: Sequence[Array],
+    index: IntArray,
+    frame: Frame,
+    tolerance: Tolerance,
+    data: Data | None,
 ) -> Geometry:
     """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
-    bases, sigmas, targets, unexplained = _task_bases(matrices, labels, tolerance)
-    ranks = np.array([len(sigma) for sigma in sigmas], dtype=np.int64)
+    factors = [factor_task(matrix, label, tolerance) for matrix, label in zip(matrices, labels, strict=True)]
+    ranks = np.array([len(one.sigma) for one in factors], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64)
-    rows = np.concatenate(bases)
-    target = np.concatenate(targets)
-    left, singular, right = np.linalg.svd(rows, full_matrices=False)
-    # A direction of a task is known up to eps * (its condition number): two tasks that share a subspace must not
-    # seem to differ by that much.
-    worst = max((sigma[0] / sigma[-1] for sigma in sigmas if len(sigma)), default=1.0)
-    cutoff = max(tolerance(rows.shape), min(1e-6, max(rows.shape) * EPS * worst))
-    rank = int(np.count_nonzero(singular > cutoff * singular[0])) if singular.size else 0
-    rotation = None
-    if rank < rows.shape[1]:
-        rotation = right[:rank].T
+    rows = np.concatenate([one.basis for one in factors])
+    target = np.concatenate([one.targets for one in factors])
+    sigma = np.concatenate([one.sigma for one in factors])
+    unexplained = np.array([one.unexplained for one in factors])
+    known = np.concatenate([one.conditions for one in factors])
+    rotation, solve = joint_directions(rows, known, tolerance)
+    if rotation is not None:
         rows = _orthonormal_blocks(rows @ rotation, offsets)
         frame = _rotate(frame, rotation)
-
-    def solve(rhs: Array) -> Array:
-        v: Array = (left[:, :rank].T @ rhs) / singular[:rank]
-        return v if rotation is not None else right[:rank].T @ v
-
     solution = solve(target)
     solution = solution + solve(target - rows @ solution)
     leftover = target - rows @ solution
-    sigma = np.concatenate(sigmas)
 
     def row_equations(task: int) -> tuple[Array, Array]:
         design = matrices[task] if rotation is None else matrices[task] @ rotation
         return np.ascontiguousarray(design), labels[task] - design @ solution
 
-    missed = np.array(
-        [
-            float(np.hypot(np.linalg.norm(sigma[a:b] * leftover[a:b]), np.sqrt(2 * rest)))
-            for a, b, rest in zip(offsets[:-1], offsets[1:], unexplained, strict=True)
-        ]
-    )
-    size = np.array(
-        [
-            (values[0] if len(values) else 0.0) * np.linalg.norm(solution) + np.linalg.norm(label)
-            for values, label in zip(sigmas, labels, strict=True)
-        ]
-    )
-    residuals = np.divide(missed, size, out=np.zeros_like(missed), where=size > 0)
+    label_norms = np.array([float(np.linalg.norm(label)) for label in labels])
     return Geometry(
         rows=np.ascontiguousarray(rows),
         offsets=offsets,
         sigma=sigma,
         targets=leftover,
-        unexplained=np.array(unexplained),
+        unexplained=unexplained,
         index=index,
         solution=solution,
-        residuals=residuals,
+        residuals=_residuals(offsets, sigma, leftover, unexplained, solution, label_norms),
         frame=frame,
+        conditions=np.array([_worst(one) for one in factors]),
+        label_norms=label_norms,
+        row_equations=row_equations,
+        data=data,
+    )
+
+
+def _refined(found: Geometry) -> Geometry:
+    """The same problem from what numbers of two floats find: a small problem whose bases float64 knows badly."""
+    better = found.precise
+    if better is None or found.data is None:
+        return found
+    dim = found.frame.dim
+    basis = np.ascontiguousarray(better.frame[0].T) if isinstance(better.frame, tuple) else None
+    data, weights = found.data, 1 / np.sqrt(found.data.divisors)
+    solution, leftover = better.solution[0], better.leftover[0]
+    sigma, unexplained = np.sqrt(better.squares[0]), np.maximum(better.unexplained[0], 0.0)
+
+    def row_equations(task: int) -> tuple[Array, Array]:
+        given = weights[task] * _dense(data.matrices[task], None)
+        design = given if basis is None else given @ basis
+        return np.ascontiguousarray(design), weights[task] * data.labels[task] - design @ solution
+
+    return replace(
+        found,
+        rows=np.ascontiguousarray(better.rows[0]),
+        sigma=sigma,
+        targets=leftover,
+        unexplained=unexplained,
+        solution=solution,
+        residuals=_residuals(found.offsets, sigma, leftover, unexplained, solution, found.label_norms),
+        frame=Frame(dim=dim, basis=basis),
         row_equations=row_equations,
     )
 
 
-def _task_bases(
-    matrices: Sequence[Array], labels: Sequence[Array], tolerance: _Tolerance
-) -> tuple[list[Array], list[Array], list[Array], list[float]]:
-    """Per task: orthonormal rows spanning its row space, singular values, coordinates of its solutions, misfit."""
-    bases, sigmas, targets, unexplained = [], [], [], []
-    for matrix, label in zip(matrices, labels, strict=True):
-        if matrix.shape[0] == 1:
-            norm = np.linalg.norm(matrix, axis=1)
-            left, sigma = np.ones((1, 1)), norm
-            right = matrix / norm if norm[0] > 0 else matrix
-        else:
-            left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-        rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * np.max(sigma, initial=0.0)))
-        along = left[:, :rank].T @ label
-        bases.append(right[:rank])
-        sigmas.append(sigma[:rank])
-        targets.append(along / sigma[:rank])
-        missed = label - left[:, :rank] @ along
-        missed_sq = 0.5 * float(missed @ missed)
-        # below rounding of the projection itself there is nothing unexplained
-        floor = (8 * EPS * np.linalg.norm(label)) ** 2 * len(label)
-        unexplained.append(missed_sq if missed_sq > floor else 0.0)
-    return bases, sigmas, targets, unexplained
+def _residuals(
+    offsets: IntArray, sigma: Array, leftover: Array, unexplained: Array, solution: Array, label_norms: Array
+) -> Array:
+    """For each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|)."""
+    residuals = np.zeros(len(unexplained))
+    for m, (a, b) in enumerate(pairwise(offsets.tolist())):
+        missed = float(np.hypot(np.linalg.norm(sigma[a:b] * leftover[a:b]), np.sqrt(2 * unexplained[m])))
+        size = float(np.max(sigma[a:b], initial=0.0) * np.linalg.norm(solution) + label_norms[m])
+        residuals[m] = missed / size if size > 0 else 0.0
+    return residuals
+
+
+def _worst(one: Factor) -> float:
+    return float(np.max(one.conditions, initial=1.0))
 
 
 def _orthonormal_blocks(rows: Array, offsets: IntArray) -> Array:

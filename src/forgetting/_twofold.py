@@ -1,0 +1,356 @@
+"""Numbers of about 31 digits as unevaluated sums of two floats, high + low (Dekker 1971; "double-double").
+
+Every function takes and returns the two parts as separate arguments. The arithmetic holds no branch, so that the same
+code works on floats, on arrays and, compiled, inside kernels. It is exact only as long as nothing is reassociated or
+contracted: never compile it with fast maths. Each operation is off by at most UNIT times the sum of the magnitudes of
+its operands (of its result for products, quotients and roots).
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from forgetting._arrays import Array
+
+__all__ = [
+    "UNIT",
+    "Pair",
+    "add",
+    "decimals",
+    "div",
+    "from_decimals",
+    "jacobi",
+    "least_squares",
+    "mul",
+    "orthonormal_frame",
+    "products",
+    "root",
+    "scale",
+    "sub",
+    "total",
+    "zeros",
+]
+
+UNIT = 2.0**-102  # the proven constants are below 2^-103 (Joldes, Muller and Popescu, ACM TOMS 44, 2017)
+SPLITTER = 134217729.0  # 2^27 + 1
+DIGITS = 50
+Pair = tuple[Array, Array]
+plain: Any = register_jitable  # callable from Python, on floats and arrays, and from compiled code
+compiled: Any = njit(cache=True, nogil=True)
+
+
+@plain
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b = s + e exactly."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@plain
+def quick_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b = s + e exactly, for |a| >= |b|."""
+    s = a + b
+    return s, b - (s - a)
+
+
+@plain
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """a * b = p + e exactly, up to underflow, for factors below 1e290."""
+    p = a * b
+    x = SPLITTER * a
+    a_high = x - (x - a)
+    a_low = a - a_high
+    y = SPLITTER * b
+    b_high = y - (y - b)
+    b_low = b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@plain
+def add(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
+    """Sum of two numbers.
+
+    >>> high, low = add(1.0, 0.0, 1e-20, 0.0)
+    >>> float(high), float(low)
+    (1.0, 1e-20)
+    """
+    s, e = two_sum(a, b)
+    e = e + (al + bl)
+    return quick_two_sum(s, e)
+
+
+@plain
+def sub(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
+    """Difference of two numbers.
+
+    >>> [float(part) for part in sub(1.0, 1e-20, 1.0, 0.0)]
+    [1e-20, 0.0]
+    """
+    return add(a, al, -b, -bl)
+
+
+@plain
+def mul(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
+    """Product of two numbers.
+
+    >>> [float(part) for part in mul(1 + 2.0**-30, 0.0, 1 + 2.0**-30, 0.0)] == [1 + 2.0**-29, 2.0**-60]
+    True
+    """
+    p, e = two_product(a, b)
+    e = e + (a * bl + al * b)
+    return quick_two_sum(p, e)
+
+
+@plain
+def div(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
+    """Quotient of two numbers: three digits of base 2^53, each from what the ones before leave.
+
+    >>> third = div(1.0, 0.0, 3.0, 0.0)
+    >>> [float(part) for part in mul(*third, 3.0, 0.0)]
+    [1.0, 0.0]
+    """
+    first = a / b
+    taken, taken_low = mul(b, bl, first, 0.0 * first)
+    rest, rest_low = sub(a, al, taken, taken_low)
+    second = rest / b
+    taken, taken_low = mul(b, bl, second, 0.0 * second)
+    rest, rest_low = sub(rest, rest_low, taken, taken_low)
+    high, low = quick_two_sum(first, second)
+    return add(high, low, rest / b, 0.0 * rest)
+
+
+@plain
+def root(a: Any, al: Any) -> tuple[Any, Any]:
+    """Square root of a positive number: one step of Newton from that of the high part.
+
+    >>> [float(part) for part in mul(*root(2.0, 0.0), *root(2.0, 0.0))][0]
+    2.0
+    """
+    guess = np.sqrt(a)
+    p, e = two_product(guess, guess)
+    rest, _ = sub(a, al, p, e)
+    return quick_two_sum(guess, rest / (2.0 * guess))
+
+
+def scale(pair: Pair, factor: Any) -> Pair:
+    """Both parts times a power of two.
+
+    >>> [part.tolist() for part in scale((np.ones(1), np.zeros(1)), 0.5)]
+    [[0.5], [0.0]]
+    """
+    return pair[0] * factor, pair[1] * factor
+
+
+def zeros(*shape: int) -> Pair:
+    """An array of zeros.
+
+    >>> zeros(2)[0].shape
+    (2,)
+    """
+    return np.zeros(shape), np.zeros(shape)
+
+
+def total(pair: Pair) -> Pair:
+    """Sum over the last axis, from the first to the last.
+
+    >>> [float(part) for part in total((np.array([1.0, 1e-20, -1.0]), np.zeros(3)))]
+    [1e-20, 0.0]
+    """
+    high, low = pair
+    sum_, rest = np.zeros(high.shape[:-1]), np.zeros(high.shape[:-1])
+    for i in range(high.shape[-1]):
+        sum_, rest = add(sum_, rest, high[..., i], low[..., i])
+    return sum_, rest
+
+
+def decimals(pair: Pair) -> list[Decimal]:
+    """The numbers of a vector as decimal ones of 50 digits.
+
+    >>> decimals((np.array([1.0]), np.array([2.0**-60])))[0] > 1
+    True
+    """
+    with localcontext(Context(prec=DIGITS)):
+        return [Decimal(high) + Decimal(low) for high, low in zip(pair[0].tolist(), pair[1].tolist(), strict=True)]
+
+
+def from_decimals(values: list[Decimal]) -> Pair:
+    """A vector of decimal numbers, rounded to two floats each.
+
+    >>> [part.tolist() for part in from_decimals([Decimal("0.5")])]
+    [[0.5], [0.0]]
+    """
+    with localcontext(Context(prec=DIGITS)):
+        high = [float(value) for value in values]
+        low = [float(value - Decimal(part)) for value, part in zip(values, high, strict=True)]
+    return np.array(high, dtype=np.float64), np.array(low, dtype=np.float64)
+
+
+# ------------------------------------------------------------------------------------------------- linear algebra
+
+
+@compiled
+def _dot(a: Array, al: Array, b: Array, bl: Array, size: int) -> tuple[float, float]:
+    high, low = 0.0, 0.0
+    for i in range(size):
+        p, e = mul(a[i], al[i], b[i], bl[i])
+        high, low = add(high, low, p, e)
+    return high, low
+
+
+@compiled
+def _subtract(a: Array, al: Array, b: Array, bl: Array, f: float, fl: float) -> None:
+    """a -= f b, in place."""
+    for i in range(len(a)):
+        p, e = mul(b[i], bl[i], f, fl)
+        a[i], al[i] = add(a[i], al[i], -p, -e)
+
+
+@compiled
+def _normalise(a: Array, al: Array, size: int) -> float:
+    """a /= |a|, in place; |a| to the precision of a float."""
+    s, e = _dot(a, al, a, al, size)
+    if s <= 0.0:
+        return 0.0
+    n, nl = root(s, e)
+    for i in range(len(a)):
+        a[i], al[i] = div(a[i], al[i], n, nl)
+    return n
+
+
+@compiled
+def products(a: Array, al: Array, b: Array, bl: Array) -> Pair:
+    """a b^T: all inner products of the rows of two matrices."""
+    high, low = np.empty((len(a), len(b))), np.empty((len(a), len(b)))
+    for i in range(len(a)):
+        for j in range(len(b)):
+            high[i, j], low[i, j] = _dot(a[i], al[i], b[j], bl[j], a.shape[1])
+    return high, low
+
+
+@compiled
+def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
+    """`dim` orthonormal rows that span the given ones best, greedily, and how much of each given row they miss.
+
+    Gram-Schmidt with the longest remainder as the next pivot; each remainder is orthogonalised twice.
+    """
+    size = rows.shape[1]
+    rest, rest_low = rows.copy(), np.zeros_like(rows)
+    frame, frame_low = np.zeros((dim, size)), np.zeros((dim, size))
+    lengths = np.empty(len(rows))
+    for i in range(len(rows)):
+        lengths[i] = np.sqrt(max(0.0, _dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
+    for k in range(dim):
+        pivot = np.argmax(lengths)
+        frame[k], frame_low[k] = rest[pivot], rest_low[pivot]
+        for _ in range(2):
+            for j in range(k):
+                f, fl = _dot(frame[k], frame_low[k], frame[j], frame_low[j], size)
+                _subtract(frame[k], frame_low[k], frame[j], frame_low[j], f, fl)
+        if _normalise(frame[k], frame_low[k], size) == 0.0:
+            return frame[:k], frame_low[:k], lengths
+        for i in range(len(rows)):
+            if lengths[i] > 0.0:
+                f, fl = _dot(rest[i], rest_low[i], frame[k], frame_low[k], size)
+                _subtract(rest[i], rest_low[i], frame[k], frame_low[k], f, fl)
+                lengths[i] = np.sqrt(max(0.0, _dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
+        lengths[pivot] = 0.0
+    return frame, frame_low, lengths
+
+
+@compiled
+def triangle(matrix: Array, low: Array) -> Pair:
+    """R of a QR factorisation of a matrix, by Gram-Schmidt along its columns; the last column is only projected.
+
+    The corner entry of the last row is the norm of what the other columns leave of the last.
+    """
+    columns, columns_low = matrix.T.copy(), low.T.copy()
+    count, size = columns.shape
+    high, rest = np.zeros((count, count)), np.zeros((count, count))
+    for k in range(count):
+        norm = _dot(columns[k], columns_low[k], columns[k], columns_low[k], size)
+        if norm[0] <= 0.0:
+            continue
+        n, nl = root(norm[0], norm[1])
+        high[k, k], rest[k, k] = n, nl
+        for i in range(size):
+            columns[k, i], columns_low[k, i] = div(columns[k, i], columns_low[k, i], n, nl)
+        for j in range(k + 1, count):
+            f, fl = _dot(columns[k], columns_low[k], columns[j], columns_low[j], size)
+            high[k, j], rest[k, j] = f, fl
+            _subtract(columns[j], columns_low[j], columns[k], columns_low[k], f, fl)
+    return high, rest
+
+
+@compiled
+def jacobi(matrix: Array, low: Array) -> bool:
+    """Make the rows of a matrix orthogonal by rotations from the left, in place; the last column is only rotated along.
+
+    One-sided Jacobi: what a row loses to rounding is small beside that row, so that rows of very different sizes keep
+    their digits (Demmel and Veselic, SIAM J. Matrix Anal. 13, 1992). False if it did not converge.
+    """
+    count, size = matrix.shape[0], matrix.shape[1] - 1
+    floor = np.empty(count)  # what is left of a row that depends on others
+    for i in range(count):
+        floor[i] = (64.0 * UNIT) ** 2 * _dot(matrix[i], low[i], matrix[i], low[i], size)[0]
+    for _ in range(60):
+        turned = False
+        for i in range(count):
+            for j in range(i + 1, count):
+                a, al = _dot(matrix[i], low[i], matrix[i], low[i], size)
+                b, bl = _dot(matrix[j], low[j], matrix[j], low[j], size)
+                c, cl = _dot(matrix[i], low[i], matrix[j], low[j], size)
+                if a <= floor[i] or b <= floor[j] or abs(c) <= 16.0 * UNIT * np.sqrt(a) * np.sqrt(b):
+                    continue
+                turned = True
+                # tan of the angle: the smaller root of t^2 + 2 zeta t - 1 = 0, zeta = (b - a) / (2 c)
+                gap, gap_low = sub(b, bl, a, al)
+                zeta, zeta_low = div(gap, gap_low, 2.0 * c, 2.0 * cl)
+                if abs(zeta) > 1e150:
+                    t, tl = div(0.5, 0.0, zeta, zeta_low)
+                else:
+                    square, square_low = mul(zeta, zeta_low, zeta, zeta_low)
+                    square, square_low = add(square, square_low, 1.0, 0.0)
+                    long, long_low = root(square, square_low)
+                    if zeta < 0.0:
+                        long, long_low = -long, -long_low
+                    long, long_low = add(zeta, zeta_low, long, long_low)
+                    t, tl = div(1.0, 0.0, long, long_low)
+                square, square_low = mul(t, tl, t, tl)
+                square, square_low = add(square, square_low, 1.0, 0.0)
+                long, long_low = root(square, square_low)
+                cosine, cosine_low = div(1.0, 0.0, long, long_low)
+                sine, sine_low = mul(t, tl, cosine, cosine_low)
+                for n in range(size + 1):
+                    x, xl, y, yl = matrix[i, n], low[i, n], matrix[j, n], low[j, n]
+                    p, e = mul(x, xl, cosine, cosine_low)
+                    q, f = mul(y, yl, sine, sine_low)
+                    matrix[i, n], low[i, n] = sub(p, e, q, f)
+                    p, e = mul(x, xl, sine, sine_low)
+                    q, f = mul(y, yl, cosine, cosine_low)
+                    matrix[j, n], low[j, n] = add(p, e, q, f)
+        if not turned:
+            return True
+    return False
+
+
+@compiled
+def least_squares(matrix: Array, low: Array, rhs: Array, rhs_low: Array) -> Pair:
+    """The x that minimises |matrix x - rhs|, for a matrix of full column rank."""
+    count, size = matrix.shape
+    both, both_low = np.empty((count, size + 1)), np.empty((count, size + 1))
+    both[:, :size], both_low[:, :size] = matrix, low
+    both[:, size], both_low[:, size] = rhs, rhs_low
+    high, rest = triangle(both, both_low)
+    x, xl = high[:size, size].copy(), rest[:size, size].copy()
+    for i in range(size - 1, -1, -1):
+        for j in range(i + 1, size):
+            p, e = mul(high[i, j], rest[i, j], x[j], xl[j])
+            x[i], xl[i] = add(x[i], xl[i], -p, -e)
+        x[i], xl[i] = div(x[i], xl[i], high[i, i], rest[i, i])
+    return x, xl

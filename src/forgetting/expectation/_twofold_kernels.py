@@ -1,0 +1,285 @@
+"""Compiled steps of second moments in numbers of two floats, with the matrix E that bounds their error beside them.
+
+`left` and `right` hold a_m^T and b_m^T, R x n, so that learning task m is A -> S_m A S_m^T with S_m = I - a_m b_m^T.
+This is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, so that it stays symmetric.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from forgetting._arrays import Array, IntArray
+from forgetting._twofold import add, mul
+
+compiled: Any = njit(cache=True, nogil=True)
+
+
+@compiled
+def _products(
+    right: Array, right_low: Array, first: int, last: int, a: Array, al: Array, out: Array, out_low: Array
+) -> None:
+    """Rows first..last of b^T A."""
+    size = a.shape[0]
+    for i in range(first, last):
+        row, row_low = out[i], out_low[i]
+        row[:] = 0.0
+        row_low[:] = 0.0
+        for n in range(size):
+            b, bl = right[i, n], right_low[i, n]
+            if b == 0.0:
+                continue
+            x, xl = a[n], al[n]
+            for j in range(size):
+                p, e = mul(x[j], xl[j], b, bl)
+                row[j], row_low[j] = add(row[j], row_low[j], p, e)
+
+
+@compiled
+def _dot(a: Array, al: Array, b: Array, bl: Array) -> tuple[float, float]:
+    high, low = 0.0, 0.0
+    for n in range(len(a)):
+        p, e = mul(a[n], al[n], b[n], bl[n])
+        high, low = add(high, low, p, e)
+    return high, low
+
+
+@compiled
+def _complete(
+    left: Array, left_low: Array, right: Array, right_low: Array, first: int, last: int, out: Array, out_low: Array
+) -> None:
+    """Turn b^T A into 1/2 (b^T A b) a^T - b^T A, in place, for one task."""
+    size, count = left.shape[1], last - first
+    block, block_low = np.empty((count, count)), np.empty((count, count))
+    for i in range(count):
+        for j in range(i + 1):
+            b, bl = _dot(out[first + i], out_low[first + i], right[first + j], right_low[first + j])
+            block[i, j], block_low[i, j] = 0.5 * b, 0.5 * bl
+            block[j, i], block_low[j, i] = 0.5 * b, 0.5 * bl
+    for i in range(count):
+        row, row_low = out[first + i], out_low[first + i]
+        for n in range(size):
+            row[n], row_low[n] = -row[n], -row_low[n]
+        for j in range(count):
+            f, fl = block[i, j], block_low[i, j]
+            other, other_low = left[first + j], left_low[first + j]
+            for n in range(size):
+                p, e = mul(other[n], other_low[n], f, fl)
+                row[n], row_low[n] = add(row[n], row_low[n], p, e)
+
+
+@compiled
+def _outer(
+    left: Array, left_low: Array, first: int, last: int, p: float, pl: float, done: Array, done_low: Array,
+    half: Array, half_low: Array,
+) -> None:  # fmt: skip
+    """half += p a times the completed products of one task."""
+    size = left.shape[1]
+    for i in range(first, last):
+        row, row_low = done[i], done_low[i]
+        for n in range(size):
+            if left[i, n] == 0.0:
+                continue
+            f, fl = mul(left[i, n], left_low[i, n], p, pl)
+            x, xl = half[n], half_low[n]
+            for j in range(size):
+                q, e = mul(row[j], row_low[j], f, fl)
+                x[j], xl[j] = add(x[j], xl[j], q, e)
+
+
+@compiled
+def _add_symmetric(a: Array, al: Array, half: Array, half_low: Array) -> None:
+    """a += half + half^T, symmetric to the last bit."""
+    size = len(a)
+    for i in range(size):
+        for j in range(i + 1):
+            s, e = add(half[i, j], half_low[i, j], half[j, i], half_low[j, i])
+            s, e = add(a[i, j], al[i, j], s, e)
+            a[i, j], al[i, j] = s, e
+            a[j, i], al[j, i] = s, e
+
+
+@compiled
+def _plain_step(left: Array, right: Array, first: int, last: int, p: float, a: Array, half: Array) -> None:
+    """half += p C for one task, in float64."""
+    size, count = left.shape[1], last - first
+    row = np.empty((count, size))
+    for i in range(count):
+        for n in range(size):
+            value = 0.0
+            for j in range(size):
+                value += right[first + i, j] * a[j, n]
+            row[i, n] = value
+    done = -row
+    for i in range(count):
+        for j in range(count):
+            value = 0.0
+            for n in range(size):
+                value += row[i, n] * right[first + j, n]
+            for n in range(size):
+                done[i, n] += 0.5 * value * left[first + j, n]
+    for i in range(count):
+        for n in range(size):
+            f = p * left[first + i, n]
+            for j in range(size):
+                half[n, j] += f * done[i, j]
+
+
+@compiled
+def read(right: Array, right_low: Array, a: Array, al: Array) -> tuple[Array, Array]:
+    """b_i^T A b_i for each of the R directions."""
+    rows, size = right.shape
+    work, work_low = np.empty((rows, size)), np.empty((rows, size))
+    _products(right, right_low, 0, rows, a, al, work, work_low)
+    high, low = np.empty(rows), np.empty(rows)
+    for i in range(rows):
+        high[i], low[i] = _dot(work[i], work_low[i], right[i], right_low[i])
+    return high, low
+
+
+@compiled
+def spread(a: Array, dim: int) -> float:
+    """The trace of A without the constant."""
+    value = 0.0
+    for n in range(dim):
+        value += max(a[n, n], 0.0)
+    return value
+
+
+@compiled
+def add_noise(error: Array, moment: Array, dim: int, relative: float, uniform: float, own: float) -> None:
+    """error += relative * moment + (uniform + own * tr error) I, the identity on the first `dim` coordinates."""
+    size = len(error)
+    trace = 0.0
+    for n in range(size):
+        trace += max(error[n, n], 0.0)
+    for n in range(size):
+        for j in range(size):
+            error[n, j] += relative * moment[n, j]
+        error[n, n] += own * trace
+        if n < dim:
+            error[n, n] += uniform
+
+
+@compiled
+def advance(
+    left: Array, left_low: Array, right: Array, right_low: Array, offsets: IntArray, chance: Array, chance_low: Array,
+    dim: int, order: IntArray, stack: Array, stack_low: Array, error: Array, learnt: Array, learnt_low: Array,
+    learnt_doubt: Array, sums: Array, base: float, noise: Array,
+) -> None:  # fmt: skip
+    """As many steps as `order` is long, in place: the task to learn, or -1 for one drawn by `chance`.
+
+    `stack` holds E z z^T and, where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the
+    first of them, and k times it the sum of those of the others. `learnt` sums the squares that a task has just before
+    it is learned, over all steps, and `sums` the spread of z. `noise` is (relative, uniform, own, reading) for each
+    task: what a step adds to `error`, as multiples of the moment, of its trace and of the trace of `error`, and what
+    reading a square adds.
+    """
+    rows, size = right.shape
+    tasks = len(offsets) - 1
+    count = len(stack)
+    half, half_low, error_half = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
+    work, work_low = np.empty((rows, size)), np.empty((rows, size))
+    first_work, first_low = np.empty((rows, size)), np.empty((rows, size))
+    before, before_low = np.empty((size, size)), np.empty((size, size))
+    for t in range(len(order)):
+        only = order[t]
+        start, stop = (0, tasks) if only < 0 else (only, only + 1)
+        tau = spread(stack[0], dim) + base
+        trace = spread(error, size)
+        before[:], before_low[:] = stack[0], stack_low[0]
+        for s in range(count):
+            half[:] = 0.0
+            half_low[:] = 0.0
+            for m in range(start, stop):
+                p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
+                if p == 0.0:
+                    continue
+                first, last = offsets[m], offsets[m + 1]
+                _products(right, right_low, first, last, stack[s], stack_low[s], work, work_low)
+                if s == 0:
+                    for i in range(first, last):
+                        v, vl = _dot(work[i], work_low[i], right[i], right_low[i])
+                        v, vl = mul(v, vl, p, pl)
+                        learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
+                _complete(left, left_low, right, right_low, first, last, work, work_low)
+                if s == 0:
+                    for i in range(first, last):
+                        first_work[i], first_low[i] = work[i], work_low[i]
+                _outer(left, left_low, first, last, p, pl, work, work_low, half, half_low)
+            _add_symmetric(stack[s], stack_low[s], half, half_low)
+            if s > 0 and start <= s - 1 < stop:  # E c_m z z^T grows by what was learned just now
+                m = s - 1
+                p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
+                if p == 0.0:
+                    continue
+                half[:] = 0.0
+                half_low[:] = 0.0
+                _outer(left, left_low, offsets[m], offsets[m + 1], p, pl, first_work, first_low, half, half_low)
+                for i in range(size):
+                    for j in range(size):
+                        v, vl = mul(before[i, j], before_low[i, j], 0.5 * p, 0.5 * pl)
+                        half[i, j], half_low[i, j] = add(half[i, j], half_low[i, j], v, vl)
+                _add_symmetric(stack[s], stack_low[s], half, half_low)
+        error_half[:] = 0.0
+        relative, uniform, own = 0.0, 0.0, 0.0
+        for m in range(start, stop):
+            p = chance[m] if only < 0 else 1.0
+            if p == 0.0:
+                continue
+            first, last = offsets[m], offsets[m + 1]
+            for i in range(first, last):
+                doubt = 0.0
+                for n in range(size):
+                    part = 0.0
+                    for j in range(size):
+                        part += error[n, j] * right[i, j]
+                    doubt += right[i, n] * part
+                learnt_doubt[i] += p * (max(doubt, 0.0) + noise[m, 3] * tau + noise[m, 2] * trace)
+            _plain_step(left, right, first, last, p, error, error_half)
+            relative = max(relative, noise[m, 0])
+            uniform += p * noise[m, 1] * tau
+            own = max(own, noise[m, 2])
+        for i in range(size):
+            for j in range(i + 1):
+                v = error[i, j] + (error_half[i, j] + error_half[j, i])
+                error[i, j] = v
+                error[j, i] = v
+        # rounding of E itself: relative to the larger of its traces before and after
+        add_noise(error, stack[0], dim, relative, uniform + own * trace, own)
+        sums[0] += tau
+
+
+@compiled
+def step_all(
+    left: Array, left_low: Array, right: Array, right_low: Array, first: int, last: int, dim: int, noise: Array,
+    base: float, parents: IntArray, places: IntArray, shares: Array, shares_low: Array, moments: Array,
+    moments_low: Array, errors: Array, out: Array, out_low: Array, out_errors: Array,
+) -> None:  # fmt: skip
+    """out[places] += shares * S_m moments[parents] S_m^T for one task m, and the same for the bounds on errors."""
+    rows, size = right.shape
+    half, half_low, error_half = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
+    work, work_low = np.empty((rows, size)), np.empty((rows, size))
+    for s in range(len(parents)):
+        a, al, error = moments[parents[s]], moments_low[parents[s]], errors[parents[s]]
+        target, target_low, target_error = out[places[s]], out_low[places[s]], out_errors[places[s]]
+        p, pl = shares[s], shares_low[s]
+        half[:] = 0.0
+        half_low[:] = 0.0
+        _products(right, right_low, first, last, a, al, work, work_low)
+        _complete(left, left_low, right, right_low, first, last, work, work_low)
+        _outer(left, left_low, first, last, 1.0, 0.0, work, work_low, half, half_low)
+        moved, moved_low = a.copy(), al.copy()
+        _add_symmetric(moved, moved_low, half, half_low)
+        error_half[:] = 0.0
+        _plain_step(left, right, first, last, 1.0, error, error_half)
+        tau, trace = spread(a, dim) + base, spread(error, size)
+        moved_error = error + (error_half + error_half.T)
+        add_noise(moved_error, moved, dim, noise[0], noise[1] * tau + noise[2] * trace, noise[2])
+        for i in range(size):
+            for j in range(size):
+                v, vl = mul(moved[i, j], moved_low[i, j], p, pl)
+                target[i, j], target_low[i, j] = add(target[i, j], target_low[i, j], v, vl)
+                target_error[i, j] += p * moved_error[i, j]

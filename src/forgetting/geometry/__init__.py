@@ -1,0 +1,5 @@
+"""The reduction that every engine stands on: tasks as subspaces of their joint row space."""
+
+from forgetting.geometry.reduction import Frame, Geometry, Matrix, from_data, from_gram
+
+__all__ = ["Frame", "Geometry", "Matrix", "from_data", "from_gram"]

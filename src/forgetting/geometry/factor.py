@@ -1,0 +1,135 @@
+"""One task as an orthonormal basis, singular values and targets; ranks of tasks, and of all tasks together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array
+
+__all__ = ["Factor", "Tolerance", "factor_task", "joint_directions"]
+
+EPS = float(np.finfo(np.float64).eps)
+GRADED = 1e-4  # ratio of singular values from which rows are scaled before the rank is decided
+MOST_ROUNDING = 1e-6  # a direction that is known worse than this is still told apart from others
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The one rank policy: relative to the largest singular value, max(shape) * eps, or its root from a Gram matrix.
+
+    >>> Tolerance(None, squared=False)((10, 4)) == 10 * EPS
+    True
+    """
+
+    given: float | None
+    squared: bool
+
+    def __call__(self, shape: tuple[int, ...]) -> float:
+        if self.given is not None:
+            return self.given
+        return float(np.sqrt(max(shape) * EPS)) if self.squared else max(shape) * EPS
+
+    @property
+    def scales_rows(self) -> bool:
+        """Whether the size of a row says nothing about whether it counts."""
+        return self.given is None and not self.squared
+
+
+class Factor(NamedTuple):
+    """X = L diag(sigma) basis for one task of the decided rank, with the labels in these coordinates.
+
+    `targets` are L^T y / sigma, and `conditions` what rounding of the rows is multiplied by in each direction.
+    """
+
+    basis: Array
+    sigma: Array
+    targets: Array
+    unexplained: float
+    conditions: Array
+
+
+def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
+    """Decide the rank of one task and factorise it.
+
+    Where singular values differ much, rows are first scaled to one size: the rank is that of the scaled rows, so that
+    a row counts however small it is, and what a basis loses depends on the condition number of the scaled rows alone.
+    The singular values themselves are then those of the rows as given, by one-sided Jacobi rotations (LAPACK's gejsv),
+    which keep the digits of the small ones.
+
+    >>> one = factor_task(np.array([[1.0, -1, 1], [1e12, 2e12, 3e12]]), np.zeros(2), Tolerance(None, squared=False))
+    >>> len(one.sigma), bool(one.conditions.max() < 2)
+    (2, True)
+    """
+    if matrix.shape[0] == 1:
+        norm = np.linalg.norm(matrix, axis=1)
+        if norm[0] == 0:
+            return _split(matrix[:0], np.zeros(0), np.zeros((1, 0)), label, np.ones(0))
+        return _split(matrix / norm, norm, np.ones((1, 1)), label, np.ones(1))
+    left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
+    top = float(np.max(sigma, initial=0.0))
+    if not tolerance.scales_rows or top == 0 or sigma[-1] > GRADED * top:
+        rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * top))
+        kept = sigma[:rank]
+        return _split(right[:rank], kept, left[:, :rank], label, top / kept)
+    sizes = np.max(np.abs(matrix), axis=1)
+    scaled = matrix * np.where(sizes > 0, 2.0 ** -np.frexp(np.where(sizes > 0, sizes, 1.0))[1], 0.0)[:, None]
+    _, spectrum, directions = np.linalg.svd(scaled, full_matrices=False)
+    rank = int(np.count_nonzero(spectrum > tolerance(matrix.shape) * spectrum[0]))
+    condition = float(spectrum[0] / spectrum[rank - 1])
+    left, sigma, turn = _graded_svd(matrix @ directions[:rank].T)
+    basis = turn @ directions[:rank]
+    # rows that depend on others: what they say of a direction may be a small difference of large numbers
+    spread = sigma[0] / sigma
+    return _split(basis, sigma, left, label, np.minimum(spread, condition) if rank == len(matrix) else spread)
+
+
+def _graded_svd(matrix: Array) -> tuple[Array, Array, Array]:
+    """Singular values and vectors of a matrix of full column rank with rows of any size, to relative accuracy."""
+    from scipy.linalg.lapack import dgejsv
+
+    # joba = 2: the matrix is a well-conditioned one with rows and columns scaled; jobr = 0: nothing is flushed to zero
+    values, left, right, work, _, info = dgejsv(matrix, joba=2, jobu=0, jobv=0, jobr=0, jobt=0, jobp=0)
+    if info != 0:
+        left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
+        return left, sigma, right
+    return left[:, : len(values)], values * (work[0] / work[1]), right.T
+
+
+def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Array) -> Factor:
+    """The labels along the row space, and what is left of them."""
+    along = left.T @ label
+    missed = label - left @ along
+    missed_sq = 0.5 * float(missed @ missed)
+    # below rounding of the projection itself there is nothing unexplained
+    floor = (8 * EPS * np.linalg.norm(label)) ** 2 * len(label)
+    return Factor(basis, sigma, along / sigma, missed_sq if missed_sq > floor else 0.0, np.asarray(conditions))
+
+
+def joint_directions(
+    rows: Array, conditions: Array, tolerance: Tolerance
+) -> tuple[Array | None, Callable[[Array], Array]]:
+    """A rotation to as many coordinates as all tasks together have directions (None: all), and least squares there.
+
+    Each direction is known up to its own rounding, eps times what its task's condition number makes of it. A direction
+    of the joint row space counts if some task has more of it than that task's rounding.
+    """
+    left, singular, right = np.linalg.svd(rows, full_matrices=False)
+    rank = 0
+    if singular.size:
+        doubt = max(rows.shape) * EPS * conditions
+        doubt = np.maximum(tolerance(rows.shape), np.minimum(MOST_ROUNDING, doubt))
+        _, scaled, directions = np.linalg.svd(rows / doubt[:, None], full_matrices=False)
+        rank = int(np.count_nonzero(scaled > singular[0]))
+    rotation = None
+    if rank < rows.shape[1]:
+        rotation = directions[:rank].T if rank else np.zeros((rows.shape[1], 0))
+        left, singular, right = np.linalg.svd(rows @ rotation, full_matrices=False)
+
+    def solve(rhs: Array) -> Array:
+        return np.asarray(right[:rank].T @ ((left[:, :rank].T @ rhs) / singular[:rank]))
+
+    return rotation, solve
