@@ -6,17 +6,16 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks.timing import race
-from forgetting.expectation.moments import Moments
+from forgetting.expectation.api import ask
 
 
 def main() -> None:
     tasks = fg.families.gaussian(T=50, d=100, rank=5, seed=0)
     geometry = tasks.geometry
-    moments = Moments.of(geometry, fg.schemes.Kaczmarz(), np.full(50, 1 / 50), dual=False)
-    A = moments.start(geometry.start(np.zeros(100)))
-    projections = [
-        np.eye(100) - geometry.rows[geometry.block(m)].T @ geometry.rows[geometry.block(m)] for m in range(50)
-    ]
+    request, _ = ask(tasks, fg.orderings.WithReplacement(), 1, None, None, ("loss",))
+    moments = request.moment_map(homogeneous=True)
+    A, rows = moments.second()[0], moments.right[0]
+    projections = [np.eye(100) - rows[geometry.block(m)].T @ rows[geometry.block(m)] for m in range(50)]
 
     def many(work):
         return lambda: [work() for _ in range(20)]
@@ -24,8 +23,10 @@ def main() -> None:
     def dense():
         return sum(P @ A @ P for P in projections) / 50
 
+    weights = moments.left[0] / 50
+
     def products():
-        return moments.weights.T @ (moments.right @ A)
+        return weights.T @ (rows @ A)
 
     np.testing.assert_allclose(moments.apply(A), dense(), atol=1e-14)
     race("Q once, T=50, rank 5, D=100, against dense P A P", many(lambda: moments.apply(A)), many(dense), target=15)

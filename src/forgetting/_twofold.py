@@ -212,6 +212,13 @@ def _subtract(a: Array, al: Array, b: Array, bl: Array, f: float, fl: float) -> 
 
 
 @compiled
+def _copy(a: Array, b: Array) -> None:
+    """a becomes b, row by row; slices would take seconds to compile."""
+    for i in range(len(b)):
+        a[i] = b[i]
+
+
+@compiled
 def _normalise(a: Array, al: Array, size: int) -> float:
     """a /= |a|, in place; |a| to the precision of a float."""
     s, e = _dot(a, al, a, al, size)
@@ -240,14 +247,20 @@ def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
     Gram-Schmidt with the longest remainder as the next pivot; each remainder is orthogonalised twice.
     """
     size = rows.shape[1]
-    rest, rest_low = rows.copy(), np.zeros_like(rows)
+    rest, rest_low = np.empty(rows.shape), np.zeros(rows.shape)
+    for i in range(len(rows)):
+        _copy(rest[i], rows[i])
     frame, frame_low = np.zeros((dim, size)), np.zeros((dim, size))
     lengths = np.empty(len(rows))
     for i in range(len(rows)):
         lengths[i] = np.sqrt(max(0.0, _dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
     for k in range(dim):
-        pivot = np.argmax(lengths)
-        frame[k], frame_low[k] = rest[pivot], rest_low[pivot]
+        pivot = 0
+        for i in range(len(rows)):
+            if lengths[i] > lengths[pivot]:
+                pivot = i
+        _copy(frame[k], rest[pivot])
+        _copy(frame_low[k], rest_low[pivot])
         for _ in range(2):
             for j in range(k):
                 f, fl = _dot(frame[k], frame_low[k], frame[j], frame_low[j], size)
@@ -269,8 +282,11 @@ def triangle(matrix: Array, low: Array) -> Pair:
 
     The corner entry of the last row is the norm of what the other columns leave of the last.
     """
-    columns, columns_low = matrix.T.copy(), low.T.copy()
-    count, size = columns.shape
+    size, count = matrix.shape
+    columns, columns_low = np.empty((count, size)), np.empty((count, size))
+    for i in range(size):
+        for k in range(count):
+            columns[k, i], columns_low[k, i] = matrix[i, k], low[i, k]
     high, rest = np.zeros((count, count)), np.zeros((count, count))
     for k in range(count):
         norm = _dot(columns[k], columns_low[k], columns[k], columns_low[k], size)
@@ -344,11 +360,14 @@ def least_squares(matrix: Array, low: Array, rhs: Array, rhs_low: Array) -> Pair
     """The x that minimises |matrix x - rhs|, for a matrix of full column rank."""
     count, size = matrix.shape
     both, both_low = np.empty((count, size + 1)), np.empty((count, size + 1))
-    both[:, :size], both_low[:, :size] = matrix, low
-    both[:, size], both_low[:, size] = rhs, rhs_low
+    for i in range(count):
+        _copy(both[i], matrix[i])
+        _copy(both_low[i], low[i])
+        both[i, size], both_low[i, size] = rhs[i], rhs_low[i]
     high, rest = triangle(both, both_low)
-    x, xl = high[:size, size].copy(), rest[:size, size].copy()
+    x, xl = np.empty(size), np.empty(size)
     for i in range(size - 1, -1, -1):
+        x[i], xl[i] = high[i, size], rest[i, size]
         for j in range(i + 1, size):
             p, e = mul(high[i, j], rest[i, j], x[j], xl[j])
             x[i], xl[i] = add(x[i], xl[i], -p, -e)

@@ -19,12 +19,13 @@ from forgetting._arrays import Array, IntArray
 from forgetting.claims.exact import distinct, equations, probabilities
 from forgetting.claims.instance import Instance
 from forgetting.errors import NotSupportedError
+from forgetting.expectation.deep import lift
 from forgetting.loop import view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks
 
-__all__ = ["DIGITS", "Precise", "at_full_precision", "exact_rank", "halfspace_walk", "lift"]
+__all__ = ["DIGITS", "Precise", "at_full_precision", "exact_rank", "halfspace_walk"]
 
 DIGITS = 50
 MOST_WORK = 10_000_000  # products of two numbers; a few seconds
@@ -43,16 +44,6 @@ def at_full_precision(compute: _F) -> _F:
             return compute(*args, **kwargs)
 
     return inner  # type: ignore[return-value]
-
-
-def lift(array: Any) -> Numeric:
-    """The same numbers, exactly, as decimal ones.
-
-    >>> lift([0.5])
-    array([Decimal('0.5')], dtype=object)
-    """
-    raw = np.asarray(array, dtype=np.float64)
-    return np.array([Decimal(value) for value in raw.ravel().tolist()], dtype=object).reshape(raw.shape)
 
 
 class Precise:

@@ -16,6 +16,26 @@ from forgetting._twofold import add, mul
 
 compiled: Any = njit(cache=True, nogil=True)
 
+# rows are copied and cleared by loops: slices of arrays take seconds to compile
+
+
+@compiled
+def _clear(a: Array) -> None:
+    for i in range(len(a)):
+        a[i] = 0.0
+
+
+@compiled
+def _clear_all(a: Array) -> None:
+    for i in range(len(a)):
+        _clear(a[i])
+
+
+@compiled
+def _copy(a: Array, b: Array) -> None:
+    for i in range(len(b)):
+        a[i] = b[i]
+
 
 @compiled
 def _products(
@@ -25,8 +45,8 @@ def _products(
     size = a.shape[0]
     for i in range(first, last):
         row, row_low = out[i], out_low[i]
-        row[:] = 0.0
-        row_low[:] = 0.0
+        _clear(row)
+        _clear(row_low)
         for n in range(size):
             b, bl = right[i, n], right_low[i, n]
             if b == 0.0:
@@ -112,8 +132,10 @@ def _plain_step(left: Array, right: Array, first: int, last: int, p: float, a: A
             for j in range(size):
                 value += right[first + i, j] * a[j, n]
             row[i, n] = value
-    done = -row
+    done = np.empty((count, size))
     for i in range(count):
+        for n in range(size):
+            done[i, n] = -row[i, n]
         for j in range(count):
             value = 0.0
             for n in range(size):
@@ -189,10 +211,12 @@ def advance(
         start, stop = (0, tasks) if only < 0 else (only, only + 1)
         tau = spread(stack[0], dim) + base
         trace = spread(error, size)
-        before[:], before_low[:] = stack[0], stack_low[0]
+        for i in range(size):
+            _copy(before[i], stack[0, i])
+            _copy(before_low[i], stack_low[0, i])
         for s in range(count):
-            half[:] = 0.0
-            half_low[:] = 0.0
+            _clear_all(half)
+            _clear_all(half_low)
             for m in range(start, stop):
                 p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
                 if p == 0.0:
@@ -207,7 +231,8 @@ def advance(
                 _complete(left, left_low, right, right_low, first, last, work, work_low)
                 if s == 0:
                     for i in range(first, last):
-                        first_work[i], first_low[i] = work[i], work_low[i]
+                        _copy(first_work[i], work[i])
+                        _copy(first_low[i], work_low[i])
                 _outer(left, left_low, first, last, p, pl, work, work_low, half, half_low)
             _add_symmetric(stack[s], stack_low[s], half, half_low)
             if s > 0 and start <= s - 1 < stop:  # E c_m z z^T grows by what was learned just now
@@ -215,15 +240,15 @@ def advance(
                 p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
                 if p == 0.0:
                     continue
-                half[:] = 0.0
-                half_low[:] = 0.0
+                _clear_all(half)
+                _clear_all(half_low)
                 _outer(left, left_low, offsets[m], offsets[m + 1], p, pl, first_work, first_low, half, half_low)
                 for i in range(size):
                     for j in range(size):
                         v, vl = mul(before[i, j], before_low[i, j], 0.5 * p, 0.5 * pl)
                         half[i, j], half_low[i, j] = add(half[i, j], half_low[i, j], v, vl)
                 _add_symmetric(stack[s], stack_low[s], half, half_low)
-        error_half[:] = 0.0
+        _clear_all(error_half)
         relative, uniform, own = 0.0, 0.0, 0.0
         for m in range(start, stop):
             p = chance[m] if only < 0 else 1.0
@@ -262,21 +287,26 @@ def step_all(
     rows, size = right.shape
     half, half_low, error_half = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     work, work_low = np.empty((rows, size)), np.empty((rows, size))
+    moved, moved_low, moved_error = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     for s in range(len(parents)):
         a, al, error = moments[parents[s]], moments_low[parents[s]], errors[parents[s]]
         target, target_low, target_error = out[places[s]], out_low[places[s]], out_errors[places[s]]
         p, pl = shares[s], shares_low[s]
-        half[:] = 0.0
-        half_low[:] = 0.0
+        _clear_all(half)
+        _clear_all(half_low)
         _products(right, right_low, first, last, a, al, work, work_low)
         _complete(left, left_low, right, right_low, first, last, work, work_low)
         _outer(left, left_low, first, last, 1.0, 0.0, work, work_low, half, half_low)
-        moved, moved_low = a.copy(), al.copy()
+        for i in range(size):
+            _copy(moved[i], a[i])
+            _copy(moved_low[i], al[i])
         _add_symmetric(moved, moved_low, half, half_low)
-        error_half[:] = 0.0
+        _clear_all(error_half)
         _plain_step(left, right, first, last, 1.0, error, error_half)
         tau, trace = spread(a, dim) + base, spread(error, size)
-        moved_error = error + (error_half + error_half.T)
+        for i in range(size):
+            for j in range(size):
+                moved_error[i, j] = error[i, j] + (error_half[i, j] + error_half[j, i])
         add_noise(moved_error, moved, dim, noise[0], noise[1] * tau + noise[2] * trace, noise[2])
         for i in range(size):
             for j in range(size):

@@ -25,7 +25,7 @@ from forgetting.loop import view_of
 from forgetting.orderings import Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.schemes import LinearScheme
 
-__all__ = ["Deep", "answer", "settle", "work"]
+__all__ = ["Deep", "Numbers", "answer", "lift", "settle", "work"]
 
 DIGITS = (60, 120, 480, 960)
 NOTHING = 2  # from this many times on, what is below all digits is zero: float64 has no numbers as small
@@ -85,9 +85,9 @@ class Deep:
     def __init__(self, geometry: Geometry, scheme: LinearScheme, w0: Array) -> None:
         assert geometry.data is not None
         self.geometry = geometry
-        dense = [_lift(one.toarray() if is_sparse(one) else one) for one in geometry.data.matrices]
-        start = _lift(w0)
-        missed = [_lift(label) - matrix @ start for matrix, label in zip(dense, geometry.data.labels, strict=True)]
+        dense = [lift(one.toarray() if is_sparse(one) else one) for one in geometry.data.matrices]
+        start = lift(w0)
+        missed = [lift(label) - matrix @ start for matrix, label in zip(dense, geometry.data.labels, strict=True)]
         frame = _frame(np.concatenate(dense), geometry.dim)
         rows = dense if frame is None else [matrix @ frame.T for matrix in dense]
         size = geometry.dim + 1
@@ -96,7 +96,7 @@ class Deep:
             both = np.column_stack([matrix, -label])
             self.forms.append(both.T @ both / (2 * Decimal(float(divisor))))
             squares, basis, target = _factor(matrix, label, int(geometry.ranks[m]))
-            step = _lift(np.eye(size))
+            step = lift(np.eye(size))
             for square, row, t in zip(squares, basis, target, strict=True):
                 gain = scheme.precise_gain(square / Decimal(float(divisor)))
                 step[:-1] -= np.outer(gain * row, np.append(row, -t))
@@ -105,9 +105,9 @@ class Deep:
             targets.append(target)
         self.kept = [step.T @ form @ step for step, form in zip(self.steps, self.forms, strict=True)]
         solution = _solve(np.concatenate(bases), np.concatenate(targets))
-        offset = np.column_stack([_lift(np.eye(geometry.dim)), -solution])
+        offset = np.column_stack([lift(np.eye(geometry.dim)), -solution])
         self.error = offset.T @ offset
-        self.start = _lift(np.append(np.zeros(geometry.dim), 1.0))
+        self.start = lift(np.append(np.zeros(geometry.dim), 1.0))
 
     @cached_property
     def scale(self) -> Decimal:
@@ -117,7 +117,7 @@ class Deep:
 
     def independent(self, weights: Sequence[float], steps: IntArray, names: Iterable[str]) -> dict[str, Numbers]:
         """Independent draws, in proportion to the weights of the tasks."""
-        p = _lift(np.zeros(len(self.steps)))
+        p = lift(np.zeros(len(self.steps)))
         for which, weight in zip(self.geometry.index.tolist(), weights, strict=True):
             p[which] += Decimal(float(weight))
         p = p / p.sum()
@@ -264,8 +264,12 @@ def work(request: Request) -> float:
 # --------------------------------------------------------------------------------------------------- linear algebra
 
 
-def _lift(array: Any) -> Numbers:
-    """The same numbers, exactly, as decimal ones."""
+def lift(array: Any) -> Numbers:
+    """The same numbers, exactly, as decimal ones.
+
+    >>> lift([0.5])
+    array([Decimal('0.5')], dtype=object)
+    """
     raw = np.asarray(array, dtype=np.float64)
     return np.array([Decimal(value) for value in raw.ravel().tolist()], dtype=object).reshape(raw.shape)
 
@@ -326,7 +330,7 @@ def _solve(rows: Numbers, targets: Numbers) -> Numbers:
     """The v that minimises |rows v - targets|, for rows of full column rank, by Gram-Schmidt along the columns."""
     dim = rows.shape[1]
     columns = [np.array(rows[:, i], dtype=object) for i in range(dim)]
-    triangle = _lift(np.zeros((dim, dim)))
+    triangle = lift(np.zeros((dim, dim)))
     rest, along = np.array(targets, dtype=object), []
     for i in range(dim):
         triangle[i, i] = (columns[i] @ columns[i]).sqrt()
@@ -336,7 +340,7 @@ def _solve(rows: Numbers, targets: Numbers) -> Numbers:
             columns[j] = columns[j] - triangle[i, j] * columns[i]
         along.append(columns[i] @ rest)
         rest = rest - along[i] * columns[i]
-    v = _lift(np.zeros(dim))
+    v = lift(np.zeros(dim))
     for i in reversed(range(dim)):
         v[i] = (along[i] - sum((triangle[i, j] * v[j] for j in range(i + 1, dim)), Decimal(0))) / triangle[i, i]
     return v
