@@ -23,6 +23,7 @@ __all__ = [
     "add",
     "decimals",
     "div",
+    "dot",
     "from_decimals",
     "jacobi",
     "least_squares",
@@ -30,9 +31,9 @@ __all__ = [
     "orthonormal_frame",
     "products",
     "root",
-    "scale",
     "sub",
     "total",
+    "triangle",
     "zeros",
 ]
 
@@ -138,15 +139,6 @@ def root(a: Any, al: Any) -> tuple[Any, Any]:
     return quick_two_sum(guess, rest / (2.0 * guess))
 
 
-def scale(pair: Pair, factor: Any) -> Pair:
-    """Both parts times a power of two.
-
-    >>> [part.tolist() for part in scale((np.ones(1), np.zeros(1)), 0.5)]
-    [[0.5], [0.0]]
-    """
-    return pair[0] * factor, pair[1] * factor
-
-
 def zeros(*shape: int) -> Pair:
     """An array of zeros.
 
@@ -195,7 +187,7 @@ def from_decimals(values: list[Decimal]) -> Pair:
 
 
 @compiled
-def _dot(a: Array, al: Array, b: Array, bl: Array, size: int) -> tuple[float, float]:
+def dot(a: Array, al: Array, b: Array, bl: Array, size: int) -> tuple[float, float]:
     high, low = 0.0, 0.0
     for i in range(size):
         p, e = mul(a[i], al[i], b[i], bl[i])
@@ -221,7 +213,7 @@ def _copy(a: Array, b: Array) -> None:
 @compiled
 def _normalise(a: Array, al: Array, size: int) -> float:
     """a /= |a|, in place; |a| to the precision of a float."""
-    s, e = _dot(a, al, a, al, size)
+    s, e = dot(a, al, a, al, size)
     if s <= 0.0:
         return 0.0
     n, nl = root(s, e)
@@ -236,7 +228,7 @@ def products(a: Array, al: Array, b: Array, bl: Array) -> Pair:
     high, low = np.empty((len(a), len(b))), np.empty((len(a), len(b)))
     for i in range(len(a)):
         for j in range(len(b)):
-            high[i, j], low[i, j] = _dot(a[i], al[i], b[j], bl[j], a.shape[1])
+            high[i, j], low[i, j] = dot(a[i], al[i], b[j], bl[j], a.shape[1])
     return high, low
 
 
@@ -253,7 +245,7 @@ def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
     frame, frame_low = np.zeros((dim, size)), np.zeros((dim, size))
     lengths = np.empty(len(rows))
     for i in range(len(rows)):
-        lengths[i] = np.sqrt(max(0.0, _dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
+        lengths[i] = np.sqrt(max(0.0, dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
     for k in range(dim):
         pivot = 0
         for i in range(len(rows)):
@@ -263,15 +255,15 @@ def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
         _copy(frame_low[k], rest_low[pivot])
         for _ in range(2):
             for j in range(k):
-                f, fl = _dot(frame[k], frame_low[k], frame[j], frame_low[j], size)
+                f, fl = dot(frame[k], frame_low[k], frame[j], frame_low[j], size)
                 _subtract(frame[k], frame_low[k], frame[j], frame_low[j], f, fl)
         if _normalise(frame[k], frame_low[k], size) == 0.0:
             return frame[:k], frame_low[:k], lengths
         for i in range(len(rows)):
             if lengths[i] > 0.0:
-                f, fl = _dot(rest[i], rest_low[i], frame[k], frame_low[k], size)
+                f, fl = dot(rest[i], rest_low[i], frame[k], frame_low[k], size)
                 _subtract(rest[i], rest_low[i], frame[k], frame_low[k], f, fl)
-                lengths[i] = np.sqrt(max(0.0, _dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
+                lengths[i] = np.sqrt(max(0.0, dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
         lengths[pivot] = 0.0
     return frame, frame_low, lengths
 
@@ -289,7 +281,7 @@ def triangle(matrix: Array, low: Array) -> Pair:
             columns[k, i], columns_low[k, i] = matrix[i, k], low[i, k]
     high, rest = np.zeros((count, count)), np.zeros((count, count))
     for k in range(count):
-        norm = _dot(columns[k], columns_low[k], columns[k], columns_low[k], size)
+        norm = dot(columns[k], columns_low[k], columns[k], columns_low[k], size)
         if norm[0] <= 0.0:
             continue
         n, nl = root(norm[0], norm[1])
@@ -297,7 +289,7 @@ def triangle(matrix: Array, low: Array) -> Pair:
         for i in range(size):
             columns[k, i], columns_low[k, i] = div(columns[k, i], columns_low[k, i], n, nl)
         for j in range(k + 1, count):
-            f, fl = _dot(columns[k], columns_low[k], columns[j], columns_low[j], size)
+            f, fl = dot(columns[k], columns_low[k], columns[j], columns_low[j], size)
             high[k, j], rest[k, j] = f, fl
             _subtract(columns[j], columns_low[j], columns[k], columns_low[k], f, fl)
     return high, rest
@@ -313,14 +305,14 @@ def jacobi(matrix: Array, low: Array) -> bool:
     count, size = matrix.shape[0], matrix.shape[1] - 1
     floor = np.empty(count)  # what is left of a row that depends on others
     for i in range(count):
-        floor[i] = (64.0 * UNIT) ** 2 * _dot(matrix[i], low[i], matrix[i], low[i], size)[0]
+        floor[i] = (64.0 * UNIT) ** 2 * dot(matrix[i], low[i], matrix[i], low[i], size)[0]
     for _ in range(60):
         turned = False
         for i in range(count):
             for j in range(i + 1, count):
-                a, al = _dot(matrix[i], low[i], matrix[i], low[i], size)
-                b, bl = _dot(matrix[j], low[j], matrix[j], low[j], size)
-                c, cl = _dot(matrix[i], low[i], matrix[j], low[j], size)
+                a, al = dot(matrix[i], low[i], matrix[i], low[i], size)
+                b, bl = dot(matrix[j], low[j], matrix[j], low[j], size)
+                c, cl = dot(matrix[i], low[i], matrix[j], low[j], size)
                 if a <= floor[i] or b <= floor[j] or abs(c) <= 16.0 * UNIT * np.sqrt(a) * np.sqrt(b):
                     continue
                 turned = True

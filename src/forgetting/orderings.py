@@ -181,6 +181,7 @@ class WithReplacement(Ordering):
             weights = real_array(self.p, "p")
             if weights.ndim != 1 or (weights < 0).any() or weights.sum() <= 0:
                 raise InvalidInputError(f"p must be finite, nonnegative and not all zero, got {self.p!r}")
+            # exact expectations use the numbers as given, since normalising them rounds
             object.__setattr__(self, "_given", tuple(weights.tolist()))
             object.__setattr__(self, "p", tuple((weights / weights.sum()).tolist()))
 
@@ -379,4 +380,4 @@ class GreedyResidual(_Greedy):
     """
 
     def scores(self, tasks: TaskView) -> Array:
-        return tasks.losses()
+        return np.sqrt(tasks.losses())

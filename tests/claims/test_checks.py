@@ -11,8 +11,9 @@ import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.claims.draws import mutate
 from forgetting.claims.exact import Numbers, as_least_squares
-from forgetting.claims.precise import Precise, exact_rank, halfspace_walk
+from forgetting.claims.precise import Precise, halfspace_walk
 from forgetting.errors import ForgettingError
+from forgetting.geometry import exact_rank
 
 CLAIMS = fg.claims.all()
 

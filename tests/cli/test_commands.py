@@ -242,7 +242,9 @@ def test_the_width_comes_from_the_terminal(forgetting):
 def test_output_at_80_columns_is_what_it_was(forgetting):
     assert forgetting("expect", "orthogonal", "d=4", "-k", "1,4").out == (
         "orthogonal(d=4), with replacement: expected over orderings\n"
-        "- by moments: second moments of order 4, iterated with up to 480 digits\n"
+        "- by moments: second moments of order 4, iterated with 31 digits, some values\n"
+        "  with 480\n"
+        "- rounding moves no value by more than 1e-15 of it\n"
         "\n"
         "Expected values\n"
         "k  loss     forgetting  regret\n"

@@ -57,7 +57,7 @@ class Law:
 
 
 def with_replacement(weights: Iterable[Any] | None = None) -> Law:
-    """Independent draws; p_m = weights[m] / sum of weights, exactly (the package rounds p_m to a float)."""
+    """Independent draws; p_m = weights[m] / sum of weights, exactly."""
     return Law("with_replacement", None if weights is None else tuple(weights))
 
 

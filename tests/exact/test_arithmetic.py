@@ -92,7 +92,7 @@ def test_more_digits_until_both_agree():
         slow = Decimal(1) + (Decimal(10) ** -60 if getcontext().prec > 100 else Decimal(10) ** -3)
         return {"loss": np.array([tiny, slow, Decimal("nan")], dtype=object)}, Decimal(1)
 
-    table, digits = settle(compute, ["loss"])
+    table, digits = settle(compute, {"loss": np.ones(3, dtype=bool)})
     value, doubt = table["loss"]
     assert digits == 480  # 60 and 120 digits do not agree on the second
     assert value[0] == 0

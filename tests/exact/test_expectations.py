@@ -106,5 +106,4 @@ def test_ten_thousand_problems(part):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_the_estimate_of_the_spectral_method_on_more_problems(part):
-    for seed in range(1000 + 100 * part, 1000 + 100 * (part + 1)):
-        examine(seed, "spectral")
+    assert sum(len(examine(seed, "spectral")[2]) for seed in range(1000 + 100 * part, 1100 + 100 * part)) > 300

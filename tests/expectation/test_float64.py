@@ -50,7 +50,7 @@ def test_errors_are_within_their_bounds(monkeypatch, law, seed):
     w0 = rng.standard_normal(d) if seed % 2 else None
     scheme = [None, fg.schemes.SGD(0.7), fg.schemes.Ridge(0.3)][seed % 3]
     inflation = compare(*both(monkeypatch, tasks, ORDERINGS[law], ks, scheme=scheme, w0=w0))
-    assert np.median(inflation) < 1e7  # worst cases are not met; what is stated is still an error one can work with
+    assert np.median(inflation) < 1e6  # worst cases are not met; what is stated is still an error one can work with
 
 
 @pytest.mark.parametrize("law", ORDERINGS)

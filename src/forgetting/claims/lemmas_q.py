@@ -16,8 +16,8 @@ from forgetting.claims.common import all_of, regression, small, steps
 from forgetting.claims.draws import collection, points
 from forgetting.claims.exact import distinct, remembered
 from forgetting.claims.instance import Instance
-from forgetting.claims.precise import exact_rank
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
+from forgetting.geometry import exact_rank
 
 __all__ = ["apply_q", "directions", "kronecker_q"]
 

@@ -1,14 +1,13 @@
 """Both sides of a violated statement once more, at 50 digits: what float64 alone may not call a counterexample.
 
 Arithmetic is that of `decimal` in the standard library, at 50 digits; every input is taken as the exact number that its
-float is, and a result is rounded once, to the nearest float, when it is returned. Ranks are decided over the rationals.
+float is, and a result is rounded once, to the nearest float, when it is returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 from functools import wraps
 from math import comb, prod
 from typing import Any, TypeVar
@@ -25,7 +24,7 @@ from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithRepla
 from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks
 
-__all__ = ["DIGITS", "Precise", "at_full_precision", "exact_rank", "halfspace_walk"]
+__all__ = ["DIGITS", "Precise", "at_full_precision", "halfspace_walk"]
 
 DIGITS = 50
 MOST_WORK = 10_000_000  # products of two numbers; a few seconds
@@ -257,26 +256,6 @@ def _span(matrix: Numeric) -> Numeric:
         if norm > size * Decimal("1e-12"):
             result = result + np.outer(rest / norm, rest / norm)
     return result
-
-
-def exact_rank(matrix: Any) -> int:
-    """The rank of a matrix of floats, exactly, by elimination over the rationals.
-
-    >>> exact_rank([[0.1, 0.2], [0.2, 0.4]])
-    1
-    """
-    rows = [[Fraction(float(value)) for value in row] for row in np.asarray(matrix)]
-    rank = 0
-    for column in range(len(rows[0])):
-        pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
-        if pivot is None:
-            continue
-        rows[rank], rows[pivot] = rows[pivot], rows[rank]
-        for i in range(rank + 1, len(rows)):
-            factor = rows[i][column] / rows[rank][column]
-            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
-        rank += 1
-    return rank
 
 
 @at_full_precision

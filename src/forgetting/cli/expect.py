@@ -43,6 +43,7 @@ def expect_command(
     import forgetting as fg
     from forgetting.cli.output import emit, ready, result, uninterrupted
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.expectation.result import accuracy
     from forgetting.report.data import Curves, Item, Series, Table
     from forgetting.report.numbers import column
     from forgetting.report.provenance import problem_hash
@@ -84,7 +85,7 @@ def expect_command(
         items.append(
             Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
-    said = [f"by {found.method}: {found.detail}", *found.notes]
+    said = [f"by {found.method}: {found.detail}", *accuracy(found), *found.notes]
     if not found.exact and "betting" in found.detail:
         said.append(f"{found.runs} runs; intervals hold with probability {found.confidence:g}")
     report = result(
@@ -102,6 +103,7 @@ def expect_command(
         ordering=str(order),
         scheme=scheme or loaded.problem.natural_scheme,
         k=list(steps),
+        uncertainty={name: column(found.uncertainty[name]) for name in QUANTITIES if name in found.uncertainty},
     )
     emit(report, as_json=as_json, out=out, force=force)
 

@@ -60,23 +60,27 @@ def add_symmetric(base: Array, half: Array) -> None:
                 base[j, s, i] = value
 
 
-@vectorised
+@exact
 def add_steps(base: Array, completed: Array, left: Array, offsets: IntArray, probability: Array, sums: Array) -> None:
-    """sums[:, m] += p_m S_m A S_m^T, given A and its completed products."""
+    """sums[:, m] += p_m S_m A S_m^T, given A and its completed products; exactly symmetric."""
     size = len(base)
+    row = np.empty(size)
     for m in range(sums.shape[1]):
         p = probability[m]
         if p == 0.0:
             continue
         for i in range(size):
-            row = sums[i, m]
-            for j in range(size):
-                row[j] += p * base[i, j]
+            for j in range(i + 1):
+                row[j] = base[i, j]
             for r in range(offsets[m], offsets[m + 1]):
-                one, two = p * completed[r, i], p * left[r, i]
+                one, two = completed[r, i], left[r, i]
                 a, z = left[r], completed[r]
-                for j in range(size):
+                for j in range(i + 1):
                     row[j] += one * a[j] + two * z[j]
+            for j in range(i + 1):
+                sums[i, m, j] += p * row[j]
+            for j in range(i):
+                sums[j, m, i] = sums[i, m, j]
 
 
 @exact

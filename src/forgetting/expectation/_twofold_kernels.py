@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from forgetting._arrays import Array, IntArray
-from forgetting._twofold import add, mul
+from forgetting._twofold import add, dot, mul
 
 compiled: Any = njit(cache=True, nogil=True)
 
@@ -58,15 +58,6 @@ def _products(
 
 
 @compiled
-def _dot(a: Array, al: Array, b: Array, bl: Array) -> tuple[float, float]:
-    high, low = 0.0, 0.0
-    for n in range(len(a)):
-        p, e = mul(a[n], al[n], b[n], bl[n])
-        high, low = add(high, low, p, e)
-    return high, low
-
-
-@compiled
 def _complete(
     left: Array, left_low: Array, right: Array, right_low: Array, first: int, last: int, out: Array, out_low: Array
 ) -> None:
@@ -75,7 +66,7 @@ def _complete(
     block, block_low = np.empty((count, count)), np.empty((count, count))
     for i in range(count):
         for j in range(i + 1):
-            b, bl = _dot(out[first + i], out_low[first + i], right[first + j], right_low[first + j])
+            b, bl = dot(out[first + i], out_low[first + i], right[first + j], right_low[first + j], size)
             block[i, j], block_low[i, j] = 0.5 * b, 0.5 * bl
             block[j, i], block_low[j, i] = 0.5 * b, 0.5 * bl
     for i in range(count):
@@ -122,7 +113,7 @@ def _add_symmetric(a: Array, al: Array, half: Array, half_low: Array) -> None:
 
 
 @compiled
-def _plain_step(left: Array, right: Array, first: int, last: int, p: float, a: Array, half: Array) -> None:
+def _step_of_error(left: Array, right: Array, first: int, last: int, p: float, a: Array, half: Array) -> None:
     """half += p C for one task, in float64."""
     size, count = left.shape[1], last - first
     row = np.empty((count, size))
@@ -157,7 +148,7 @@ def read(right: Array, right_low: Array, a: Array, al: Array) -> tuple[Array, Ar
     _products(right, right_low, 0, rows, a, al, work, work_low)
     high, low = np.empty(rows), np.empty(rows)
     for i in range(rows):
-        high[i], low[i] = _dot(work[i], work_low[i], right[i], right_low[i])
+        high[i], low[i] = dot(work[i], work_low[i], right[i], right_low[i], size)
     return high, low
 
 
@@ -225,7 +216,7 @@ def advance(
                 _products(right, right_low, first, last, stack[s], stack_low[s], work, work_low)
                 if s == 0:
                     for i in range(first, last):
-                        v, vl = _dot(work[i], work_low[i], right[i], right_low[i])
+                        v, vl = dot(work[i], work_low[i], right[i], right_low[i], size)
                         v, vl = mul(v, vl, p, pl)
                         learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
                 _complete(left, left_low, right, right_low, first, last, work, work_low)
@@ -263,7 +254,7 @@ def advance(
                         part += error[n, j] * right[i, j]
                     doubt += right[i, n] * part
                 learnt_doubt[i] += p * (max(doubt, 0.0) + noise[m, 3] * tau + noise[m, 2] * trace)
-            _plain_step(left, right, first, last, p, error, error_half)
+            _step_of_error(left, right, first, last, p, error, error_half)
             relative = max(relative, noise[m, 0])
             uniform += p * noise[m, 1] * tau
             own = max(own, noise[m, 2])
@@ -302,7 +293,7 @@ def step_all(
             _copy(moved_low[i], al[i])
         _add_symmetric(moved, moved_low, half, half_low)
         _clear_all(error_half)
-        _plain_step(left, right, first, last, 1.0, error, error_half)
+        _step_of_error(left, right, first, last, 1.0, error, error_half)
         tau, trace = spread(a, dim) + base, spread(error, size)
         for i in range(size):
             for j in range(size):

@@ -1,8 +1,8 @@
 """Expectations with as many digits as it takes, for small problems where 31 digits leave doubts.
 
 What is asked is computed with 60 digits and again with more, until two agree: their difference bounds the error of
-the first. A value that is nothing to 480 digits is zero. Arithmetic is that of `decimal` in the standard library; a
-float is taken as the exact number that it is.
+the first. A value that is nothing to all digits, where those reach below the least float, is zero. Arithmetic is that
+of `decimal` in the standard library; a float is taken as the exact number that it is.
 
 The state is v = (w - w_0 in coordinates on the joint row space, 1), so that learning task m is v -> S_m v and a loss is
 v^T H_m v, also where no w solves all tasks. Only ranks are taken from float64.
@@ -10,12 +10,13 @@ v^T H_m v, also where no w solves all tasks. Only ranks are taken from float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, getcontext, localcontext
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray, is_sparse
 from forgetting.expectation import subsets
@@ -28,21 +29,21 @@ from forgetting.schemes import LinearScheme
 __all__ = ["Deep", "Numbers", "answer", "lift", "settle", "work"]
 
 DIGITS = (60, 120, 480, 960)
-NOTHING = 2  # from this many times on, what is below all digits is zero: float64 has no numbers as small
-TINIEST = 5e-324  # the least positive float
+TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
 AGREE = Decimal("1e-18")
 Numbers = Any  # arrays of decimal numbers (dtype object)
+Flags = NDArray[np.bool_]
 
 
 def settle(
-    compute: Callable[[], tuple[dict[str, Numbers], Decimal]], names: Sequence[str]
+    compute: Callable[[], tuple[dict[str, Numbers], Decimal]], unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """Values with bounds on their errors, and the digits it took.
+    """Values with bounds on their errors, and the digits it took until the unsure ones did not change any more.
 
     `compute` gives a table of decimal numbers by name, at the precision of the context, and the scale of these numbers.
 
     >>> third = lambda: ({"loss": np.array([Decimal(1) / 3], dtype=object)}, Decimal(1))
-    >>> table, digits = settle(third, ["loss"])
+    >>> table, digits = settle(third, {"loss": np.array([True])})
     >>> value, doubt = table["loss"]
     >>> float(value[0]), bool(doubt[0] < 1e-16), digits
     (0.3333333333333333, True, 120)
@@ -53,29 +54,30 @@ def settle(
             tables.append(compute())
         if len(tables) > 1:
             with localcontext(Context(prec=digits)):
-                found = {name: _compare(tables, name) for name in names}
+                found = {name: _compare(tables, name, which) for name, which in unsure.items()}
             if digits == DIGITS[-1] or all(agreed for _, _, agreed in found.values()):
                 break
     return {name: (value, doubt) for name, (value, doubt, _) in found.items()}, digits
 
 
-def _compare(tables: list[tuple[dict[str, Numbers], Decimal]], name: str) -> tuple[Array, Array, bool]:
-    """The last values, how far they are from the ones before, and whether that is nothing."""
+def _compare(tables: list[tuple[dict[str, Numbers], Decimal]], name: str, unsure: Flags) -> tuple[Array, Array, bool]:
+    """The last values, how far they are from the ones before, and whether that is nothing for those that are unsure."""
     (before, _), (last, scale) = tables[-2], tables[-1]
     shape = last[name].shape
     values, doubts, agreed = np.zeros(last[name].size), np.zeros(last[name].size), True
-    for i, (a, b) in enumerate(zip(before[name].ravel(), last[name].ravel(), strict=True)):
+    least = Decimal(10) ** (15 - getcontext().prec) * scale
+    for i, (a, b, asked) in enumerate(zip(before[name].ravel(), last[name].ravel(), unsure.ravel(), strict=True)):
         if b.is_nan():
             values[i] = np.nan
             continue
-        nothing = abs(b) <= Decimal(10) ** (15 - getcontext().prec) * scale
-        if nothing and len(tables) > NOTHING:
+        nothing = abs(b) <= least
+        if nothing and least < Decimal(TINIEST):
             doubts[i] = TINIEST
             continue
         values[i] = float(b)
         gap = abs(a - b)
-        agreed = agreed and gap <= AGREE * abs(b) and not nothing
-        doubts[i] = float(gap) + 2.3e-16 * abs(values[i]) + TINIEST
+        agreed = agreed and (not asked or (gap <= AGREE * abs(b) and not nothing))
+        doubts[i] = float(max(gap, least)) + 2.3e-16 * abs(values[i]) + TINIEST
     return values.reshape(shape), doubts.reshape(shape), agreed
 
 
@@ -131,6 +133,8 @@ class Deep:
             if k in steps:
                 on_visits = sum((_trace(self.forms[m], visited[m]) for m in visited), Decimal(0))
                 note.add(k, second, on_visits, before, kept, int(np.count_nonzero(steps == k)))
+            if k == steps[-1]:
+                break
             before += sum(p[m] * _trace(self.forms[m], second) for m in tasks)
             kept += sum(p[m] * _trace(self.kept[m], second) for m in tasks)
             learned = {m: p[m] * self._step(m, second) for m in tasks}
@@ -156,6 +160,8 @@ class Deep:
                     for m in range(len(counts))
                 )
                 note.add(k, second, Decimal(on_visits), before, kept, int(np.count_nonzero(steps == k)))
+            if k == steps[-1]:
+                break
             if size == total:
                 ((_, moment),) = layer.values()
                 layer, epoch, size = {nothing: (Decimal(1), moment)}, epoch + 1, 0
@@ -219,7 +225,9 @@ class _Notes:
         return {name: np.array(rows, dtype=object) for name, rows in self.rows.items()}
 
 
-def answer(request: Request, order: IntArray | None) -> tuple[dict[str, tuple[Array, Array]], int]:
+def answer(
+    request: Request, order: IntArray | None, unsure: Mapping[str, Flags]
+) -> tuple[dict[str, tuple[Array, Array]], int]:
     """All that a request asks for, and the digits it took; `order` where it is not random."""
     scheme = request.scheme
     assert isinstance(scheme, LinearScheme)
@@ -235,7 +243,7 @@ def answer(request: Request, order: IntArray | None) -> tuple[dict[str, tuple[Ar
             found = deep.permutations(request.steps, request.names)
         return found, deep.scale
 
-    return settle(compute, request.names)
+    return settle(compute, unsure)
 
 
 def work(request: Request) -> float:

@@ -35,7 +35,7 @@ def by_spectrum(request: Request) -> Outcome:
     map_ = request.moment_map(homogeneous=True)
     values, doubts, how = spectral.solve_spectral(map_, map_.first[0] * map_.unit, request.steps, request.names)
     for name, value in values.items():
-        doubts[name] = doubts[name] + _from_the_data(request, map_, name, value)
+        doubts[name] = doubts[name] + _from_the_data(request, map_, name, value) + deep.TINIEST
     if "forgetting" in values:  # after one step nothing has been forgotten, by definition
         values["forgetting"][request.steps == 1] = doubts["forgetting"][request.steps == 1] = 0.0
     detail = f"the map Q on matrices of order {request.geometry.dim}, {how}; the uncertainty is an estimate"
@@ -73,13 +73,18 @@ def by_the_run(request: Request) -> Outcome:
         return Outcome("deterministic", f"{detail}, its rounding not bounded", _of_run(request, one), notes=one.remarks)
     map_ = request.moment_map()
     order = request.geometry.distinct(one.order)
+    notes = one.remarks
+    if map_.twofold and request.ordering.adaptive:
+        order = independent.decided(map_, request.ordering, request.last)
+    elif request.ordering.adaptive:
+        notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
     if map_.twofold:
         values, doubts = _tables(independent.along(map_, order, request.steps, request.names))
     else:
         values = _of_run(request, one)
         doubts = _doubts_of_run(request, one, map_, values)
     values, doubts, digits = _deepened(request, map_, values, doubts, order)
-    return _outcome(request, "deterministic", f"{detail}, with {digits}", values, doubts, one.remarks)
+    return _outcome(request, "deterministic", f"{detail}, with {digits}", values, doubts, notes)
 
 
 def _of_run(request: Request, one: Trajectory) -> Values:
@@ -92,7 +97,7 @@ def _of_run(request: Request, one: Trajectory) -> Values:
         elif name == "task_losses":
             values[name] = one.loss_matrix[where]
         elif name == "error":
-            values[name] = errors_of(one)[where]
+            values[name] = np.sum(one.states**2, axis=1)[where] if request.linear else errors_of(one)[where]
         else:
             values[name] = curve_at(getattr(one, name), request.steps)
     return values
@@ -105,6 +110,7 @@ def _doubts_of_run(request: Request, one: Trajectory, map_: Moments, values: Val
     pace = float(np.max(map_.noise[:, 1], initial=0.0)) * float(np.linalg.norm(map_.first[0])) + map_.drift
     with np.errstate(over="ignore"):
         off = map_.unit * pace * (steps + 1) * growth**steps
+    seen = map_.unit * map_.unsolved * (steps + 1) * growth**steps
     tops = geometry.norms[geometry.index]
     slip = (map_.misread * geometry.norms)[geometry.index] * map_.unit * (1 + map_.size_of_labels)
 
@@ -115,7 +121,7 @@ def _doubts_of_run(request: Request, one: Trajectory, map_: Moments, values: Val
 
     where = np.searchsorted(one.steps, request.steps)
     every = np.arange(geometry.num_tasks, dtype=np.int64)
-    each = doubt(one.loss_matrix[where], every, off[:, None])
+    each = doubt(one.loss_matrix[where], every, (off + seen)[:, None])
     found: Values = {}
     for name, value in values.items():
         if name == "task_losses":
@@ -131,7 +137,7 @@ def _doubts_of_run(request: Request, one: Trajectory, map_: Moments, values: Val
                 past = one.order[:k]
                 if k == 0 or (name == "forgetting" and k == 1):
                     continue
-                before = doubt(one.before[:k] if name == "regret" else one.after[:k], past, off[i])
+                before = doubt(one.before[:k] if name == "regret" else one.after[:k], past, off[i] + seen[i])
                 now = each[i][past] if name == "forgetting" else np.zeros(k)
                 found[name][i] = float(np.mean(before + now)) + k * EPS * float(np.mean(one.before[:k]))
     return found
@@ -154,15 +160,17 @@ def _deepened(
 ) -> tuple[Values, Values, str]:
     """The values, computed again with more digits where those at hand leave doubts and it takes no time to speak of."""
     digits = f"{31 if map_.twofold else 16} digits"
+    if map_.dropped:  # more digits of rows whose last ones were taken for rounding say nothing
+        return values, doubts, digits
     unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
     if not any(np.any(one) for one in unsure.values()) or deep.work(request) * SECONDS_PER_PRODUCT > 1:
         return values, doubts, digits
-    found, most = deep.answer(request, order)
+    found, most = deep.answer(request, order, unsure)
     for name, (value, doubt) in found.items():
-        better = unsure[name] & (doubt <= doubts[name])
+        better = unsure[name] & ((doubt <= doubts[name]) | (np.abs(value - values[name]) > doubts[name] + doubt))
         values[name] = np.where(better, value, values[name])
         doubts[name] = np.where(better, doubt, doubts[name])
-    return values, doubts, f"up to {most} digits"
+    return values, doubts, f"{digits}, some values with {most}"
 
 
 def _tables(found: independent.Concluded) -> tuple[Values, Values]:
@@ -176,6 +184,12 @@ def _outcome(
 ) -> Outcome:
     """Keep what was asked for, and say so where a value is no larger than its rounding error."""
     said = list(notes)
+    dropped = request.geometry.best.dropped if request.linear else 0.0
+    if dropped:
+        said.append(
+            f"some rows have directions of {dropped:.1g} of their size, which were taken for rounding: "
+            "values are those of tasks without these directions"
+        )
     for name in request.names:
         value, doubt = values[name], doubts[name]
         if value.ndim == 1 and 0 < abs(value[-1]) <= doubt[-1]:

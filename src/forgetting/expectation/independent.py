@@ -10,8 +10,9 @@ from forgetting._arrays import Array, IntArray
 from forgetting.expectation.moments import Moments, Pair, two_floats
 from forgetting.expectation.progress import track
 from forgetting.expectation.quantities import conclude
+from forgetting.orderings import Ordering, TaskView, Visits
 
-__all__ = ["Concluded", "along", "iterate"]
+__all__ = ["Concluded", "along", "decided", "iterate"]
 
 Concluded = list[dict[str, tuple[Array, Array]]]
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
@@ -48,6 +49,39 @@ def along(moments: Moments, order: IntArray, steps: IntArray, names: Iterable[st
             reading = moments.reading(state, counts)
             found.append(conclude(moments, reading, k, (counts, np.zeros_like(counts)), wanted))
     return found
+
+
+def decided(moments: Moments, ordering: Ordering, k: int) -> IntArray:
+    """The distinct tasks that an ordering which looks at the iterate chooses, seeing it with 31 digits.
+
+    In float64, distances that are rounding decide differently on each processor.
+    """
+    tools, geometry = two_floats(), moments.geometry
+    (left, left_low), (right, right_low) = moments.left, moments.right
+    state = moments.first
+
+    def squares() -> Array:
+        """(b_i . v)^2 for all R directions."""
+        high, _ = tools.products(right, right_low, state[0][None], state[1][None])
+        return np.asarray(high[:, 0] ** 2)
+
+    def distances() -> Array:
+        return np.asarray(moments.unit * np.sqrt(geometry.per_task(squares()))[geometry.index])
+
+    def losses() -> Array:
+        missed = 0.5 * moments.unit**2 * geometry.per_task(moments.squares[0] * squares())
+        return np.asarray((missed + moments.unexplained[0])[geometry.index])
+
+    view = TaskView(geometry.num_tasks, geometry.norms[geometry.index], distances, losses)
+    visits = Visits(ordering, view, np.random.default_rng(0))
+    order = np.empty(k, dtype=np.int64)
+    for step in track(range(k), "order"):
+        order[step] = task = int(geometry.index[visits.take(1)[0]])
+        block = geometry.block(task)
+        high, low = tools.products(right[block], right_low[block], state[0][None], state[1][None])
+        move, move_low = tools.products(left[block].T.copy(), left_low[block].T.copy(), high.T.copy(), low.T.copy())
+        state = tools.sub(*state, move[:, 0], move_low[:, 0])
+    return order
 
 
 def _batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tuple[int | None, IntArray]]:

@@ -14,7 +14,8 @@ falls as the value falls.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,10 +24,14 @@ from forgetting.geometry import Geometry
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains
 
+if TYPE_CHECKING:
+    from forgetting.geometry.bases import Bases
+
 __all__ = ["Moments", "Reading", "State"]
 
 EPS = float(np.finfo(np.float64).eps)
 Pair = tuple[Array, Array]
+UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
 
 
@@ -75,8 +80,11 @@ class Moments:
         first_error: E at the start.
         noise: for each distinct task, what a step adds to E: multiples of A, of tr(A) I, of tr(E) I; and of a reading.
         drift: by how much a step can move z whatever z is, because labels are not known better.
+        base: the square of what no w fits, divided by that of `unit`.
         misread: for each distinct task, by how much its rows are off, relative to its norm.
-        misplaced: by how much the solution is off, beyond what E knows of.
+        known: by how much probabilities are off, relatively.
+        unsolved, misplaced: by how much z is off at the start, as the rows see it and in all.
+        dropped: what of the rows was taken for rounding, relative to them.
         size_of_labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
     """
 
@@ -97,7 +105,10 @@ class Moments:
     base: float
     drift: float
     misread: Array = field(repr=False)
+    known: float
+    unsolved: float
     misplaced: float
+    dropped: float
     size_of_labels: float
 
     @classmethod
@@ -120,11 +131,11 @@ class Moments:
         assert source is not None
         unit = two_floats().UNIT if twofold else EPS
         turned = source.turned if twofold else source.turned + 2 * EPS
+        misread = source.misread if twofold else source.misread + 2 * EPS
         gains, vague = _gains(geometry, scheme, source.squares, twofold)
         start = source.start(w0)
         rows, leftover = source.rows, source.leftover
         dim = geometry.dim
-        lost = float(np.linalg.norm(leftover[0])) if homogeneous else 0.0
         augmented = bool(leftover[0].any()) and not homogeneous
         size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
         scale = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
@@ -140,13 +151,17 @@ class Moments:
         strong = np.array([float(np.max(np.abs(gains[0][owner == m]), initial=0.0)) for m in tasks])
         grown = np.maximum(1.0, strong) ** 2 * (4 if twofold else 1)
         rounding = _rounding(n, geometry.ranks, twofold) * grown
-        slips = 2 * (turned * _sensitivity(geometry, scheme) + vague) * grown
+        slips = 2 * (turned * np.maximum(1.0, _sensitivity(geometry, scheme)) + vague) * grown
         own = 8.0 * n * (n + 8) * EPS * grown
         noise = np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding])
         pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
-        lost = lost if homogeneous else (0.0 if twofold else 4 * EPS * float(np.linalg.norm(leftover[0])))
+        drift = pace * source.size + (source.unsolved if source.size else 0.0)
+        if homogeneous or not twofold:
+            drift += (1.0 if homogeneous else 4 * EPS) * float(np.linalg.norm(leftover[0]))
+        # coordinates of w_0 are off by what the rows are off
+        unsolved = source.unsolved + 2 * np.sqrt(len(owner)) * float(np.max(misread, initial=0.0) * np.linalg.norm(w0))
         first = (np.ascontiguousarray(start[0] / scale), np.ascontiguousarray(start[1] / scale))
-        error = _first_error(first[0], rows[0], source, w0, scale, dim, unit)
+        error = _first_error(first[0], rows[0], source, w0, scale, dim, unit, unsolved / scale)
         return cls(
             geometry=geometry,
             twofold=twofold,
@@ -163,9 +178,12 @@ class Moments:
             unit=scale,
             noise=noise,
             base=float(np.sum(leftover[0] ** 2)) / scale**2,
-            drift=(pace * source.size + lost) / scale,
-            misread=source.misread if twofold else source.misread + 2 * EPS,
-            misplaced=source.misplaced / scale if source.size else 0.0,
+            drift=drift / scale,
+            known=known,
+            misread=misread,
+            unsolved=unsolved / scale,
+            misplaced=(source.misplaced + unsolved / source.weakest) / scale,
+            dropped=source.dropped,
             size_of_labels=source.size / scale,
         )
 
@@ -261,7 +279,8 @@ class Moments:
         trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
         tau = (self.trace(moments[0]) + self.base)[:, None]
         own, reading = self.noise[self.geometry.owner, 2], self.noise[self.geometry.owner, 3]
-        return (high, low), np.maximum(self.quadratic(errors), 0.0) + own * trace + reading * tau
+        found = np.maximum(self.quadratic(errors), 0.0) + own * trace + reading * tau
+        return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
 
     def quadratic(self, moments: Array) -> Array:
         """b_i^T A b_i in float64, for each of a stack of matrices; (count, R)."""
@@ -337,7 +356,8 @@ class Moments:
         tau, trace = float(self.trace(high[0])) + self.base, float(np.trace(error))
         chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
         stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
-        following, quadratic = self._mixed(stack, chance)
+        weights = self._weights if task < 0 else self.left[0] * (owner == task)[:, None]
+        following, quadratic = self._mixed(stack, weights)
         if len(high) > 1:
             completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
             _plain().add_steps(high[0], completed, self.left[0], self.geometry.offsets, chance, following[:, 1:-1])
@@ -379,14 +399,18 @@ class Moments:
         _plain().complete_blocks(self.left[0], self.right[0], self.geometry.offsets, products, quadratic)
         return products, quadratic
 
-    def _mixed(self, stack: Array, chance: Array) -> tuple[Array, Array]:
+    @cached_property
+    def _weights(self) -> Array:
+        """p a of all tasks, R x n."""
+        return np.asarray(self.left[0] * self.probability[0][self.geometry.owner][:, None])
+
+    def _mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
         """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
 
         Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
         stay in this order, or an antisymmetric rounding error appears that is never damped.
         """
         completed, quadratic = self._completed(stack)
-        weights = self.left[0] * chance[self.geometry.owner][:, None]
         half = (weights.T @ completed.reshape(len(completed), stack.shape[1] * stack.shape[2])).reshape(stack.shape)
         result = stack.copy()
         _plain().add_symmetric(result, half)
@@ -395,9 +419,9 @@ class Moments:
     def apply(self, moments: Array) -> Array:
         """Q[A], for one matrix or for each of several (along the first axis)."""
         if moments.ndim == 2:
-            return self._mixed(np.ascontiguousarray(moments[:, None]), self.probability[0])[0][:, 0]
+            return self._mixed(np.ascontiguousarray(moments[:, None]), self._weights)[0][:, 0]
         stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
-        return np.swapaxes(self._mixed(stack, self.probability[0])[0], 0, 1)
+        return np.swapaxes(self._mixed(stack, self._weights)[0], 0, 1)
 
     def step(self, task: int, moments: Array) -> Array:
         """S_m A S_m^T for one matrix, or for each of a stack."""
@@ -423,14 +447,14 @@ def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
 
 
 def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
-    """The gain of each direction, and for each task by how much it can be off, relative to 1 + the largest."""
+    """The gain of each direction, and for each task by how much it can be off."""
     plain = linear_gains(geometry, scheme)
-    ranks = range(geometry.num_distinct)
     if twofold:
         exact = [scheme.precise_gain(square) for square in two_floats().decimals(squares)]
         if all(gain is not None for gain in exact):
-            return two_floats().from_decimals(exact), np.full(len(ranks), 4 * two_floats().UNIT)
-    return (plain, np.zeros_like(plain)), np.full(len(ranks), 8 * EPS) * (plain != 1).any()
+            return two_floats().from_decimals(exact), np.full(geometry.num_distinct, 4 * two_floats().UNIT)
+    off = (8 + 4 * geometry.conditions * _sensitivity(geometry, scheme)) * EPS
+    return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves else off
 
 
 def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
@@ -441,24 +465,25 @@ def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
 
 
 def _sensitivity(geometry: Geometry, scheme: LinearScheme) -> Array:
-    """For each distinct task, at least 1: by how much gains move per relative change of singular values."""
+    """For each distinct task, by how much gains can move per relative change of singular values."""
     width = 1e-6
     sigma, owner = geometry.sigma, geometry.owner
     with np.errstate(over="ignore", invalid="ignore"):
         moved = np.abs(scheme.gains(sigma * (1 + width)) - scheme.gains(sigma * (1 - width))) / (2 * width)
-    result = np.ones(geometry.num_distinct)
+    result = np.zeros(geometry.num_distinct)
     np.maximum.at(result, owner, np.nan_to_num(4 * moved, nan=np.inf))
     return result
 
 
-def _first_error(z: Array, rows: Array, source: Any, w0: Array, scale: float, dim: int, unit: float) -> Array:
+def _first_error(
+    z: Array, rows: Array, source: Bases, w0: Array, scale: float, dim: int, unit: float, missed: float
+) -> Array:
     """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
     n, norm = len(z), float(np.linalg.norm(z[:dim]))
     size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / scale
     error = 8 * unit * np.outer(z, z)
     error[range(dim), range(dim)] += 8 * unit * size**2
-    missed = source.unsolved / scale
-    if missed > 0 and source.size == 0 and dim:
+    if missed > 0 and dim:
         _, spectrum, basis = np.linalg.svd(rows, full_matrices=False)
         share = missed / norm if norm > 0 else 1.0
         error += share * np.outer(z, z)

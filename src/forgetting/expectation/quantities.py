@@ -11,6 +11,8 @@ from forgetting.expectation.moments import EPS, Moments, Pair, Reading, two_floa
 
 __all__ = ["conclude"]
 
+UNDERFLOW = 1e-250  # products of numbers of two floats below about 1e-270 lose their low parts
+
 
 def conclude(
     moments: Moments, reading: Reading, k: int, visits: Pair, names: Iterable[str]
@@ -42,6 +44,10 @@ class _Conclusion:
         single = value[0] + value[1]
         if name != "forgetting":
             single = np.maximum(single, 0.0)
+            if self.k > 0 or name != "regret":  # more than float64 can hold
+                single = np.where(np.isnan(single), np.inf, single)
+        single = np.where((np.abs(single) <= doubt) & (doubt < UNDERFLOW), 0.0, single)
+        doubt = np.where(np.isnan(doubt) | np.isinf(single), np.inf, doubt)
         return np.asarray(single), np.asarray(doubt + EPS * np.abs(single))
 
     # ------------------------------------------------------------------------------------------------- quantities
@@ -62,7 +68,7 @@ class _Conclusion:
     def error(self) -> tuple[Pair, Array]:
         """E |w_k - w*|^2."""
         high, low = (np.asarray(part) for part in self.reading.spread)
-        off = self.drift + self.moments.misplaced
+        off = self.drift + (self.moments.misplaced if self.moments.size_of_labels else 0.0)
         doubt = self.reading.spread_doubt
         doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2
         return (high * self.factor, low * self.factor), doubt * self.factor + self.rounding * np.abs(high) * self.factor
@@ -71,11 +77,17 @@ class _Conclusion:
         """E (1/k) sum_t L_tau(t)(w_(t-1))."""
         if self.k == 0:
             return self._undefined()
-        value, doubt = self._along(self.reading.learnt, self.reading.learnt_doubt, self._ones())
+        value, doubt = self._along(self.reading.learnt, self._learnt_doubt(), self._ones())
         total, its_doubt = self._weighted(value, doubt, self._ones(len(value[0])))
         extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.unexplained_doubt, self.visits)
         total = two_floats().add(*total, *extra)
+        extra_doubt = extra_doubt + self.moments.known * float(extra[0])
         return self._divided(total, float(self.k)), (its_doubt + extra_doubt) / self.k
+
+    def _learnt_doubt(self) -> Array:
+        """Of sums in which each step is weighted with its probability."""
+        learnt = self.reading.learnt[0]
+        return np.asarray(self.reading.learnt_doubt + self.moments.known * np.abs(learnt))
 
     def in_sample(self) -> tuple[Pair, Array]:
         """E (1/k) sum_t L_tau(t)(w_k): the loss on all visits."""
@@ -98,7 +110,7 @@ class _Conclusion:
         if not self.moments.solves:
             left = tools.sub(*self._ones(), *self.moments.gains)
             share = tools.mul(*left, *left)
-            kept, kept_doubt = self._along(reading.learnt, reading.learnt_doubt, share, shared=True)
+            kept, kept_doubt = self._along(reading.learnt, self._learnt_doubt(), share, shared=True)
             gap = tools.sub(*visited, *kept)
         total, its_doubt = self._weighted(gap, doubt + kept_doubt, self._ones(len(gap[0])))
         its_doubt = its_doubt + self.rounding * float(np.sum(np.abs(visited[0]) + np.abs(kept[0])))
@@ -139,8 +151,6 @@ class _Conclusion:
         weights = tools.mul(*moments.squares, 0.5 * share[0], 0.5 * share[1])
         parts = tools.mul(*weights, *squares)
         drift = self.drift
-        # products that underflow have no low part
-        doubts = doubts + np.where((squares[0] > 0) & (squares[0] < 1e-270), 1e-290, 0.0)
         whole = np.maximum(squares[0], 0.0) + doubts
         doubts = doubts + 2 * drift * np.sqrt(whole * terms) + terms * drift**2
         value = self._sum(parts[0]), self._sum(parts[1])

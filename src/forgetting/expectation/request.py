@@ -65,7 +65,8 @@ class Request:
             epochs = -(-self.last // geometry.num_tasks) if isinstance(self.ordering, Reshuffled) else 1
             return float(epochs * states * one)
         if self.deterministic:
-            return float(self.last * (one / tasks + 4 * size**2))
+            looks = 5e4 if self.ordering.adaptive else 0.0  # before each step, by an ordering that is not compiled
+            return float(self.last * (one / tasks + 4 * size**2 + looks))
         return float(self.last * one * (1 + (tasks if "forgetting" in self.names else 0)))
 
     @cached_property

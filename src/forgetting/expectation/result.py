@@ -11,7 +11,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
 
-__all__ = ["QUANTITIES", "Expectation", "Outcome", "Values"]
+__all__ = ["QUANTITIES", "Expectation", "Outcome", "Values", "accuracy"]
 
 Values = dict[str, Array]
 QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses")
@@ -24,7 +24,8 @@ class Expectation:
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
     (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` says how far rounding can
     have moved it: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
-    "spectral". A deterministic run of any other scheme has none.
+    "spectral". A deterministic run of any other scheme has none. Simulated values have intervals, and their uncertainty
+    is half the width.
 
     Attributes:
         k: the steps.
@@ -102,7 +103,31 @@ class Expectation:
         for row in sorted({*range(min(8, len(ks))), len(ks) - 1}):
             cells = [_cell(self, name, row) for name in shown]
             lines.append(f"{int(ks[row]):>10}" + "".join(f"  {cell:>24}" for cell in cells))
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        if len(ks) > 9:
+            lines.insert(-1, f"{'...':>10}")
+        return "\n".join([*lines, *accuracy(self), *(f"note: {note}" for note in self.notes)])
+
+
+def accuracy(result: Expectation) -> list[str]:
+    """How far rounding can have moved the values, in a line; nothing for simulated values, whose intervals say more.
+
+    >>> import forgetting as fg
+    >>> found = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
+    >>> accuracy(found)
+    ['rounding moves no value by more than 1e-15 of it']
+    """
+    if not result.exact or not result.uncertainty:
+        return []
+    worst = {}
+    for name in (name for name in QUANTITIES if name in result.uncertainty):
+        value, doubt = np.abs(np.ravel(result.values[name])), np.ravel(result.uncertainty[name])
+        told = np.isfinite(value) & (value > 0)
+        worst[name] = float(np.max(doubt[told] / value[told], initial=0.0))
+    if all(share <= 1e-15 for share in worst.values()):
+        return ["rounding moves no value by more than 1e-15 of it"]
+    how_much = "about" if result.method == "spectral" else "at most"
+    shares = ", ".join(f"{name} {share:.1g}" for name, share in worst.items())
+    return [f"rounding moves values by {how_much} this part of them: {shares}"]
 
 
 def _cell(result: Expectation, name: str, row: int) -> str:

@@ -1,5 +1,6 @@
 """The reduction that every engine stands on: tasks as subspaces of their joint row space."""
 
+from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Frame, Geometry, Matrix, from_data, from_gram
 
-__all__ = ["Frame", "Geometry", "Matrix", "from_data", "from_gram"]
+__all__ = ["Frame", "Geometry", "Matrix", "exact_rank", "from_data", "from_gram"]

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetting import _twofold as twofold
 from forgetting._arrays import Array, IntArray, is_sparse
 from forgetting._twofold import UNIT, Pair
+from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Data, Frame, Geometry
 
 __all__ = ["Bases", "plain_bases", "precise_bases"]
 
 EPS = float(np.finfo(np.float64).eps)
+CHECKED = 3e4  # products up to which labels are compared with the data over the rationals: some milliseconds
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,9 @@ class Bases:
         misread: for each distinct task, what its rows can be off by, relative to its norm.
         unsolved: |U (solution - the true one)| is at most this.
         misplaced: |solution - the true one| is at most this.
+        weakest: the least singular value of the rows.
+        dropped: what of the rows was taken for rounding when ranks were decided, relative to them, and is there in the
+            data as they were given; 0 where nothing was, or where float64 cannot tell.
         size: |solution| + |targets|, the scale of errors that stay when z falls; 0 where one w is known to solve all
             tasks.
     """
@@ -55,7 +63,9 @@ class Bases:
     misread: Array
     unsolved: float
     misplaced: float
+    weakest: float
     size: float
+    dropped: float
 
     def start(self, w0: Array) -> Pair:
         """z_0 for a start w_0 in the user's coordinates."""
@@ -80,18 +90,20 @@ def plain_bases(geometry: Geometry) -> Bases:
     slack = _slack(targets, solution, turned, owner, (4 + np.sqrt(geometry.dim)) * EPS)
     consistent = len(sigma) == geometry.dim or bool(np.all(np.abs(leftover) <= slack))
     return _bounded(
-        EPS,
-        (rows, np.zeros_like(rows)),
-        (sigma**2, np.zeros_like(sigma)),
-        (solution, np.zeros_like(solution)),
-        (np.zeros_like(leftover) if consistent else leftover, np.zeros_like(leftover)),
-        (geometry.unexplained, np.zeros_like(geometry.unexplained)),
-        geometry.label_norms,
-        geometry.frame,
-        turned,
-        slips,
-        slack,
-        float(np.linalg.norm(solution) + np.linalg.norm(targets)),
+        rounding=EPS,
+        rows=(rows, np.zeros_like(rows)),
+        squares=(sigma**2, np.zeros_like(sigma)),
+        solution=(solution, np.zeros_like(solution)),
+        leftover=(np.zeros_like(leftover) if consistent else leftover, np.zeros_like(leftover)),
+        unexplained=(geometry.unexplained, np.zeros_like(geometry.unexplained)),
+        fits=geometry.full,
+        label_norms=geometry.label_norms,
+        frame=geometry.frame,
+        turned=turned,
+        misread=slips,
+        slack=slack,
+        size=float(np.linalg.norm(solution) + np.linalg.norm(targets)),
+        dropped=0.0,
         known=len(sigma) == geometry.dim,  # independent directions: some w solves all tasks whatever the labels are
     )
 
@@ -108,19 +120,24 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
         if found is None:
             return None
         frame, missed = found
-    blocks, unexplained, turned, misread, rounded = [], [], [], [], []
+    checked = sum(len(matrix) for matrix in matrices) * width**2 <= CHECKED
+    blocks, unexplained, turned, misread, rounded, fits = [], [], [], [], [], []
     for m, (matrix, label) in enumerate(zip(matrices, labels, strict=True)):
         rank, part = int(ranks[m]), sigma[offsets[m] : offsets[m + 1]]
         condition = float(part[0] / part[-1]) if rank else 1.0
-        task = _task(matrix, label, frame, rank, condition)
+        task = _task(matrix, label, frame, rank)
         if task is None:
             return None
-        blocks.append(task[0])
-        unexplained.append(task[1])
         slip = 16 * (sum(matrix.shape) + 8) * UNIT
         rounded.append(4 * slip * condition)
-        misread.append(slip + 2 * float(np.max(missed[m], initial=0.0)))
+        lost = float(np.max(missed[m], initial=0.0)) + (task[2] if task[2] > 4 * slip else 0.0)
+        misread.append(slip + 2 * lost)
         turned.append(4 * misread[-1] * condition)
+        fits.append(len(matrix) == rank or (checked and _fits(matrix, label)))
+        blocks.append(task[0])
+        # labels that fit to 31 digits, less what the condition number costs, fit
+        small = np.sqrt(2 * max(task[1][0], 0.0)) <= 4 * rounded[-1] * np.linalg.norm(label)
+        unexplained.append((0.0, 0.0) if fits[-1] or (small and not checked) else task[1])
     rows, squares, targets = (
         (np.concatenate([block[i][0] for block in blocks]), np.concatenate([block[i][1] for block in blocks]))
         for i in range(3)
@@ -128,62 +145,70 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     owner = np.repeat(np.arange(len(ranks)), ranks)
     halves = (np.array([high for high, _ in unexplained]), np.array([low for _, low in unexplained]))
     solution, leftover, slack = _solve(rows, targets, np.array(rounded), owner)
-    consistent = len(owner) == dim or bool(np.all(np.abs(leftover[0]) <= slack))
+    dropped = float(np.max(misread, initial=0.0)) > 32 * (width + max(map(len, matrices)) + 8) * UNIT
+    known = len(owner) == dim  # independent directions: some w solves all tasks, whatever the labels are
+    if checked and not known and not dropped and all(fits):
+        known = _fits(np.concatenate(matrices), np.concatenate(labels))
+    zero = known or (not checked and bool(np.all(np.abs(leftover[0]) <= slack)))
     return _bounded(
-        UNIT,
-        rows,
-        twofold.div(*squares, parts[owner], np.zeros(len(owner))),
-        solution,
-        twofold.zeros(len(owner)) if consistent else leftover,
-        twofold.div(*halves, parts, np.zeros(len(parts))),
-        np.array([np.linalg.norm(label) for label in labels]) / np.sqrt(parts),
-        frame,
-        np.array(turned),
-        np.array(misread),
-        slack,
-        float(np.linalg.norm(solution[0]) + np.linalg.norm(targets[0])),
-        known=consistent,
+        rounding=UNIT,
+        rows=rows,
+        squares=twofold.div(*squares, parts[owner], np.zeros(len(owner))),
+        solution=solution,
+        leftover=twofold.zeros(len(owner)) if zero else leftover,
+        unexplained=twofold.div(*halves, parts, np.zeros(len(parts))),
+        fits=np.array(fits),
+        label_norms=np.array([np.linalg.norm(label) for label in labels]) / np.sqrt(parts),
+        frame=frame,
+        turned=np.array(turned),
+        misread=np.array(misread),
+        slack=slack,
+        size=float(np.linalg.norm(solution[0]) + np.linalg.norm(targets[0])),
+        known=known,
+        dropped=float(np.max(misread, initial=0.0)) if dropped else 0.0,
     )
 
 
+def _fits(matrix: Array, label: Array) -> bool:
+    """Whether some w has matrix w = label, over the rationals."""
+    return exact_rank(matrix) == exact_rank(np.column_stack([matrix, label]))
+
+
 def _bounded(
-    rounding: float,
+    *,
     rows: Pair,
-    squares: Pair,
-    solution: Pair,
     leftover: Pair,
     unexplained: Pair,
+    fits: Flags,
     label_norms: Array,
-    frame: Frame | Pair | None,
     turned: Array,
-    misread: Array,
     slack: Array,
     size: float,
-    *,
     known: bool,
+    **pieces: Any,
 ) -> Bases:
-    """The pieces, and how far the solution is off; `known` where one w is known to solve all tasks."""
+    """The pieces, and how far the solution is off.
+
+    `known` says that one w is known to solve all tasks, and `fits` which tasks are known to be solved by some w.
+    """
     spectrum = np.linalg.svd(rows[0], compute_uv=False) if rows[0].size else np.ones(1)
     weakest = max(float(spectrum[-1]), 1e-16)
     worst = float(np.max(turned, initial=0.0))
     unsolved = 2 * float(np.linalg.norm(slack)) + 2 * worst * size
     rest = float(np.linalg.norm(leftover[0]))
     missed = 16 * turned * label_norms  # of the norm of what no w can fit
-    doubt = np.where(unexplained[0] > 0, np.sqrt(2 * np.maximum(unexplained[0], 0)) * missed + missed**2, 0.0)
+    doubt = np.where(fits, 0.0, np.sqrt(2 * np.maximum(unexplained[0], 0)) * missed + missed**2)
     return Bases(
-        rounding,
-        rows,
-        squares,
-        solution,
-        leftover,
-        unexplained,
-        doubt,
-        frame,
-        turned,
-        misread,
-        unsolved,
+        rows=rows,
+        leftover=leftover,
+        unexplained=unexplained,
+        unexplained_doubt=doubt,
+        turned=turned,
+        unsolved=unsolved,
+        weakest=weakest,
         misplaced=(unsolved + 4 * worst * rest / weakest) / weakest,
         size=0.0 if known else size,
+        **pieces,
     )
 
 
@@ -209,9 +234,12 @@ def _frame(matrices: Sequence[Array], dim: int) -> tuple[Pair, list[Array]] | No
 
 
 def _task(
-    matrix: Array, label: Array, frame: Pair | None, rank: int, condition: float
-) -> tuple[tuple[Pair, Pair, Pair], tuple[float, float]] | None:
-    """(basis, squared singular values, targets) of one task, and half the square of what no w can fit."""
+    matrix: Array, label: Array, frame: Pair | None, rank: int
+) -> tuple[tuple[Pair, Pair, Pair], tuple[float, float], float] | None:
+    """(basis, squared singular values, targets) of one task, half the square of what no w can fit, and what is dropped.
+
+    The last is the largest singular value beyond the rank, relative to the largest of all.
+    """
     coordinates: Pair = matrix, np.zeros_like(matrix)
     if frame is not None:
         coordinates = twofold.products(*coordinates, *frame)
@@ -235,11 +263,12 @@ def _task(
     target = twofold.div(both[kept, dim], low[kept, dim], root, root_low)
     missed = twofold.mul(both[dropped, dim], low[dropped, dim], both[dropped, dim], low[dropped, dim])
     rest, rest_low = twofold.total(missed)
-    size = float(np.linalg.norm(label))
-    # labels that fit to 31 digits, less what the condition number costs, fit
-    if float(np.sqrt(np.maximum(rest, 0.0))) <= 64 * (sum(matrix.shape) + 8) * UNIT * condition * size:
-        rest, rest_low = np.zeros(()), np.zeros(())
-    return ((basis, (s, sl), target), (0.5 * float(rest), 0.5 * float(rest_low)))
+    top, beyond = (np.sqrt(np.max(np.maximum(squares[0][part], 0.0), initial=0.0)) for part in (order, dropped))
+    return (
+        (basis, (s, sl), target),
+        (0.5 * float(rest), 0.5 * float(rest_low)),
+        float(beyond / top) if top > 0 else 0.0,
+    )
 
 
 def _solve(rows: Pair, targets: Pair, rounded: Array, owner: IntArray) -> tuple[Pair, Pair, Array]:

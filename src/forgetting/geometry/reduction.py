@@ -77,6 +77,7 @@ class Geometry:
         solution: the offline solution in frame coordinates; z = v - solution.
         residuals: for each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|).
         frame: the map to the user's coordinates.
+        full: for each distinct task, whether its rows are independent: some w then fits its labels, whatever they are.
         conditions: for each distinct task, what rounding of its rows is multiplied by in its row space.
         label_norms: for each distinct task, |y_m|.
         row_equations: for a distinct task, its rows as they were given, in z coordinates.
@@ -92,6 +93,7 @@ class Geometry:
     solution: Array
     residuals: Array
     frame: Frame
+    full: NDArray[np.bool_]
     conditions: Array
     label_norms: Array
     row_equations: Callable[[int], tuple[Array, Array]] = field(repr=False)
@@ -394,6 +396,7 @@ def _assemble(
         solution=solution,
         residuals=_residuals(offsets, sigma, leftover, unexplained, solution, label_norms),
         frame=frame,
+        full=np.array([len(one.sigma) == len(matrix) for one, matrix in zip(factors, matrices, strict=True)]),
         conditions=np.array([_worst(one) for one in factors]),
         label_norms=label_norms,
         row_equations=row_equations,
