@@ -107,12 +107,14 @@ def _doubts_of_run(request: Request, one: Trajectory, map_: Moments, values: Val
     """How far the quantities of a run in float64 can be off: z is off by what all steps together add to it."""
     geometry, steps = request.geometry, request.steps.astype(float)
     growth = np.maximum(1.0, np.max(np.abs(1 - map_.gains[0]), initial=0.0))
-    pace = float(np.max(map_.noise[:, 1], initial=0.0)) * float(np.linalg.norm(map_.first[0])) + map_.drift
+    pace = (
+        float(np.max(map_.doubts.noise[:, 1], initial=0.0)) * float(np.linalg.norm(map_.first[0])) + map_.doubts.drift
+    )
     with np.errstate(over="ignore"):
         off = map_.unit * pace * (steps + 1) * growth**steps
-    seen = map_.unit * map_.unsolved * (steps + 1) * growth**steps
+    seen = map_.unit * map_.doubts.unsolved * (steps + 1) * growth**steps
     tops = geometry.norms[geometry.index]
-    slip = (map_.misread * geometry.norms)[geometry.index] * map_.unit * (1 + map_.size_of_labels)
+    slip = (map_.doubts.misread * geometry.norms)[geometry.index] * map_.unit * (1 + map_.doubts.labels)
 
     def doubt(losses: Array, which: IntArray, far: Array) -> Array:
         """Of losses of given tasks."""
@@ -129,7 +131,7 @@ def _doubts_of_run(request: Request, one: Trajectory, map_: Moments, values: Val
         elif name == "loss":
             found[name] = each.mean(axis=1) + geometry.num_tasks * EPS * np.abs(value)
         elif name == "error":
-            lost = off + map_.unit * map_.misplaced
+            lost = off + map_.unit * map_.doubts.misplaced
             found[name] = 2 * np.sqrt(value) * lost + lost**2 + 64 * geometry.dim * EPS * value
         else:
             found[name] = np.zeros(len(steps))
@@ -160,7 +162,7 @@ def _deepened(
 ) -> tuple[Values, Values, str]:
     """The values, computed again with more digits where those at hand leave doubts and it takes no time to speak of."""
     digits = f"{31 if map_.twofold else 16} digits"
-    if map_.dropped:  # more digits of rows whose last ones were taken for rounding say nothing
+    if map_.doubts.dropped:  # more digits of rows whose last ones were taken for rounding say nothing
         return values, doubts, digits
     unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
     if not any(np.any(one) for one in unsure.values()) or deep.work(request) * SECONDS_PER_PRODUCT > 1:
@@ -209,6 +211,6 @@ def _from_the_data(request: Request, map_: Moments, name: str, value: Array) -> 
     start = geometry.best.misplaced / size if size > 0 else 0.0
     relative = (each_step * steps + 8 * EPS * geometry.condition + start * (2 + start)).reshape(shape) * np.abs(value)
     # labels that no w fits keep z away from where it should be
-    e = (map_.unit * map_.drift * np.minimum(steps + 1, 4 * geometry.condition)).reshape(shape)
+    e = (map_.unit * map_.doubts.drift * np.minimum(steps + 1, 4 * geometry.condition)).reshape(shape)
     e = e * (1.0 if name == "error" else float(np.max(geometry.norms, initial=0.0)))
     return np.asarray(relative + 2 * np.sqrt(np.abs(value)) * e + e**2)

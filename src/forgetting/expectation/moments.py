@@ -27,7 +27,7 @@ from forgetting.schemes.linear import linear_gains
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
 
-__all__ = ["Moments", "Reading", "State"]
+__all__ = ["Doubts", "Moments", "Reading", "State"]
 
 EPS = float(np.finfo(np.float64).eps)
 Pair = tuple[Array, Array]
@@ -65,6 +65,35 @@ class State:
     travelled: float = 0.0
 
 
+class Doubts(NamedTuple):
+    """By how much the pieces of a moment map can be off; lengths are divided by `unit`.
+
+    first: E at the start.
+    noise: for each distinct task, what a step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
+        a square adds, as a multiple of tr(A).
+    drift: by how much a step can move z whatever z is, because labels are not known better.
+    base: the square of what no w fits.
+    misread: for each distinct task, by how much its rows are off, relative to its norm.
+    unexplained: for each distinct task, by how much half the squared norm of what no w can fit is off.
+    known: by how much probabilities are off, relatively.
+    unsolved, misplaced: by how much z is off at the start, as the rows see it and in all.
+    labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
+    dropped: what of the rows was taken for rounding, relative to them.
+    """
+
+    first: Array
+    noise: Array
+    drift: float
+    base: float
+    misread: Array
+    unexplained: Array
+    known: float
+    unsolved: float
+    misplaced: float
+    labels: float
+    dropped: float
+
+
 @dataclass(frozen=True, eq=False)
 class Moments:
     """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme.
@@ -77,15 +106,7 @@ class Moments:
         solves: whether every gain is exactly 1.
         unexplained: for each distinct task, half the squared norm of what no w can fit.
         first: the state at the start, divided by `unit`.
-        first_error: E at the start.
-        noise: for each distinct task, what a step adds to E: multiples of A, of tr(A) I, of tr(E) I; and of a reading.
-        drift: by how much a step can move z whatever z is, because labels are not known better.
-        base: the square of what no w fits, divided by that of `unit`.
-        misread: for each distinct task, by how much its rows are off, relative to its norm.
-        known: by how much probabilities are off, relatively.
-        unsolved, misplaced: by how much z is off at the start, as the rows see it and in all.
-        dropped: what of the rows was taken for rounding, relative to them.
-        size_of_labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
+        doubts: by how much all of this can be off.
     """
 
     geometry: Geometry
@@ -97,19 +118,9 @@ class Moments:
     gains: Pair = field(repr=False)
     solves: bool
     unexplained: Pair = field(repr=False)
-    unexplained_doubt: Array = field(repr=False)
     first: Pair = field(repr=False)
-    first_error: Array = field(repr=False)
     unit: float
-    noise: Array = field(repr=False)
-    base: float
-    drift: float
-    misread: Array = field(repr=False)
-    known: float
-    unsolved: float
-    misplaced: float
-    dropped: float
-    size_of_labels: float
+    doubts: Doubts = field(repr=False)
 
     @classmethod
     def of(
@@ -129,62 +140,29 @@ class Moments:
         """
         source = geometry.precise if twofold else geometry.best
         assert source is not None
-        unit = two_floats().UNIT if twofold else EPS
-        turned = source.turned if twofold else source.turned + 2 * EPS
-        misread = source.misread if twofold else source.misread + 2 * EPS
         gains, vague = _gains(geometry, scheme, source.squares, twofold)
-        start = source.start(w0)
-        rows, leftover = source.rows, source.leftover
-        dim = geometry.dim
-        augmented = bool(leftover[0].any()) and not homogeneous
+        start, rows, leftover = source.start(w0), source.rows, source.leftover
         size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
-        scale = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
-        left = _times(rows, gains, twofold)
-        right = rows
-        if augmented:
-            right = tuple(np.column_stack([rows[i], -leftover[i] / scale]) for i in range(2))  # type: ignore[assignment]
-            left = tuple(np.column_stack([left[i], np.zeros(len(rows[i]))]) for i in range(2))  # type: ignore[assignment]
-            start = tuple(np.append(start[i], (scale, 0.0)[i]) for i in range(2))  # type: ignore[assignment]
-        n = dim + augmented
-        owner = geometry.owner
-        tasks = range(geometry.num_distinct)
-        strong = np.array([float(np.max(np.abs(gains[0][owner == m]), initial=0.0)) for m in tasks])
-        grown = np.maximum(1.0, strong) ** 2 * (4 if twofold else 1)
-        rounding = _rounding(n, geometry.ranks, twofold) * grown
-        slips = 2 * (turned * np.maximum(1.0, _sensitivity(geometry, scheme)) + vague) * grown
-        own = 8.0 * n * (n + 8) * EPS * grown
-        noise = np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding])
-        pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
-        drift = pace * source.size + (source.unsolved if source.size else 0.0)
-        if homogeneous or not twofold:
-            drift += (1.0 if homogeneous else 4 * EPS) * float(np.linalg.norm(leftover[0]))
-        # coordinates of w_0 are off by what the rows are off
-        unsolved = source.unsolved + 2 * np.sqrt(len(owner)) * float(np.max(misread, initial=0.0) * np.linalg.norm(w0))
-        first = (np.ascontiguousarray(start[0] / scale), np.ascontiguousarray(start[1] / scale))
-        error = _first_error(first[0], rows[0], source, w0, scale, dim, unit, unsolved / scale)
+        unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
+        left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
+        if leftover[0].any() and not homogeneous:
+            nothing = np.zeros(len(rows[0]))
+            right = _widened(rows, (-leftover[0] / unit, -leftover[1] / unit))
+            left = _widened(left, (nothing, nothing))
+            first = np.append(first[0], 1.0), np.append(first[1], 0.0)
         return cls(
             geometry=geometry,
             twofold=twofold,
             probability=probability,
-            left=(np.ascontiguousarray(left[0]), np.ascontiguousarray(left[1])),
-            right=(np.ascontiguousarray(right[0]), np.ascontiguousarray(right[1])),
+            left=left,
+            right=right,
             squares=source.squares,
             gains=gains,
             solves=scheme.solves,
             unexplained=source.unexplained,
-            unexplained_doubt=source.unexplained_doubt,
             first=first,
-            first_error=error,
-            unit=scale,
-            noise=noise,
-            base=float(np.sum(leftover[0] ** 2)) / scale**2,
-            drift=drift / scale,
-            known=known,
-            misread=misread,
-            unsolved=unsolved / scale,
-            misplaced=(source.misplaced + unsolved / source.weakest) / scale,
-            dropped=source.dropped,
-            size_of_labels=source.size / scale,
+            unit=unit,
+            doubts=_doubts(geometry, scheme, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
         )
 
     @property
@@ -202,7 +180,7 @@ class Moments:
         count, n, rows = 1 + (self.geometry.num_distinct if visits else 0), self.size, len(self.squares[0])
         stack = np.zeros((count, n, n)), np.zeros((count, n, n))
         stack[0][0], stack[1][0] = self.second()
-        return State(stack, self.first_error.copy(), (np.zeros(rows), np.zeros(rows)), np.zeros(rows))
+        return State(stack, self.doubts.first.copy(), (np.zeros(rows), np.zeros(rows)), np.zeros(rows))
 
     def second(self) -> Pair:
         """The moment of the start."""
@@ -228,8 +206,8 @@ class Moments:
                 *state.learnt,
                 state.learnt_doubt,
                 sums,
-                self.base,
-                self.noise,
+                self.doubts.base,
+                self.doubts.noise,
             )
             state.travelled += float(sums[0])
             return
@@ -277,8 +255,8 @@ class Moments:
         if errors is None:
             return (high, low), np.zeros_like(high)
         trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
-        tau = (self.trace(moments[0]) + self.base)[:, None]
-        own, reading = self.noise[self.geometry.owner, 2], self.noise[self.geometry.owner, 3]
+        tau = (self.trace(moments[0]) + self.doubts.base)[:, None]
+        own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
         found = np.maximum(self.quadratic(errors), 0.0) + own * trace + reading * tau
         return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
 
@@ -290,7 +268,7 @@ class Moments:
         """E|z|^2 for each matrix, and a bound on the error."""
         high, low = (np.diagonal(part, axis1=1, axis2=2)[:, : self.dim] for part in moments)
         traces = np.maximum(np.diagonal(errors, axis1=1, axis2=2)[:, : self.dim], 0.0).sum(axis=1)
-        worst = float(np.max(self.noise[:, 3], initial=0.0)) + 4 * self.dim * EPS * (not self.twofold)
+        worst = float(np.max(self.doubts.noise[:, 3], initial=0.0)) + 4 * self.dim * EPS * (not self.twofold)
         if self.twofold:
             found: Pair = two_floats().total((high, low))
         else:
@@ -326,8 +304,8 @@ class Moments:
                 block.start,
                 block.stop,
                 self.dim,
-                self.noise[task],
-                self.base,
+                self.doubts.noise[task],
+                self.doubts.base,
                 parents,
                 places,
                 *shares,
@@ -342,9 +320,9 @@ class Moments:
             share = shares[0][at : at + STACK][:, None, None]
             before, doubt = moments[0][which], errors[which]
             moved = self.step(task, before)
-            tau = self.trace(before) + self.base
+            tau = self.trace(before) + self.doubts.base
             trace = np.trace(doubt, axis1=1, axis2=2)
-            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.noise[task])
+            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.doubts.noise[task])
             sums[0][where] += share * moved
             sum_errors[where] += share * moved_doubt
 
@@ -353,7 +331,7 @@ class Moments:
     def _plain_step(self, state: State, task: int) -> None:
         """One step by matrix products: all moments and E in one stack."""
         high, error, owner = state.stack[0], state.error, self.geometry.owner
-        tau, trace = float(self.trace(high[0])) + self.base, float(np.trace(error))
+        tau, trace = float(self.trace(high[0])) + self.doubts.base, float(np.trace(error))
         chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
         stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
         weights = self._weights if task < 0 else self.left[0] * (owner == task)[:, None]
@@ -363,12 +341,12 @@ class Moments:
             _plain().add_steps(high[0], completed, self.left[0], self.geometry.offsets, chance, following[:, 1:-1])
         p = chance[owner]
         state.learnt[0][:] += p * np.maximum(quadratic[0], 0.0)
-        doubt = np.maximum(quadratic[-1], 0.0) + self.noise[owner, 2] * trace + self.noise[owner, 3] * tau
+        doubt = np.maximum(quadratic[-1], 0.0) + self.doubts.noise[owner, 2] * trace + self.doubts.noise[owner, 3] * tau
         state.learnt_doubt[:] += p * doubt
         back = np.moveaxis(following, 1, 0)
         state.stack = np.ascontiguousarray(back[:-1]), state.stack[1]
         active = chance > 0
-        noise = self.noise
+        noise = self.doubts.noise
         step = np.array(
             [
                 noise[active, 0].max(initial=0.0),
@@ -435,6 +413,55 @@ class Moments:
 # ---------------------------------------------------------------------------------------------------------- set-up
 
 
+def _widened(pair: Pair, column: Pair) -> Pair:
+    """One more column."""
+    return np.column_stack([pair[0], column[0]]), np.column_stack([pair[1], column[1]])
+
+
+def _doubts(
+    geometry: Geometry,
+    scheme: LinearScheme,
+    source: Bases,
+    z: Array,
+    gains: Array,
+    vague: Array,
+    w0: Array,
+    unit: float,
+    known: float,
+    twofold: bool,
+    homogeneous: bool,
+) -> Doubts:
+    """What each step and the start can be off by; `docs/decisions/0008-digits.md` has the argument."""
+    n, owner = len(z), geometry.owner
+    # pieces of 31 digits are rounded once more where the arithmetic is float64
+    turned, misread = (part if twofold else part + 2 * EPS for part in (source.turned, source.misread))
+    largest = np.zeros(geometry.num_distinct)
+    np.maximum.at(largest, owner, np.abs(gains))
+    grown = np.maximum(1.0, largest) ** 2 * (4 if twofold else 1)
+    rounding = _rounding(n, geometry.ranks, twofold) * grown
+    slips = 2 * (turned * np.maximum(1.0, _sensitivity(geometry, scheme)) + vague) * grown
+    own = 8.0 * n * (n + 8) * EPS * grown
+    missed = float(np.linalg.norm(source.leftover[0]))
+    pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
+    drift = pace * source.size + (source.unsolved if source.size else 0.0)
+    drift += missed if homogeneous else 0.0 if twofold else 4 * EPS * missed
+    # coordinates of w_0 are off by what the rows are off
+    unsolved = source.unsolved + 2 * float(np.sqrt(len(owner)) * np.max(misread, initial=0.0) * np.linalg.norm(w0))
+    return Doubts(
+        first=_first_error(z, source, w0, unit, two_floats().UNIT if twofold else EPS, unsolved / unit),
+        noise=np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding]),
+        drift=drift / unit,
+        base=(missed / unit) ** 2,
+        misread=misread,
+        unexplained=source.unexplained_doubt,
+        known=known,
+        unsolved=unsolved / unit,
+        misplaced=(source.misplaced + unsolved / source.weakest) / unit,
+        labels=source.size / unit,
+        dropped=source.dropped,
+    )
+
+
 def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
     """What rounding in one step adds to E, in multiples of tr(A), for each distinct task.
 
@@ -475,16 +502,15 @@ def _sensitivity(geometry: Geometry, scheme: LinearScheme) -> Array:
     return result
 
 
-def _first_error(
-    z: Array, rows: Array, source: Bases, w0: Array, scale: float, dim: int, unit: float, missed: float
-) -> Array:
+def _first_error(z: Array, source: Bases, w0: Array, unit: float, rounding: float, missed: float) -> Array:
     """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
-    n, norm = len(z), float(np.linalg.norm(z[:dim]))
-    size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / scale
-    error = 8 * unit * np.outer(z, z)
-    error[range(dim), range(dim)] += 8 * unit * size**2
+    n, dim = len(z), len(source.solution[0])
+    norm = float(np.linalg.norm(z[:dim]))
+    size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / unit
+    error = 8 * rounding * np.outer(z, z)
+    error[range(dim), range(dim)] += 8 * rounding * size**2
     if missed > 0 and dim:
-        _, spectrum, basis = np.linalg.svd(rows, full_matrices=False)
+        _, spectrum, basis = np.linalg.svd(source.rows[0], full_matrices=False)
         share = missed / norm if norm > 0 else 1.0
         error += share * np.outer(z, z)
         error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)

@@ -30,9 +30,9 @@ class _Conclusion:
         # labels that are not known better keep z from where it should be, by this much
         with np.errstate(over="ignore"):
             steps = k + 1.0 if growth == 1.0 else float((growth ** (k + 1.0) - 1) / (growth - 1))
-        self.drift = moments.drift * steps if moments.drift else 0.0
+        self.drift = moments.doubts.drift * steps if moments.doubts.drift else 0.0
         norms = np.sqrt(np.maximum(self._sum(moments.squares[0]), 0.0))
-        self.slip = moments.misread * norms  # of the residual of each task, for |z| = 1
+        self.slip = moments.doubts.misread * norms  # of the residual of each task, for |z| = 1
         rounding = two_floats().UNIT if moments.twofold else EPS
         self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * rounding
 
@@ -68,7 +68,7 @@ class _Conclusion:
     def error(self) -> tuple[Pair, Array]:
         """E |w_k - w*|^2."""
         high, low = (np.asarray(part) for part in self.reading.spread)
-        off = self.drift + (self.moments.misplaced if self.moments.size_of_labels else 0.0)
+        off = self.drift + (self.moments.doubts.misplaced if self.moments.doubts.labels else 0.0)
         doubt = self.reading.spread_doubt
         doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2
         return (high * self.factor, low * self.factor), doubt * self.factor + self.rounding * np.abs(high) * self.factor
@@ -79,15 +79,15 @@ class _Conclusion:
             return self._undefined()
         value, doubt = self._along(self.reading.learnt, self._learnt_doubt(), self._ones())
         total, its_doubt = self._weighted(value, doubt, self._ones(len(value[0])))
-        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.unexplained_doubt, self.visits)
+        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.doubts.unexplained, self.visits)
         total = two_floats().add(*total, *extra)
-        extra_doubt = extra_doubt + self.moments.known * float(extra[0])
+        extra_doubt = extra_doubt + self.moments.doubts.known * float(extra[0])
         return self._divided(total, float(self.k)), (its_doubt + extra_doubt) / self.k
 
     def _learnt_doubt(self) -> Array:
         """Of sums in which each step is weighted with its probability."""
         learnt = self.reading.learnt[0]
-        return np.asarray(self.reading.learnt_doubt + self.moments.known * np.abs(learnt))
+        return np.asarray(self.reading.learnt_doubt + self.moments.doubts.known * np.abs(learnt))
 
     def in_sample(self) -> tuple[Pair, Array]:
         """E (1/k) sum_t L_tau(t)(w_k): the loss on all visits."""
@@ -95,7 +95,7 @@ class _Conclusion:
             return self._undefined()
         visited, doubt = self._along(self.reading.visited, self.reading.visited_doubt, self._ones(), final=True)
         total, its_doubt = self._weighted(visited, doubt, self._ones(len(visited[0])))
-        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.unexplained_doubt, self.visits)
+        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.doubts.unexplained, self.visits)
         return self._divided(two_floats().add(*total, *extra), float(self.k)), (its_doubt + extra_doubt) / self.k
 
     def forgetting(self) -> tuple[Pair, Array]:
@@ -124,7 +124,7 @@ class _Conclusion:
             self.reading.now, self.reading.now_doubt, self._ones(), 1.0, self._reach(final=True)
         )
         value = two_floats().add(*value, *self.moments.unexplained)
-        return value, doubt + self.moments.unexplained_doubt + self.rounding * np.abs(value[0])
+        return value, doubt + self.moments.doubts.unexplained + self.rounding * np.abs(value[0])
 
     def _along(
         self, squares: Pair, doubts: Array, share: Pair, *, final: bool = False, shared: bool = False
@@ -135,7 +135,7 @@ class _Conclusion:
 
     def _reach(self, *, final: bool) -> float:
         """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps."""
-        size = self.moments.size_of_labels
+        size = self.moments.doubts.labels
         if final:
             return float(np.sqrt(max(self.reading.spread[0], 0.0) + self.reading.spread_doubt)) + size
         return float(np.sqrt(max(self.reading.travelled, 0.0))) + float(np.sqrt(self.k)) * size
@@ -158,7 +158,7 @@ class _Conclusion:
             value = self._sum_pairs(parts)
         off = np.abs(weights[0])
         root = np.sqrt(np.abs(share[0]))
-        slip = moments.noise[self.geometry.owner, 1] if shared else np.zeros_like(root)
+        slip = moments.doubts.noise[self.geometry.owner, 1] if shared else np.zeros_like(root)
         off_share = slip * (2 * root + slip) * moments.squares[0]  # gains that are off move what is kept
         doubt = self._sum(off * doubts + off_share * whole + self.rounding * np.abs(parts[0]))
         most = self._most(root + slip)

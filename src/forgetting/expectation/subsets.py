@@ -89,7 +89,7 @@ class Walk:
         rows = len(moments.squares[0])
         self.moments, self.epochs = moments, epochs
         self.counts, self.num_tasks = geometry.counts, geometry.num_tasks
-        self.layer = Layer.first(moments.second(), moments.first_error, len(self.counts))
+        self.layer = Layer.first(moments.second(), moments.doubts.first, len(self.counts))
         self.learnt: Pair = np.zeros(rows), np.zeros(rows)
         self.learnt_doubt = np.zeros(rows)
         self.travelled = 0.0
@@ -113,7 +113,7 @@ class Walk:
         gained = tools.total((parts[0].T, parts[1].T))
         self.learnt = tools.add(*self.learnt, *gained)
         self.learnt_doubt = self.learnt_doubt + np.sum(chance[0][:, owner] * doubts, axis=0)
-        self.travelled += float(layer.weights[0] @ moments.trace(layer.moments[0])) + moments.base
+        self.travelled += float(layer.weights[0] @ moments.trace(layer.moments[0])) + moments.doubts.base
         self.layer = self._next(layer, chance, size)
         self.k += 1
 
