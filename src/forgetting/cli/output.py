@@ -147,7 +147,7 @@ def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
     began, task = time.monotonic(), bar.add_task("", total=None)
 
     def update(name: str, done: int, total: int) -> None:
-        bar.update(task, description=name, completed=done, total=total)
+        bar.update(task, description=name, completed=done, total=total, refresh=True)  # else short stages go unseen
         if time.monotonic() - began > 1.0 and not bar.live.is_started:
             bar.start()
 
