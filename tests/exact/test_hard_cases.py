@@ -6,6 +6,7 @@ from flint import fmpq
 from rationals import cyclic, enclosed_expectation, exact_expectation, rational, reshuffled, with_replacement
 
 import forgetting as fg
+from forgetting.expectation import exact, request
 
 ORDERINGS = {
     "cyclic": (fg.orderings.Cyclic(), cyclic()),
@@ -53,6 +54,29 @@ def test_moments_of_visits_stay_symmetric_in_float64():
     found = fg.expect(fg.RegressionTasks(X, [x @ w for x in X]), fg.orderings.WithReplacement(), [2, 3, 20])
     assert "16 digits" in found.detail
     assert np.all(np.abs(found.forgetting) <= found.uncertainty["forgetting"])  # every task determines w
+
+
+def test_runs_in_float64_know_how_far_their_own_solution_is_off(monkeypatch):
+    monkeypatch.setattr(request, "QUICK", 0.0)
+    monkeypatch.setattr(exact, "ENOUGH", np.inf)
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 6))
+        X = rng.integers(-9, 10, (d, 1, d)).astype(float)
+        X[1:] = X[0] + 2.0 ** -int(rng.integers(3, 12)) * X[1:]
+        w = rng.integers(-9, 10, d).astype(float)
+        w0 = rng.integers(-9, 10, d).astype(float) if seed % 2 else np.zeros(d)
+        y = [x @ w for x in X]
+        tasks = fg.RegressionTasks(list(X), y)
+        if tasks.rank_joint < d:
+            continue
+        names = ("loss", "error", "regret")
+        found = fg.expect(tasks, fg.orderings.Cyclic(), [1, 2], w0=w0, quantities=names)
+        assert "16 digits" in found.detail
+        true = exact_expectation(X, y, law=cyclic(), ks=[1, 2], w0=w0)
+        for name in names:
+            rows = zip(found.values[name], found.uncertainty[name], true[name], strict=True)
+            assert all(inside(*row) for row in rows), (seed, name)
 
 
 def test_probabilities_that_are_rounded_are_part_of_the_uncertainty():

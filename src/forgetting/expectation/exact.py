@@ -71,7 +71,7 @@ def by_the_run(request: Request) -> Outcome:
     detail = f"{request.ordering} has no randomness: one run"
     if not request.linear:
         return Outcome("deterministic", f"{detail}, its rounding not bounded", _of_run(request, one), notes=one.remarks)
-    map_ = request.moment_map()
+    map_ = request.moment_map(as_run=not request.precise)
     order = request.geometry.distinct(one.order)
     notes = one.remarks
     if map_.twofold and request.ordering.adaptive:
@@ -106,13 +106,10 @@ def _of_run(request: Request, one: Trajectory) -> Values:
 def _doubts_of_run(request: Request, one: Trajectory, map_: Moments, values: Values) -> Values:
     """How far the quantities of a run in float64 can be off: z is off by what all steps together add to it."""
     geometry, steps = request.geometry, request.steps.astype(float)
-    growth = np.maximum(1.0, np.max(np.abs(1 - map_.gains[0]), initial=0.0))
-    pace = (
-        float(np.max(map_.doubts.noise[:, 1], initial=0.0)) * float(np.linalg.norm(map_.first[0])) + map_.doubts.drift
-    )
+    pace = float(np.max(map_.doubts.noise[:, 1], initial=0.0) * np.linalg.norm(map_.first[0])) + map_.doubts.drift
     with np.errstate(over="ignore"):
-        off = map_.unit * pace * (steps + 1) * growth**steps
-    seen = map_.unit * map_.doubts.unsolved * (steps + 1) * growth**steps
+        grown = map_.unit * (steps + 1) * map_.growth**steps
+    off, seen = pace * grown, map_.doubts.unsolved * grown
     tops = geometry.norms[geometry.index]
     slip = (map_.doubts.misread * geometry.norms)[geometry.index] * map_.unit * (1 + map_.doubts.labels)
 

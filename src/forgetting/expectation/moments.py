@@ -133,12 +133,13 @@ class Moments:
         twofold: bool,
         known: float = 0.0,
         homogeneous: bool = False,
+        as_run: bool = False,
     ) -> Moments:
         """Set up for the probabilities of the distinct tasks, which are known up to a relative error of `known`.
 
-        A homogeneous map leaves out what no w fits.
+        A homogeneous map leaves out what no w fits. `as_run` takes the bases that `run` computes with.
         """
-        source = geometry.precise if twofold else geometry.best
+        source = geometry.precise if twofold else geometry.plain if as_run else geometry.best
         assert source is not None
         gains, vague = _gains(geometry, scheme, source.squares, twofold)
         start, rows, leftover = source.start(w0), source.rows, source.leftover
@@ -174,6 +175,11 @@ class Moments:
     def dim(self) -> int:
         """D, how many of the n coordinates are those of z."""
         return self.geometry.dim
+
+    @property
+    def growth(self) -> Any:
+        """At least 1: by how much a step can multiply an error."""
+        return np.maximum(1.0, np.max(np.abs(1 - self.gains[0]), initial=0.0))
 
     def begin(self, *, visits: bool) -> State:
         """Nothing is learned yet; with `visits`, those to each task will be counted."""

@@ -26,7 +26,7 @@ class _Conclusion:
         self.moments, self.reading, self.k, self.visits = moments, reading, k, visits
         self.geometry = moments.geometry
         self.factor = moments.unit**2  # a power of two: exact
-        growth = np.maximum(1.0, np.max(np.abs(1 - moments.gains[0]), initial=0.0))
+        growth = moments.growth
         # labels that are not known better keep z from where it should be, by this much
         with np.errstate(over="ignore"):
             steps = k + 1.0 if growth == 1.0 else float((growth ** (k + 1.0) - 1) / (growth - 1))
@@ -78,11 +78,7 @@ class _Conclusion:
         if self.k == 0:
             return self._undefined()
         value, doubt = self._along(self.reading.learnt, self._learnt_doubt(), self._ones())
-        total, its_doubt = self._weighted(value, doubt, self._ones(len(value[0])))
-        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.doubts.unexplained, self.visits)
-        total = two_floats().add(*total, *extra)
-        extra_doubt = extra_doubt + self.moments.doubts.known * float(extra[0])
-        return self._divided(total, float(self.k)), (its_doubt + extra_doubt) / self.k
+        return self._per_visit(value, doubt)
 
     def _learnt_doubt(self) -> Array:
         """Of sums in which each step is weighted with its probability."""
@@ -94,9 +90,7 @@ class _Conclusion:
         if self.k == 0:
             return self._undefined()
         visited, doubt = self._along(self.reading.visited, self.reading.visited_doubt, self._ones(), final=True)
-        total, its_doubt = self._weighted(visited, doubt, self._ones(len(visited[0])))
-        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.doubts.unexplained, self.visits)
-        return self._divided(two_floats().add(*total, *extra), float(self.k)), (its_doubt + extra_doubt) / self.k
+        return self._per_visit(visited, doubt)
 
     def forgetting(self) -> tuple[Pair, Array]:
         """E F(k): the loss on all visits less what was left when they ended. What no w can fit is in both."""
@@ -132,6 +126,13 @@ class _Conclusion:
         """Sums over the k visits."""
         reach = float(np.sqrt(self.k)) * self._reach(final=True) if final else self._reach(final=False)
         return self._losses(squares, doubts, share, float(self.k), reach, shared=shared)
+
+    def _per_visit(self, value: Pair, doubt: Array) -> tuple[Pair, Array]:
+        """The mean over all visits of losses that are summed for each task, with what no w can fit."""
+        total, its_doubt = self._weighted(value, doubt, self._ones(len(value[0])))
+        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.doubts.unexplained, self.visits)
+        extra_doubt = extra_doubt + self.moments.doubts.known * float(extra[0])
+        return self._divided(two_floats().add(*total, *extra), float(self.k)), (its_doubt + extra_doubt) / self.k
 
     def _reach(self, *, final: bool) -> float:
         """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps."""

@@ -167,10 +167,10 @@ class Request:
                 allowed=self.memory,
             )
 
-    def moment_map(self, *, homogeneous: bool = False) -> Moments:
+    def moment_map(self, *, homogeneous: bool = False, as_run: bool = False) -> Moments:
         """The moment map of the scheme, with the probabilities of an i.i.d. ordering (uniform for permutations).
 
-        A homogeneous one is in float64 and leaves out what no w fits.
+        A homogeneous one is in float64 and leaves out what no w fits. `as_run` is in float64, with the bases of runs.
         """
         geometry = self.geometry
         weights, known = np.ones(geometry.num_tasks), 0.0
@@ -182,7 +182,8 @@ class Request:
             each[0][which], each[1][which] = two_floats().add(each[0][which], each[1][which], weight, 0.0)
             total = two_floats().add(*total, weight, 0.0)
         chance = two_floats().div(*each, np.full(len(each[0]), total[0]), np.full(len(each[0]), total[1]))
-        options = {"twofold": self.precise and not homogeneous, "known": known, "homogeneous": homogeneous}
+        twofold = self.precise and not homogeneous and not as_run
+        options = {"twofold": twofold, "known": known, "homogeneous": homogeneous, "as_run": as_run}
         return Moments.of(geometry, self.scheme, chance, self.w0, **options)  # type: ignore[arg-type]
 
 

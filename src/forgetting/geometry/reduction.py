@@ -27,7 +27,7 @@ __all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
 
 Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
 EPS = float(np.finfo(np.float64).eps)
-DELICATE = 1e4  # condition number from which float64 is not enough for bases and solutions
+DELICATE = 100.0  # condition number from which float64 costs bases and solutions more than two digits
 AT_ONCE = 2e6  # products of numbers of two floats that nobody notices: 10 ms
 IN_A_SECOND = 2e8
 CHUNK_ENTRIES = 2**24  # entries of X^T handled at once by the chunked QR: 128 MiB
@@ -429,6 +429,7 @@ def _refined(found: Geometry) -> Geometry:
         solution=solution,
         residuals=_residuals(found.offsets, sigma, leftover, unexplained, solution, found.label_norms),
         frame=Frame(dim=dim, basis=basis),
+        conditions=np.ones(found.num_distinct),  # what is here was rounded once, at the end
         row_equations=row_equations,
     )
 
