@@ -118,6 +118,21 @@ def test_a_direction_that_was_taken_for_rounding_is_named():
     assert fg.expect(clear, fg.orderings.Cyclic(), 5).notes == ()
 
 
+def test_labels_that_no_w_fits_stay_unexplained_beside_rows_that_depend_up_to_rounding():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((2, 4))
+    X = [rng.standard_normal((3, 2)) @ np.diag([1.0, 1e-4]) @ rows for _ in range(2)]  # rank 2, up to rounding
+    y = [rng.standard_normal(3) for _ in range(2)]
+    tasks = fg.RegressionTasks(X, y)
+    assert tasks.ranks.tolist() == [2, 2]
+    best = [np.linalg.lstsq(x, label, rcond=1e-12)[0] for x, label in zip(X, y, strict=True)]
+    for task in range(2):
+        run = fg.run(tasks, fg.orderings.Explicit([task]), 1)
+        left = 0.5 * float(np.sum((X[task] @ best[task] - y[task]) ** 2))
+        assert left > 1e-3
+        assert run.loss_matrix[-1, task] == pytest.approx(left, rel=1e-9)
+
+
 def test_greedy_orders_are_chosen_with_all_digits(monkeypatch):
     """Where distances are rounding, float64 chooses by noise; another noise must not change the answer."""
     tasks = fg.families.gaussian(8, 6, 2, seed=2)

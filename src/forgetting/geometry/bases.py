@@ -133,7 +133,7 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
         lost = float(np.max(missed[m], initial=0.0)) + (task[2] if task[2] > 4 * slip else 0.0)
         misread.append(slip + 2 * lost)
         turned.append(4 * misread[-1] * condition)
-        fits.append(len(matrix) == rank or (checked and _fits(matrix, label)))
+        fits.append(len(matrix) == rank or (checked and _fits(matrix, label, rank)))
         blocks.append(task[0])
         # labels that fit to 31 digits, less what the condition number costs, fit
         small = np.sqrt(2 * max(task[1][0], 0.0)) <= 4 * rounded[-1] * np.linalg.norm(label)
@@ -148,7 +148,7 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     dropped = float(np.max(misread, initial=0.0)) > 32 * (width + max(map(len, matrices)) + 8) * UNIT
     known = len(owner) == dim  # independent directions: some w solves all tasks, whatever the labels are
     if checked and not known and not dropped and all(fits):
-        known = _fits(np.concatenate(matrices), np.concatenate(labels))
+        known = _fits(np.concatenate(matrices), np.concatenate(labels), dim)
     zero = known or (not checked and bool(np.all(np.abs(leftover[0]) <= slack)))
     return _bounded(
         rounding=UNIT,
@@ -169,9 +169,9 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     )
 
 
-def _fits(matrix: Array, label: Array) -> bool:
-    """Whether some w has matrix w = label, over the rationals."""
-    return exact_rank(matrix) == exact_rank(np.column_stack([matrix, label]))
+def _fits(matrix: Array, label: Array, rank: int) -> bool:
+    """Whether some w has matrix w = label, over the rationals, and the rank is the one that was decided."""
+    return exact_rank(matrix) == rank == exact_rank(np.column_stack([matrix, label]))
 
 
 def _bounded(

@@ -413,7 +413,9 @@ def _refined(found: Geometry) -> Geometry:
     basis = np.ascontiguousarray(better.frame[0].T) if isinstance(better.frame, tuple) else None
     data, weights = found.data, 1 / np.sqrt(found.data.divisors)
     solution, leftover = better.solution[0], better.leftover[0]
-    sigma, unexplained = np.sqrt(better.squares[0]), np.maximum(better.unexplained[0], 0.0)
+    sigma = np.sqrt(better.squares[0])
+    # below rounding of the labels there is nothing unexplained, as before
+    unexplained = np.where(found.unexplained > 0, np.maximum(better.unexplained[0], 0.0), 0.0)
 
     def row_equations(task: int) -> tuple[Array, Array]:
         given = weights[task] * _dense(data.matrices[task], None)
