@@ -19,6 +19,7 @@ __all__ = [
     "OrderingError",
     "ProblemFileError",
     "SmallRowWarning",
+    "WorkerError",
 ]
 
 
@@ -124,6 +125,14 @@ class ProblemFileError(ForgettingError):
     """A file that is missing, damaged, or not one of ours.
 
     >>> issubclass(ProblemFileError, ForgettingError)
+    True
+    """
+
+
+class WorkerError(ForgettingError):
+    """Parts of long work that could not be computed, because their processes died again and again.
+
+    >>> issubclass(WorkerError, ForgettingError)
     True
     """
 

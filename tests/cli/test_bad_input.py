@@ -165,14 +165,20 @@ def test_an_unwritable_folder(forgetting, tmp_path, call):
 
 
 @pytest.mark.parametrize("call", [("expect", "-k", "1"), ("certify", "-k", "2"), ("run", "-k", "2"), ("table", "sgd")])
-def test_an_existing_file_is_kept_unless_forced(inside, tmp_path, call):
+def test_force_replaces_what_this_program_wrote_and_nothing_else(inside, tmp_path, call):
     target = tmp_path / "found.json"
     target.write_text("mine")
     assert refused(inside(*call, "--out", "found.json"), "found.json exists and is kept", "--force")
-    assert target.read_text() == "mine"
+    assert refused(inside(*call, "--out", "found.json", "--force"), "found.json", "not as forgetting wrote it", "kept")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    target.unlink()
+    assert inside(*call, "--out", "found.json").code == 0
+    first = target.read_text()
     assert inside(*call, "--out", "found.json", "--force").code == 0
     assert target.read_text().startswith("{")
-    assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
+    target.write_text(first + " ")  # changed by hand
+    assert refused(inside(*call, "--out", "found.json", "--force"), "found.json", "not as forgetting wrote it", "kept")
+    assert {path.name for path in tmp_path.iterdir()} == {".forgetting", "found.json"}
 
 
 def test_an_unknown_ending(inside, tmp_path):

@@ -68,7 +68,8 @@ def test_the_folder_holds_every_figure_three_times(built):
     report = load_report(folder)
     figures = {item.key for item in report.items() if item.kind != "table"}
     every = {item.key for item in report.items()}
-    assert {path.name for path in folder.iterdir()} == {"report.html", "report.json", "tables.tex", "figures", "data"}
+    shown = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    assert shown == {"report.html", "report.json", "tables.tex", "figures", "data"}
     assert {path.name for path in (folder / "figures").iterdir()} == {
         f"{key}.{ending}" for key in figures for ending in ("png", "pdf")
     }
@@ -129,13 +130,15 @@ def test_an_existing_report_is_kept_unless_forced(built, report_process):
 def test_force_replaces_a_report_but_never_anything_else_and_a_terminal_sees_progress(
     tmp_path, fast_config, report_process
 ):
-    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "data").mkdir(parents=True)
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    (tmp_path / "out" / "data" / "raw.csv").write_text("a year of work")
     process = report_process(tmp_path, "--config", "my.toml", "--out", "out", "--force")
     _, err = process.communicate(timeout=300)
     assert process.returncode == 2
-    assert "out holds thesis.tex, which is not part of a report, and is kept" in err
-    (tmp_path / "out" / "thesis.tex").rename(tmp_path / "out" / "report.html")
+    assert "out/data/raw.csv was not written by forgetting, and is kept" in err
+    assert (tmp_path / "out" / "data" / "raw.csv").read_text() == "a year of work"
+    (tmp_path / "out" / "data").rename(tmp_path / "out" / "raw data")
     process, shown, _ = in_a_terminal(tmp_path, "report", "--config", "my.toml", "--out", "out", "--force", "--json")
     out, _ = process.communicate(timeout=400)
     assert process.returncode == 0
@@ -144,6 +147,8 @@ def test_force_replaces_a_report_but_never_anything_else_and_a_terminal_sees_pro
     assert re.search(r"writing \w", bar)  # figures take seconds everywhere; what came before may be over in one
     assert "out/report.html" in json.loads(out)["files"]
     assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
+    assert (tmp_path / "out" / "raw data" / "raw.csv").read_text() == "a year of work"
     assert {path.name for path in tmp_path.iterdir()} == {"my.toml", "out"}
 
 
@@ -165,7 +170,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, seconds):
 def test_an_interrupt_waits_for_the_compiler_and_is_never_lost():
     import numba
 
-    from forgetting.cli.output import uninterrupted
+    from forgetting.cli.interrupts import uninterrupted
 
     done = []
 
@@ -191,15 +196,18 @@ def test_an_interrupt_waits_for_the_compiler_and_is_never_lost():
 def test_an_interrupt_while_writing_keeps_the_old_report(built, tmp_path, fast_config, report_process):
     import shutil
 
-    shutil.copytree(built[0], tmp_path / "out")
+    shutil.copytree(built[0], tmp_path / "out", symlinks=True)
     process = report_process(tmp_path, "--config", "my.toml", "--out", "out", "--force")
     deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and process.poll() is None:  # the first figure in the temporary folder
-        if any(path.name.startswith(".out.") and any(path.glob("figures/*")) for path in tmp_path.iterdir()):
+    old = {path.name for path in (built[0] / ".forgetting").iterdir()}
+    while time.monotonic() < deadline and process.poll() is None:  # the first figure of the new version
+        fresh = [path for path in (tmp_path / "out" / ".forgetting").iterdir() if path.name not in old]
+        if any(any(path.glob("figures/*")) for path in fresh):
             break
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=300)
     assert process.returncode == 130
     assert {path.name for path in tmp_path.iterdir()} == {"my.toml", "out"}
+    assert {path.name for path in (tmp_path / "out" / ".forgetting").iterdir()} == old
     assert (tmp_path / "out" / "report.json").read_bytes() == (built[0] / "report.json").read_bytes()

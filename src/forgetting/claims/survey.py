@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from time import time
 
+from forgetting._workers import run_parts
 from forgetting.claims.hunt import Hunt
 from forgetting.claims.registry import Claim, all_claims, get
+from forgetting.errors import ForgettingError
+from forgetting.storage.outputs import check_output, write_output
+from forgetting.storage.store import Store, code_digest
 
-__all__ = ["Job", "Row", "hunt_all", "hunt_one", "main", "table"]
+__all__ = ["Job", "Row", "finished_parts", "hunt_all", "hunt_one", "main", "table"]
 
 INTRODUCTION = """# The statements of the paper, hunted
 
@@ -51,6 +54,11 @@ class Job:
     deadline: float | None = None
     folder: str | None = None
 
+    @property
+    def key(self) -> str:
+        """What decides the result: this job, whenever it runs, and the code that computes it."""
+        return json.dumps([code_digest(), asdict(replace(self, deadline=None))])
+
 
 @dataclass(frozen=True)
 class Row:
@@ -65,11 +73,15 @@ class Row:
     finding: str
     checked: int
     file: str | None
+    tried: int = 0
+    lhs: float | None = None
+    rhs: float | None = None
+    cut_short: bool = False
 
     @classmethod
     def of(cls, found: Hunt, file: str | None) -> Row:
         """Read a hunt."""
-        claim = found.claim
+        claim, verdict = found.claim, found.verdict
         return cls(
             claim.label,
             claim.part,
@@ -80,6 +92,10 @@ class Row:
             found.finding,
             found.checked,
             file,
+            found.tried,
+            None if verdict is None else float(verdict.lhs),
+            None if verdict is None else float(verdict.rhs),
+            found.cut_short,
         )
 
     @property
@@ -118,16 +134,69 @@ def hunt_one(job: Job) -> Row:
 
 
 def hunt_all(
-    claims: Sequence[Claim], *, seed: int, budget: int, minutes: float | None, folder: str | None, processes: int
-) -> Iterator[Row]:
-    """Hunt the claims in several processes; those that are not done when the time is over are cut short and say so."""
+    claims: Sequence[Claim],
+    *,
+    seed: int,
+    budget: int,
+    minutes: float | None = None,
+    folder: str | None = None,
+    processes: int = 1,
+    store: Store | None = None,
+    finished: Callable[[Row, int, int], None] = lambda *_: None,
+) -> list[Row]:
+    """Hunt the claims, in several processes; those that are not done when the time is over are cut short and say so.
+
+    Args:
+        claims: what to hunt.
+        seed, budget: for each hunt.
+        minutes: when to stop; None for no limit.
+        folder: where problems that refute a claim are saved.
+        processes: how many.
+        store: where finished hunts are kept, and looked for first; a hunt that was cut short is not kept.
+        finished: called as finished(row, done, total) after each claim.
+
+    >>> [row.outcome for row in hunt_all(all_claims("lem:regret_bound"), seed=0, budget=20)]
+    ['holds']
+    """
     deadline = None if minutes is None else time() + 60 * minutes
     jobs = [Job(claim.label, claim.part, seed, budget, deadline, folder) for claim in claims]
-    if processes == 1:
-        yield from map(hunt_one, jobs)
+    rows: dict[int, Row] = {}
+
+    def keep(place: int, row: Row) -> None:
+        rows[place] = row
+        finished(row, len(rows), len(jobs))
+
+    for place, job in enumerate(jobs):
+        known = None if store is None else store.get(job.key)
+        if known is not None:
+            keep(place, Row(**known))
+    open_ones = [place for place in range(len(jobs)) if place not in rows]
+    for number, row in run_parts(hunt_one, [jobs[place] for place in open_ones], processes):
+        if store is not None and not row.cut_short:
+            store.put(jobs[open_ones[number]].key, asdict(row))
+        keep(open_ones[number], row)
+    return [rows[place] for place in range(len(jobs))]
+
+
+@contextmanager
+def finished_parts(out: Path | None) -> Iterator[Store | None]:
+    """A store beside the file that is being made, named after it with `.partial`; it goes when the file is made.
+
+    >>> with finished_parts(None) as store:
+    ...     store is None
+    True
+    """
+    if out is None:
+        yield None
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(hunt_one, jobs)
+    with Store(out.with_name(f"{out.name}.partial")) as store:
+        try:
+            yield store
+        except BaseException:
+            if not len(store):
+                store.remove()
+            raise
+        store.remove()
 
 
 def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
@@ -164,17 +233,8 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\`*\[|])", r"\\\1", text)
 
 
-def _write(path: Path, text: str) -> None:
-    """Written whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as handle:
-        handle.write(text)
-    os.chmod(handle.name, 0o644)
-    os.replace(handle.name, path)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; the exit status is 1 if a hunt and what is declared about its claim disagree.
+    """The command line; the exit status is 1 if a hunt and what is declared about its claim disagree, 2 after an error.
 
     >>> main(["--label", "lem:Q trace", "--budget", "20", "--processes", "1"])  # doctest: +ELLIPSIS
     lem:Q trace: holds on 20 problems, worst residual ...
@@ -187,23 +247,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--label", default="", help="only claims whose label contains this")
-    parser.add_argument("--out", type=Path, help="write the table here")
+    parser.add_argument("--out", type=Path, help="write the table here; finished parts are kept beside it until then")
     parser.add_argument("--save", help="folder for the problems that refute a claim")
+    parser.add_argument("--force", action="store_true", help="replace a table that this program wrote")
     chosen = parser.parse_args(arguments)
     claims = [claim for claim in all_claims() if chosen.label in claim.label]
-    rows = []
-    for row in hunt_all(
-        claims,
-        seed=chosen.seed,
-        budget=chosen.budget,
-        minutes=chosen.minutes or None,
-        folder=chosen.save,
-        processes=chosen.processes,
-    ):
-        rows.append(row)
-        print(f"{row.name}: {row.finding}", flush=True)
-    if chosen.out is not None:
-        _write(chosen.out, table(rows, seed=chosen.seed, budget=chosen.budget))
+    try:
+        if chosen.out is not None:
+            check_output(chosen.out, force=chosen.force)
+        with finished_parts(chosen.out) as store:
+            rows = hunt_all(
+                claims,
+                seed=chosen.seed,
+                budget=chosen.budget,
+                minutes=chosen.minutes or None,
+                folder=chosen.save,
+                processes=chosen.processes,
+                store=store,
+                finished=lambda row, *_: print(f"{row.name}: {row.finding}", flush=True),
+            )
+            if chosen.out is not None:
+                text = table(rows, seed=chosen.seed, budget=chosen.budget)
+                write_output(chosen.out, text.encode(), force=chosen.force)
+    except ForgettingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     surprises = [row.name for row in rows if row.surprising]
     total = sum(row.checked for row in rows)
     ending = f"unexpected: {', '.join(surprises)}" if surprises else "no surprises"

@@ -1,6 +1,7 @@
 """The command line: one file a command. Heavy imports wait until a command runs.
 
-Exit codes: 0 done; 2 wrong usage or input that cannot be used; 3 a statement was violated; 130 interrupted.
+Exit codes: 0 done; 2 wrong usage or input that cannot be used; 3 a statement was violated; 130 interrupted by Ctrl-C,
+143 by SIGTERM, 129 by a closed terminal.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from forgetting.cli.app import make_app
+from forgetting.cli.interrupts import exit_code, uninterrupted
 from forgetting.errors import ForgettingError
+from forgetting.storage.atomic import clean_up, finished
 
 __all__ = ["main"]
 
 BAD_INPUT = 2
-INTERRUPTED = 130
+INTERRUPTED = 130  # how newer parsers of options report Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -31,16 +34,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run_app(arguments: list[str]) -> int:
     """The exit code of a command line."""
+    finished.clear()
+    try:
+        with uninterrupted():
+            return _run(arguments)
+    except KeyboardInterrupt:  # before or after the command itself
+        return _interrupted()
+    finally:
+        clean_up()
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = make_app()(arguments, standalone_mode=False, prog_name="forgetting")
         sys.stdout.flush()
-        if code == INTERRUPTED:  # how newer parsers of options report Ctrl-C
+        if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except ForgettingError as error:
         return _complain(str(error), BAD_INPUT)
     except KeyboardInterrupt:
-        return _complain("interrupted; nothing was written", INTERRUPTED, "")
+        return _interrupted()
     except BrokenPipeError:  # the reader of a pipe has gone: nothing to complain about
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -57,7 +71,7 @@ def run_app(arguments: list[str]) -> int:
 def _usage(error: Any) -> int:
     """What the parser of options raises has a message of its own; the rest is a defect and keeps its traceback."""
     if type(error).__name__ == "Abort":
-        return _complain("interrupted; nothing was written", INTERRUPTED, "")
+        return _interrupted()
     if isinstance(error, ValueError) and any(words in str(error) for words in ("too big", "Maximum allowed size")):
         return _complain(f"a number here is too large for this machine ({error})", BAD_INPUT)
     if not hasattr(error, "format_message"):
@@ -68,6 +82,11 @@ def _usage(error: Any) -> int:
         return 0
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     return _complain(f"{error.format_message().rstrip('.')}{hint}", BAD_INPUT)
+
+
+def _interrupted() -> int:
+    said = f"{finished[-1]} is complete" if finished else "nothing was written"
+    return _complain(f"interrupted; {said}", exit_code(), "")
 
 
 def _complain(message: str, code: int, kind: str = "error: ") -> int:

@@ -29,7 +29,7 @@ Without one, gaussian T=12 d=20 rank=2 condition=3.
 
 \b
 Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated,
-130 interrupted.
+130 interrupted (143 by SIGTERM).
 """
 
 

@@ -61,14 +61,15 @@ def audit_command(
       forgetting audit catastrophic eps=1.5
     """
     from forgetting.auditing import RandomFeatures, audit
-    from forgetting.cli.files import check_new, write_text
-    from forgetting.cli.output import progress_bar, ready, say, terminal_width, uninterrupted
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import progress_bar, ready, say, terminal_width
     from forgetting.errors import InvalidInputError
+    from forgetting.storage.outputs import check_output, write_output
 
     if out is not None and out.suffix.lower() == ".txt":  # no ending of other commands
-        check_new(out, force)
+        check_output(out, force=force, inputs=tasks)
     else:
-        ready(out, force)
+        ready(out, force, tasks)
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
@@ -82,10 +83,9 @@ def audit_command(
         result = audit(found, passes=passes, rows=rows, features=lift, seed=seed or 0, title=name, progress=step)
     if out is not None:
         ending = out.suffix.lower()
-        if ending == ".json":
-            write_text(out, result.to_json(indent=1) + "\n", force=force)
-        elif ending == ".txt":
-            write_text(out, f"{result}\n", force=force)
+        if ending in (".json", ".txt"):
+            text = result.to_json(indent=1) if ending == ".json" else str(result)
+            write_output(out, f"{text}\n".encode(), force=force)
         else:
             result.write_page(out, force=force)
     if as_json:

@@ -44,7 +44,7 @@ def bounds_command(
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
 
-    ready(out, force)
+    ready(out, force, problem)
     wanted = QUANTITIES if quantity == "all" else tuple(quantity.split(","))
     for name in wanted:
         if name not in QUANTITIES:

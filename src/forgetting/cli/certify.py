@@ -41,16 +41,17 @@ def certify_command(
     import json
 
     import forgetting as fg
-    from forgetting.cli.files import check_new, write_text
-    from forgetting.cli.output import say, uninterrupted
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import say
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.errors import InvalidInputError
     from forgetting.report.provenance import problem_hash, versions
+    from forgetting.storage.outputs import check_output, write_output
 
     if out is not None:
         if out.suffix.lower() not in (".json", ".txt"):
             raise InvalidInputError(f"{out}: a certificate is written as .json or .txt")
-        check_new(out, force)
+        check_output(out, force=force, inputs=problem or ())
     loaded = load_problem(problem, seed)
     with uninterrupted():
         found = fg.certify(loaded.problem, ordering_from(ordering), k, scheme_from(scheme), seed=loaded.seed)
@@ -63,7 +64,7 @@ def certify_command(
     }
     text = json.dumps({**json.loads(found.to_json()), "holds": found.holds, "meta": meta}, indent=1)
     if out is not None:
-        write_text(out, text if out.suffix.lower() == ".json" else f"{found}\n", force=force)
+        write_output(out, (text if out.suffix.lower() == ".json" else f"{found}\n").encode(), force=force)
     if as_json:
         print(text)
     else:

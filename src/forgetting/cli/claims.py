@@ -29,7 +29,8 @@ def claims_command(
     """The statements of the paper, and a hunt for counterexamples.
 
     Statements go by the paper's own LaTeX labels. With --hunt, the exit code is 3 if a statement is violated that is
-    not already known to be false.
+    not already known to be false. With --out, finished hunts are kept beside the file, in FILE.partial, until it is
+    written: after an interruption, the same command goes on where it stopped.
 
     \b
     Examples:
@@ -39,6 +40,7 @@ def claims_command(
       forgetting claims --hunt 24 --out claims.csv
     """
     from forgetting import claims
+    from forgetting.claims.survey import finished_parts
     from forgetting.cli.output import emit, ready, result
     from forgetting.cli.problems import nearest
     from forgetting.errors import InvalidInputError
@@ -53,15 +55,14 @@ def claims_command(
         return
     broken: list[str] = []
     if hunt is None:
-        table, said = (
-            _listing(chosen),
-            [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test"],
-        )
-    else:
-        table, said, broken = _hunted(chosen, hunt, seed or 0, strict)
-    report = result("The statements of the paper", "claims", [table], said, seed=seed or 0, method="hunt", budget=hunt)
-    hidden = ("statement", "note", "tried")
-    emit(report, as_json=as_json, out=out, force=force, hidden=hidden)
+        table = _listing(chosen)
+        said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test"]
+    with finished_parts(out if hunt is not None else None) as store:
+        if hunt is not None:
+            table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store)
+        meta = {"seed": seed or 0, "method": "hunt", "budget": hunt}
+        report = result("The statements of the paper", "claims", [table], said, **meta)
+        emit(report, as_json=as_json, out=out, force=force, hidden=("statement", "note", "tried"))
     if broken:
         raise typer.Exit(VIOLATED)
 
@@ -85,8 +86,9 @@ def _listing(chosen: list[Any]) -> Any:
     return Table("claims", "Statements", "", ("label", "part", "statement", "status", "note"), rows)
 
 
-def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool) -> tuple[Any, list[str], list[str]]:
-    from forgetting.cli.output import progress_bar, uninterrupted
+def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool, store: Any) -> tuple[Any, list[str], list[str]]:
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import progress_bar
     from forgetting.report.sections.statements import hunt_table
 
     with uninterrupted() as check, progress_bar("claims") as progress:
@@ -95,7 +97,7 @@ def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool) -> tuple[An
             check()
             progress(name, done, total)
 
-        table, known, surprises = hunt_table(chosen, seed, budget, step)
+        table, known, surprises = hunt_table(chosen, seed, budget, step, store)
     said = [f"{len(chosen)} statements and parts, {budget} evaluations each"]
     said += [f"violated, as known: {name}" for name in known]
     said += [f"VIOLATED: {name}" for name in surprises]

@@ -41,7 +41,8 @@ def expect_command(
     import numpy as np
 
     import forgetting as fg
-    from forgetting.cli.output import emit, ready, result, uninterrupted
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import emit, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.expectation.result import accuracy
     from forgetting.report.data import Curves, Item, Series, Table
@@ -49,7 +50,7 @@ def expect_command(
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
 
-    ready(out, force)
+    ready(out, force, problem)
     loaded = load_problem(problem, seed)
     order, steps = ordering_from(ordering), steps_from(k)
     limit = order.limit(loaded.problem.num_tasks)

@@ -49,4 +49,4 @@ Out = Annotated[
         "--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what this program wrote.")]

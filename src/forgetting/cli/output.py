@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
-from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from forgetting.report.data import Item, Report, Section, Table
 
-__all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width", "uninterrupted"]
+__all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width"]
 
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
@@ -33,15 +29,15 @@ def result(title: str, key: str, items: list[Item], summary: list[str], **meta: 
     return Report(title, (section,), {**meta, "versions": versions()}, tuple(summary))
 
 
-def ready(out: Path | None, force: bool) -> None:
-    """Raise early if the file that was asked for may not be written.
+def ready(out: Path | None, force: bool, inputs: Sequence[str] | None = None) -> None:
+    """Raise early if the file that was asked for may not be written; files among the `inputs` are never replaced.
 
     >>> ready(None, force=False)
     """
     if out is not None:
         from forgetting.report.files import check_file
 
-        check_file(out, force)
+        check_file(out, force, inputs or ())
 
 
 def emit(
@@ -155,42 +151,3 @@ def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
         yield update
     finally:
         bar.stop()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[Callable[[], None]]:
-    """A function that raises if Ctrl-C was pressed since: runs and simulations return early on it and go on.
-
-    >>> with uninterrupted() as check:
-    ...     check()
-    """
-    pressed, later = False, threading.Timer(0.0, interrupt_main)
-
-    def press(_: int, frame: FrameType | None) -> None:
-        nonlocal pressed, later
-        pressed = True
-        if not _compiling(frame):
-            raise KeyboardInterrupt
-        later = threading.Timer(0.05, interrupt_main)
-        later.start()
-
-    def check() -> None:
-        if pressed:
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, press)
-    try:
-        yield check
-        check()
-    finally:
-        later.cancel()
-        signal.signal(signal.SIGINT, before)
-
-
-def _compiling(frame: FrameType | None) -> bool:
-    """Whether the compiler is at work: an exception there is swallowed in a callback, or frees memory twice."""
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
-            return True
-        frame = frame.f_back
-    return False

@@ -34,14 +34,15 @@ def run_command(
     import numpy as np
 
     import forgetting as fg
-    from forgetting.cli.output import emit, ready, result, uninterrupted
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import emit, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.report.data import Curves, Series, Table
     from forgetting.report.numbers import column
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
 
-    ready(out, force)
+    ready(out, force, problem)
     loaded = load_problem(problem, seed)
     every = np.unique(np.linspace(0, k, min(k, RECORDED) + 1).round().astype(int))
     with uninterrupted():

@@ -45,7 +45,7 @@ def table_command(
     from forgetting.report.provenance import problem_hash
     from forgetting.report.sections.guarantees import bounds_table
 
-    ready(out, force)
+    ready(out, force, problem)
     if name not in NAMES:
         raise InvalidInputError(f"no table {name!r}{nearest(name, NAMES)}")
     if style not in FORMATS:

@@ -1,51 +1,36 @@
-"""Reports on disk: a folder that appears whole or not at all."""
+"""Reports and results on disk, in each format: what is written is whole, and what a user made is kept."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
-from forgetting.errors import ProblemFileError
+from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.report.data import Item, Report
 from forgetting.report.render.latex import to_latex_file
 from forgetting.report.render.page import to_html
 from forgetting.report.render.plots import save_figure
 from forgetting.report.render.sheets import to_csv
+from forgetting.storage import versions
+from forgetting.storage.atomic import write
+from forgetting.storage.outputs import check_output, write_output
 
 __all__ = ["check_file", "check_folder", "load_report", "write_file", "write_report"]
 
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
-#: what a report folder holds; --force replaces a folder of these and nothing else
-CONTENT = frozenset({"report.html", "report.json", "tables.tex", "figures", "data"})
+#: what a report folder holds
+CONTENT = ("report.html", "report.json", "tables.tex", "figures", "data")
 
 
-def check_folder(folder: Path, force: bool) -> None:
+def check_folder(folder: Path, force: bool = False) -> None:
     """Raise if a report may not be written there, before anything is computed.
 
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as here:
-    ...     check_folder(Path(here) / "new", force=False)
-    ...     Path(here, "notes.txt").touch()
-    ...     check_folder(Path(here), force=True)
+    >>> check_folder(Path("pyproject.toml", "out"))
     Traceback (most recent call last):
-    forgetting.errors.ProblemFileError: ...notes.txt...
+    forgetting.errors.ProblemFileError: pyproject.toml/out: cannot be written (Not a directory)
     """
-    if os.path.lexists(folder):
-        if not force:
-            raise ProblemFileError(f"{folder} exists and is kept; use --force to replace it, or another --out")
-        if not folder.is_dir() or folder.is_symlink():
-            raise ProblemFileError(f"{folder} is not a folder; choose another --out")
-        strangers = sorted({one.name for one in folder.iterdir()} - CONTENT)
-        if strangers:
-            raise ProblemFileError(
-                f"{folder} holds {strangers[0]}, which is not part of a report, and is kept; choose another --out"
-            )
-    scratch = _scratch(folder)
-    scratch.rmdir()
+    versions.check_folder(folder, CONTENT, force=force)
 
 
 def write_report(
@@ -53,7 +38,8 @@ def write_report(
 ) -> list[Path]:
     """Write HTML, JSON, LaTeX, and each figure as PNG, PDF and CSV; returns the files.
 
-    All goes to a temporary folder beside the target first, which is then renamed: an interrupt leaves what was there.
+    At every instant the old report or the new one is there, whole: see `forgetting.storage.versions`. If a figure
+    cannot be drawn, the result is saved beside the folder as JSON, and the error says where.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -61,27 +47,15 @@ def write_report(
     ...     [path.name for path in paths], load_report(Path(here) / "out").title
     (['report.html', 'report.json', 'tables.tex'], 'Title')
     """
-    check_folder(folder, force)
-    scratch = _scratch(folder)
-    try:
-        _fill(report, scratch, progress)
-        _open_up(scratch)
-        written = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
-        if folder.exists():
-            old = _scratch(folder)
-            os.replace(folder, old)  # onto an empty folder: one step
-            try:
-                os.replace(scratch, folder)
-            except BaseException:
-                os.replace(old, folder)
-                raise
-            shutil.rmtree(old)
-        else:
-            os.replace(scratch, folder)
-    except OSError as error:
-        raise ProblemFileError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with versions.new_version(folder, CONTENT, force=force) as version:
+        (version / "report.json").write_text(report.to_json(), encoding="utf-8")
+        try:
+            _draw(report, version, progress)
+        except (ForgettingError, OSError):
+            raise
+        except Exception as error:
+            raise _rescued(report, folder, error) from error
+        written = sorted(path.relative_to(version) for path in version.rglob("*") if path.is_file())
     return [folder / path for path in written]
 
 
@@ -111,49 +85,52 @@ def write_file(report: Report, path: Path, *, force: bool = False) -> None:
     'Title'
     """
     check_file(path, force)
-    ending = path.suffix.lower()
-    scratch = _scratch(path)
     try:
-        made = scratch / path.name
-        if ending in (".png", ".pdf"):
-            shutil.move(_picture(report, scratch, ending), made)
-        else:
-            made.write_text(_text(report, ending), encoding="utf-8")
-        _open_up(scratch)
-        os.replace(made, path)
-    except OSError as error:
-        raise ProblemFileError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        content = _content(report, path.suffix.lower())
+    except (ForgettingError, OSError):
+        raise
+    except Exception as error:
+        raise _rescued(report, path, error) from error
+    write_output(path, content, force=force)
 
 
-def check_file(path: Path, force: bool) -> None:
-    """Raise if a result may not be written there, before anything is computed.
+def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise if a result may not be written there, before anything is computed; `inputs` are never replaced.
 
-    >>> check_file(Path("result.docx"), force=False)
+    >>> check_file(Path("result.docx"))
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: result.docx: unknown ending; use .json, .html, .csv, .tex, .png or .pdf
     """
-    if os.path.lexists(path) and not force:
-        raise ProblemFileError(f"{path} exists and is kept; use --force to replace it, or another --out")
     if path.suffix.lower() not in ENDINGS:
         raise ProblemFileError(f"{path}: unknown ending; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
-    _scratch(path).rmdir()
+    check_output(path, force=force, inputs=inputs)
 
 
-def _text(report: Report, ending: str) -> str:
-    if ending == ".json":
-        return report.to_json(indent=1)
+def _rescued(report: Report, target: Path, error: Exception) -> ProblemFileError:
+    """Save a result that cannot be drawn, under a name that is free; what to tell the user."""
+    names = (target.with_name(f"{target.name}{middle}.json") for middle in ("", *(f".{n}" for n in range(2, 1000))))
+    path = next(name for name in names if not name.exists())
+    write(path, report.to_json(indent=1).encode(), replace=False)
+    return ProblemFileError(
+        f"{target}: a figure could not be drawn ({type(error).__name__}: {error}), which is a defect; "
+        f"the result is in {path}"
+    )
+
+
+def _content(report: Report, ending: str) -> bytes:
+    if ending in (".png", ".pdf"):
+        return _picture(report, ending)
+    if ending == ".csv":
+        return to_csv(_first(report, ("table",))).encode()
     if ending == ".html":
-        return to_html(report)
-    if ending == ".tex":
-        return to_latex_file(report)
-    return to_csv(_first(report, ("table",)))
+        return to_html(report).encode()
+    return (to_latex_file(report) if ending == ".tex" else report.to_json(indent=1)).encode()
 
 
-def _picture(report: Report, scratch: Path, ending: str) -> Path:
+def _picture(report: Report, ending: str) -> bytes:
     item = _first(report, ("curves", "regions", "paths", "matrix"))
-    return next(path for path in save_figure(item, scratch) if path.suffix == ending)
+    with TemporaryDirectory() as folder:
+        return next(path for path in save_figure(item, Path(folder)) if path.suffix == ending).read_bytes()
 
 
 def _first(report: Report, kinds: tuple[str, ...]) -> Item:
@@ -163,32 +140,13 @@ def _first(report: Report, kinds: tuple[str, ...]) -> Item:
     raise ProblemFileError(f"there is no {kinds[0] if kinds == ('table',) else 'figure'} in this result to write")
 
 
-def _fill(report: Report, folder: Path, progress: Callable[[str, int, int], None]) -> None:
+def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None]) -> None:
     items = list(report.items())
-    (folder / "report.html").write_text(to_html(report), encoding="utf-8")
-    (folder / "report.json").write_text(report.to_json(), encoding="utf-8")
-    (folder / "tables.tex").write_text(to_latex_file(report), encoding="utf-8")
+    for name in ("figures", "data"):
+        (folder / name).mkdir()
     for number, item in enumerate(items):
         progress(f"writing {item.key}", number, len(items))
-        for name in ("figures", "data"):
-            (folder / name).mkdir(exist_ok=True)
-        save_figure(item, folder / "figures")
         (folder / "data" / f"{item.key}.csv").write_text(to_csv(item), encoding="utf-8", newline="")
-
-
-def _scratch(target: Path) -> Path:
-    """A new empty folder on the same disk as the target."""
-    parent = target.absolute().parent
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        return Path(mkdtemp(prefix=f".{target.name}.", dir=parent))
-    except OSError as error:
-        raise ProblemFileError(f"{target}: cannot be written ({error.strerror or error})") from error
-
-
-def _open_up(folder: Path) -> None:
-    """Temporary folders are private; what is left is as open as any other."""
-    mask = os.umask(0)
-    os.umask(mask)
-    with suppress(OSError):
-        folder.chmod(0o777 & ~mask)
+        save_figure(item, folder / "figures")
+    (folder / "tables.tex").write_text(to_latex_file(report), encoding="utf-8")
+    (folder / "report.html").write_text(to_html(report), encoding="utf-8")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 import zlib
 from os import PathLike
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from forgetting._arrays import is_sparse
 from forgetting.errors import ProblemFileError
+from forgetting.storage.atomic import write
 
 if TYPE_CHECKING:
     from forgetting.tasks.classification import ClassificationTasks
@@ -178,18 +177,5 @@ def read_arrays(path: Path) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, arrays: dict[str, Any]) -> None:
-    """Write to a temporary name in the same folder and rename: an interrupted save leaves the old file."""
-    try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
-            temporary = Path(handle.name)
-            try:
-                np.savez_compressed(handle, **arrays)
-            except BaseException:
-                temporary.unlink()
-                raise
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # temporary files are private; what is saved is as open as any other file
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ProblemFileError(f"{path}: cannot be written ({error.strerror or error})") from error
+    """Write an .npz file, whole or not at all."""
+    write(path, lambda handle: np.savez_compressed(handle, **arrays))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from forgetting import claims
 from forgetting.claims import Claim
+from forgetting.claims.survey import hunt_all
 from forgetting.report.data import Section, Table
 from forgetting.report.settings import Settings
+from forgetting.storage.store import Store
 
 __all__ = ["hunt_table", "statements_section"]
 
@@ -31,7 +32,7 @@ def statements_section(settings: Settings, step: Step = lambda *_: None) -> Sect
 
 
 def hunt_table(
-    chosen: Sequence[Claim], seed: int, budget: int, step: Step = lambda *_: None
+    chosen: Sequence[Claim], seed: int, budget: int, step: Step = lambda *_: None, store: Store | None = None
 ) -> tuple[Table, list[str], list[str]]:
     """Hunt each claim; the table, the violations that were known, and those that were not.
 
@@ -39,19 +40,17 @@ def hunt_table(
     >>> len(table.rows), known, surprises
     (1, [], [])
     """
-    rows: list[tuple[Any, ...]] = []
-    known: list[str] = []
-    surprises: list[str] = []
-    for place, claim in enumerate(chosen):
-        step(claim.label, place, len(chosen))
-        found = claim.hunt(seed=seed, budget=budget)
-        verdict = found.verdict
-        violated = found.outcome in ("refuted", "suspected")
-        if violated:
-            (known if claim.status == "refuted" else surprises).append(claim.name)
-        word = "violated" if violated else "" if verdict is None else "holds"
-        sides = (None, None) if verdict is None else (float(verdict.lhs), float(verdict.rhs))
-        rows.append((claim.label, claim.part or "", claim.statement, claim.status, word, *sides, int(found.tried)))
+    step("", 0, len(chosen))
+    hunts = hunt_all(
+        chosen, seed=seed, budget=budget, store=store, finished=lambda row, done, total: step(row.label, done, total)
+    )
+    violated = [hunt for hunt in hunts if hunt.outcome in ("refuted", "suspected")]
+    known = [hunt.name for hunt in violated if hunt.status == "refuted"]
+    surprises = [hunt.name for hunt in violated if hunt.status != "refuted"]
+    rows = []
+    for hunt in hunts:
+        word = "violated" if hunt in violated else "" if hunt.lhs is None else "holds"
+        rows.append((hunt.label, hunt.part or "", hunt.statement, hunt.status, word, hunt.lhs, hunt.rhs, hunt.tried))
     caption = (
         f"Each statement on the hardest of {budget} instances that a short hunt found (seed {seed}): left-hand side, "
         "right-hand side, and what longer searches and derivations have established (status)."

@@ -1,0 +1,1 @@
+"""Files: read as data, written whole or not at all."""

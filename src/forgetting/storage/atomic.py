@@ -1,0 +1,215 @@
+"""One file, written whole or not at all: the content goes to a temporary name, to the disk, and then to its place.
+
+A process that is killed leaves its temporary files. Each is locked by the process that writes it, and the lock ends
+with the process, so that the next process that writes to the same place removes what has no owner.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from forgetting.errors import ProblemFileError
+
+try:
+    import fcntl
+except ImportError:  # Windows: temporary files of killed processes stay
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "as_file_error",
+    "clean_up",
+    "finished",
+    "own",
+    "remove_ownerless",
+    "sync",
+    "temporary_name",
+    "unfinished",
+    "write",
+]
+
+ENDING = ".partial"
+NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+#: what this process is writing; `clean_up` removes it when a signal comes at a bad moment
+_unfinished: set[Path] = set()
+#: what this process wrote for its user
+finished: list[Path] = []
+
+
+def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: bool = True) -> None:
+    """Write a file: after a power cut, a kill or a full disk, the old file or the new one is there, whole.
+
+    Args:
+        path: the file; its folder exists.
+        content: the bytes, or a function that writes them to the open file that it gets.
+        replace: if False, a file that is there stays, even one that appeared a moment ago, and an error says so.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     write(Path(here, "a.txt"), b"one")
+    ...     write(Path(here, "a.txt"), b"two", replace=False)
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: ...a.txt exists and is kept
+    """
+    with as_file_error(path):
+        remove_ownerless(path)
+        with unfinished(temporary_name(path)) as temporary, _owned_file(temporary) as handle:
+            if callable(content):
+                content(handle)
+            else:
+                handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+            if replace:
+                os.replace(temporary, path)
+            else:
+                _move_to_new_name(temporary, path)
+        sync(path.parent)
+
+
+@contextmanager
+def as_file_error(path: Path) -> Iterator[None]:
+    """What the system refuses becomes a `ProblemFileError` that names the file and the reason.
+
+    >>> with as_file_error(Path("a.txt")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: a.txt: cannot be written (No space left on device)
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ProblemFileError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def temporary_name(path: Path) -> Path:
+    """A new hidden name in the same folder.
+
+    >>> temporary_name(Path("a.txt")).name.startswith(".a.txt.")
+    True
+    """
+    return path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}{ENDING}"
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """A file or folder that is removed in the end, whatever happens, unless it was moved to its place.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     with unfinished(Path(here, "a.txt")) as path:
+    ...         path.touch()
+    ...     path.exists()
+    False
+    """
+    _unfinished.add(path)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        _unfinished.discard(path)
+
+
+def own(handle: int) -> bool:
+    """Lock an open file or folder until it is closed; False if another process has locked it.
+
+    >>> with open(os.devnull) as file:
+    ...     own(file.fileno())
+    True
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+    return True
+
+
+def remove_ownerless(path: Path) -> None:
+    """Remove temporary files for `path` that processes left which are no more.
+
+    >>> remove_ownerless(Path("a.txt"))
+    """
+    if fcntl is None:
+        return
+    start = f".{path.name[:60]}."
+    for left in _entries(path.parent):
+        if left.name.startswith(start) and left.name.endswith(ENDING) and left not in _unfinished:
+            with suppress(OSError):
+                handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    if own(handle):
+                        left.unlink()
+                finally:
+                    os.close(handle)
+
+
+def clean_up() -> None:
+    """Remove what this process began to write and did not finish; for the end of a process that was interrupted.
+
+    >>> clean_up()
+    """
+    for path in list(_unfinished):
+        _remove(path)
+        _unfinished.discard(path)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or the list of files of a folder is on the disk, where the system can say so.
+
+    >>> sync(Path("."))
+    """
+    with suppress(OSError):  # folders cannot be opened on some systems
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+@contextmanager
+def _owned_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file, locked before any other process can take it for one without an owner."""
+    while True:
+        handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b")
+        if own(handle.fileno()) and os.fstat(handle.fileno()).st_nlink:
+            break
+        handle.close()
+    with handle:
+        yield handle
+
+
+def _move_to_new_name(temporary: Path, path: Path) -> None:
+    """Give the file its name unless that is taken, in one step."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise ProblemFileError(f"{path} exists and is kept") from None
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if os.path.lexists(path):  # a disk without hard links: two steps
+            raise ProblemFileError(f"{path} exists and is kept") from None
+        os.replace(temporary, path)

@@ -1,0 +1,122 @@
+"""Finished parts of long work, in one file: what is in it survives a kill or a power cut, and is not computed again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from forgetting.errors import ProblemFileError
+
+__all__ = ["Store", "code_digest"]
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS parts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+MARK = 0x66677431  # "fgt1": tells a file of this library from any other SQLite database
+
+
+class Store:
+    """Values by key, in an SQLite file: keys are text, values anything that JSON can hold.
+
+    Several processes may use one file at the same time.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     with Store(Path(here, "parts.db")) as store:
+    ...         store.put("a", {"loss": 0.5})
+    ...     with Store(Path(here, "parts.db")) as store:
+    ...         store.get("a"), store.get("b"), len(store)
+    ({'loss': 0.5}, None, 1)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(path, timeout=60, isolation_level=None)
+            with self._errors():
+                self._open()
+        except (OSError, sqlite3.Error) as error:
+            raise ProblemFileError(f"{path}: cannot be used as a store ({error})") from error
+        except BaseException:
+            self._base.close()
+            raise
+
+    def _open(self) -> None:
+        """Check that the file is new or one of ours; nothing is written to any other."""
+        mark = self._base.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if mark != MARK:
+            if mark or tables:
+                raise ProblemFileError(f"{self.path}: a database of another program, and is kept")
+            self._base.execute("PRAGMA synchronous = FULL")
+            self._base.execute(SCHEMA)
+            self._base.execute(f"PRAGMA application_id = {MARK}")
+        self._base.execute("PRAGMA synchronous = FULL")
+
+    def get(self, key: str) -> Any:
+        """The value, or None."""
+        with self._errors():
+            row = self._base.execute("SELECT value FROM parts WHERE key = ?", (key,)).fetchone()
+            return None if row is None else json.loads(row[0])
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a value; it is on the disk when this returns."""
+        with self._errors():
+            self._base.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (key, json.dumps(value)))
+
+    def __len__(self) -> int:
+        with self._errors():
+            return int(self._base.execute("SELECT count(*) FROM parts").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    def remove(self) -> None:
+        """Close the file and remove it: the work is done, and its result is elsewhere."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, ValueError, RecursionError) as error:
+            if isinstance(error, ProblemFileError):
+                raise
+            raise ProblemFileError(
+                f"{self.path}: a damaged store, or a full disk ({error}); remove the file to begin again"
+            ) from error
+
+
+@cache
+def code_digest() -> str:
+    """A SHA-256 of this package's own source: parts that other code computed are not mixed with those of this one.
+
+    >>> len(code_digest())
+    64
+    """
+    total = hashlib.sha256()
+
+    def read(folder: Traversable) -> None:
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir() and entry.name != "__pycache__":
+                read(entry)
+            elif entry.name.endswith(".py"):
+                total.update(f"{entry.name}\0".encode() + entry.read_bytes())
+
+    read(files("forgetting"))
+    return total.hexdigest()

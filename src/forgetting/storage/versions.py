@@ -1,0 +1,259 @@
+"""A folder of files that change together: the old ones or the new ones are there at every instant, and a user's stay.
+
+    out/report.html            a link to .forgetting/current/report.html, and so on for each name
+    out/.forgetting/current    a link to the version that counts; replacing it is the one step that switches
+    out/.forgetting/version-*  the files, with `manifest.json`: the SHA-256 of each
+
+Only files whose SHA-256 is in the manifest are ever removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from forgetting.errors import ProblemFileError
+from forgetting.storage import atomic
+from forgetting.storage.outputs import HIDDEN, KEEP, digest
+
+__all__ = ["check_folder", "current", "new_version"]
+
+MANIFEST = "manifest.json"
+FORMAT = "forgetting/manifest/1"
+CURRENT = "current"
+VERSION = "version-"
+
+
+def check_folder(folder: Path, names: Sequence[str], *, force: bool = False) -> None:
+    """Raise if files of these names may not be put into a folder, before anything is computed.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     Path(here, "data").mkdir()
+    ...     Path(here, "data", "raw.csv").touch()
+    ...     check_folder(Path(here), ["report.html", "data"], force=True)
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: ...raw.csv ...
+    """
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ProblemFileError(f"{folder} is not a folder; choose another --out")
+    with atomic.as_file_error(folder):
+        if not force and folder.is_dir() and not _is_unused(folder, names):
+            raise ProblemFileError(f"{folder} exists and is kept; {KEEP}")
+        _refuse_foreign(folder, names)
+        missing = _missing(folder / HIDDEN)
+        try:
+            (folder / HIDDEN).mkdir(parents=True, exist_ok=True)
+            if not os.access(folder / HIDDEN, os.W_OK | os.X_OK):
+                raise ProblemFileError(f"{folder}: cannot be written (no permission)")
+        finally:
+            _remove_empty(missing)
+
+
+def current(folder: Path) -> Path | None:
+    """The folder that holds the files of the version that counts, or None.
+
+    >>> current(Path("nowhere")) is None
+    True
+    """
+    try:
+        name = os.readlink(folder / HIDDEN / CURRENT)
+    except OSError:
+        return None
+    version = folder / HIDDEN / Path(name).name
+    return version if version.is_dir() else None
+
+
+@contextmanager
+def new_version(folder: Path, names: Sequence[str], *, force: bool = False) -> Iterator[Path]:
+    """An empty folder to fill; once it is full and on the disk, its files take the place of the old ones, at once.
+
+    Args:
+        folder: what the user sees.
+        names: the files and folders that are made; each becomes a link in `folder`.
+        force: whether an older version may be replaced.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     with new_version(Path(here, "out"), ["a.txt"]) as fresh:
+    ...         _ = (fresh / "a.txt").write_text("one")
+    ...     Path(here, "out", "a.txt").read_text(), sorted(file.name for file in Path(here, "out").iterdir())
+    ('one', ['.forgetting', 'a.txt'])
+    """
+    check_folder(folder, names, force=force)
+    hidden = folder / HIDDEN
+    with atomic.as_file_error(folder):
+        missing, links = _missing(hidden), list[Path]()
+        try:
+            hidden.mkdir(parents=True, exist_ok=True)
+            _remove_others(folder)
+            with _owned_folder(folder) as version:
+                yield version
+                _seal(version)
+                _refuse_foreign(folder, names)  # what appeared in the meantime stays
+                _link(folder, names, force, links)
+                _switch(hidden, version)
+                atomic.finished.append(folder)
+            _remove_others(folder)
+        finally:
+            if current(folder) is None:
+                for link in links:
+                    link.unlink(missing_ok=True)
+            _remove_empty(missing)
+
+
+def _is_unused(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder holds nothing, or only what a process left that was killed before its first version counted."""
+    if current(folder) is not None:
+        return False
+    return all(entry.name == HIDDEN or _is_ours(entry, names) for entry in folder.iterdir())
+
+
+def _is_ours(entry: Path, names: Sequence[str]) -> bool:
+    return entry.name in names and entry.is_symlink() and os.readlink(entry) == _target(entry.name)
+
+
+def _target(name: str) -> str:
+    return f"{HIDDEN}/{CURRENT}/{name}"
+
+
+def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
+    """Raise if a file is in the way that this program did not write as it is now."""
+    for name in names:
+        entry = folder / name
+        if os.path.lexists(entry) and not _is_ours(entry, names):
+            inside = next((path for path in sorted(entry.rglob("*")) if path.is_file()), entry)
+            raise ProblemFileError(
+                f"{inside} was not written by forgetting, and is kept; move it away, or choose another --out"
+            )
+    version = current(folder)
+    strangers = [] if version is None else _strangers(version)
+    if strangers:
+        raise ProblemFileError(
+            f"{folder / strangers[0]} is not as forgetting wrote it, and is kept; move it away, or choose another --out"
+        )
+
+
+def _strangers(version: Path) -> list[Path]:
+    """Files that are not as the manifest says, relative to the version."""
+    known = _manifest(version)
+    files = sorted(path for path in version.rglob("*") if not path.is_dir() or path.is_symlink())
+    found = [path.relative_to(version) for path in files]
+    return [
+        path for path in found if path.as_posix() != MANIFEST and known.get(path.as_posix()) != digest(version / path)
+    ]
+
+
+def _manifest(version: Path) -> dict[str, str]:
+    try:
+        data = json.loads((version / MANIFEST).read_text(encoding="utf-8"))
+        return dict(data["files"]) if data["format"] == FORMAT else {}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return {}
+
+
+def _seal(version: Path) -> None:
+    """Write the manifest, and wait until all is on the disk."""
+    files = {path.relative_to(version).as_posix(): path for path in sorted(version.rglob("*")) if path.is_file()}
+    sums = {name: digest(path) for name, path in files.items()}
+    (version / MANIFEST).write_text(json.dumps({"format": FORMAT, "files": sums}, indent=1), encoding="utf-8")
+    for path in version.rglob("*"):
+        atomic.sync(path)
+    atomic.sync(version)
+
+
+def _link(folder: Path, names: Sequence[str], force: bool, made: list[Path]) -> None:
+    """Make the links that are missing, and add them to `made`."""
+    for name in names:
+        entry = folder / name
+        if _is_ours(entry, names) and (force or current(folder) is None):
+            continue
+        try:
+            os.symlink(_target(name), entry)
+            made.append(entry)
+        except FileExistsError as error:  # another process was faster
+            raise ProblemFileError(f"{entry} exists and is kept; {KEEP}") from error
+        except OSError as error:
+            raise ProblemFileError(
+                f"{folder}: this disk takes no symbolic links ({error.strerror or error}); choose an --out on another"
+            ) from error
+
+
+def _switch(hidden: Path, version: Path) -> None:
+    """The one step after which the new files count."""
+    with atomic.unfinished(atomic.temporary_name(hidden / CURRENT)) as fresh:
+        os.symlink(version.name, fresh)
+        os.replace(fresh, hidden / CURRENT)
+    atomic.sync(hidden)
+    atomic.sync(hidden.parent)
+
+
+@contextmanager
+def _owned_folder(folder: Path) -> Iterator[Path]:
+    """A new folder for a version, locked until it counts or is given up; it goes if it does not count in the end."""
+    version, handle = _new_name(folder), None
+    try:
+        while handle is None:
+            version.mkdir()
+            handle = os.open(version, os.O_RDONLY)
+            if not atomic.own(handle) or not version.is_dir():  # taken for one without an owner, and removed
+                os.close(handle)
+                version, handle = _new_name(folder), None
+        yield version
+    finally:
+        if current(folder) != version:
+            shutil.rmtree(version, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _new_name(folder: Path) -> Path:
+    return folder / HIDDEN / f"{VERSION}{secrets.token_hex(6)}"
+
+
+def _remove_others(folder: Path) -> None:
+    """Remove versions that no longer count and have no owner; files that were changed or added since stay."""
+    for entry in (folder / HIDDEN).iterdir():
+        if entry.is_symlink() and entry.name.startswith(f".{CURRENT}."):
+            with suppress(OSError):  # left by a process that was killed between two steps
+                entry.unlink()
+        if not entry.name.startswith(VERSION) or not entry.is_dir():
+            continue
+        with suppress(OSError):
+            handle = os.open(entry, os.O_RDONLY)
+            try:
+                if atomic.own(handle) and current(folder) != entry:  # asked in this order: it may have begun to count
+                    _remove(entry)
+            finally:
+                os.close(handle)
+
+
+def _remove(version: Path) -> None:
+    """Remove what the manifest knows; a version without a manifest was never finished, and goes as a whole."""
+    if not (version / MANIFEST).exists():
+        shutil.rmtree(version)
+        return
+    kept = set(_strangers(version))
+    for path in sorted(version.rglob("*"), reverse=True):
+        if path.relative_to(version) in kept or (path.name == MANIFEST and kept):
+            continue
+        with suppress(OSError):  # a folder that is not empty
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    with suppress(OSError):
+        version.rmdir()
+
+
+def _missing(folder: Path) -> list[Path]:
+    """A folder and its parents, the deepest first, as far as they do not exist."""
+    return [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):  # it is in use by now
+            folder.rmdir()
