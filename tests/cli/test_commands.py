@@ -213,7 +213,14 @@ def test_out_writes_what_the_ending_says(inside, tmp_path):
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "found.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "found.html").read_text().startswith("<!doctype html>")
-    assert sorted(path.suffix for path in tmp_path.glob("found.*")) == [".csv", ".html", ".json", ".pdf", ".png", ".tex"]
+    assert sorted(path.suffix for path in tmp_path.glob("found.*")) == [
+        ".csv",
+        ".html",
+        ".json",
+        ".pdf",
+        ".png",
+        ".tex",
+    ]
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path):

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["exit_code", "uninterrupted"]
+__all__ = ["Interrupted", "exit_code", "uninterrupted"]
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal came. Not `KeyboardInterrupt` itself: Python, once that passed through `exec`, ends by SIGINT.
+
+    >>> issubclass(Interrupted, KeyboardInterrupt)
+    True
+    """
+
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _pressed: list[int] = []  # the signals that came
@@ -45,14 +54,14 @@ def uninterrupted() -> Iterator[Callable[[], None]]:
         nonlocal later
         _pressed.append(number)
         if not _compiling(frame):
-            raise KeyboardInterrupt
+            raise Interrupted
         later = threading.Timer(0.05, interrupt_main, [signal.Signals(number)])
         later.daemon = True
         later.start()
 
     def check() -> None:
         if _pressed:
-            raise KeyboardInterrupt
+            raise Interrupted
 
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:

@@ -127,13 +127,15 @@ def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
     for name in names:
         entry = folder / name
         if os.path.lexists(entry) and not _is_ours(entry, names):
-            inside = next((path for path in sorted(entry.rglob("*")) if path.is_file()), entry)
+            inside = next(iter(_files(entry)), entry)
             raise ProblemFileError(
                 f"{inside} was not written by forgetting, and is kept; move it away, or choose another --out"
             )
     version = current(folder)
     strangers = [] if version is None else _strangers(version)
-    if strangers:
+    if current(folder) != version:  # replaced and removed by another process while this one looked
+        _refuse_foreign(folder, names)
+    elif strangers:
         raise ProblemFileError(
             f"{folder / strangers[0]} is not as forgetting wrote it, and is kept; move it away, or choose another --out"
         )
@@ -142,11 +144,17 @@ def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
 def _strangers(version: Path) -> list[Path]:
     """Files that are not as the manifest says, relative to the version."""
     known = _manifest(version)
-    files = sorted(path for path in version.rglob("*") if not path.is_dir() or path.is_symlink())
-    found = [path.relative_to(version) for path in files]
-    return [
-        path for path in found if path.as_posix() != MANIFEST and known.get(path.as_posix()) != digest(version / path)
-    ]
+    strangers = [path for path in _files(version) if known.get(path.relative_to(version).as_posix()) != digest(path)]
+    return [path.relative_to(version) for path in strangers if path != version / MANIFEST]
+
+
+def _files(folder: Path) -> list[Path]:
+    """All files and links; what vanishes meanwhile is left out."""
+    found = []
+    for here, folders, names in os.walk(folder):
+        links = [name for name in folders if Path(here, name).is_symlink()]
+        found += [Path(here, name) for name in names + links]
+    return sorted(found)
 
 
 def _manifest(version: Path) -> dict[str, str]:
@@ -159,8 +167,7 @@ def _manifest(version: Path) -> dict[str, str]:
 
 def _seal(version: Path) -> None:
     """Write the manifest, and wait until all is on the disk."""
-    files = {path.relative_to(version).as_posix(): path for path in sorted(version.rglob("*")) if path.is_file()}
-    sums = {name: digest(path) for name, path in files.items()}
+    sums = {path.relative_to(version).as_posix(): digest(path) for path in _files(version)}
     (version / MANIFEST).write_text(json.dumps({"format": FORMAT, "files": sums}, indent=1), encoding="utf-8")
     for path in version.rglob("*"):
         atomic.sync(path)
@@ -238,14 +245,13 @@ def _remove(version: Path) -> None:
     if not (version / MANIFEST).exists():
         shutil.rmtree(version)
         return
-    kept = set(_strangers(version))
-    for path in sorted(version.rglob("*"), reverse=True):
-        if path.relative_to(version) in kept or (path.name == MANIFEST and kept):
-            continue
-        with suppress(OSError):  # a folder that is not empty
-            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-    with suppress(OSError):
-        version.rmdir()
+    kept = [version / path for path in _strangers(version)]
+    for path in _files(version):
+        if path not in kept and not (kept and path == version / MANIFEST):
+            path.unlink(missing_ok=True)
+    for here, _, _ in os.walk(version, topdown=False):
+        with suppress(OSError):  # it is not empty
+            os.rmdir(here)
 
 
 def _missing(folder: Path) -> list[Path]:

@@ -1,0 +1,230 @@
+"""Kills and signals at random moments: the old output or the new one is there, whole, and nothing is left behind.
+
+`python tests/faults/kills.py --kills 200 --signals 100` runs the campaign; the tests run a few of each.
+
+A child writes one report after another into the same folder, each with a number of its own in every file. It is
+killed (SIGKILL) at a random moment: the folder must hold one report, all of one number. Whole commands are ended by
+SIGINT, SIGTERM and SIGHUP at random moments: the old or the new file must be there, and no other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from forgetting.report import Report, load_report, write_report
+from forgetting.report.data import Section, Table
+from forgetting.storage import versions
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FAST = """
+title = "Three small tasks"
+[problem]
+family = "gaussian"
+T = 3
+d = 4
+rank = 1
+[report]
+k = 20
+points = 4
+runs = 20
+hunt = 1
+eps = [3.0]
+orderings = ["cyclic"]
+"""
+COMMANDS = {
+    "expect": ["expect", "gaussian", "T=3", "d=4", "rank=1", "-k", "1,2,3", "--out", "out.json", "--force"],
+    "report": ["report", "--config", "my.toml", "--out", "out", "--force"],
+}
+
+
+def numbered(number: int) -> Report:
+    """A report whose every file holds its number."""
+    tables = tuple(Table(f"table{i}", f"number {number}", "", ("number",), ((number,),)) for i in range(4))
+    return Report(f"number {number}", (Section("all", f"number {number}", "", tables),), {"number": number})
+
+
+def write_for_ever(folder: Path) -> None:
+    """The child: reports 1, 2, 3, ... into one folder."""
+    number = load_report(folder).meta["number"] if (folder / "report.json").exists() else 0
+    print("ready", flush=True)
+    while True:
+        number += 1
+        write_report(numbered(number), folder, force=True)
+
+
+def the_number(folder: Path) -> int | None:
+    """The number that all files of a report have; None if there is no report yet, an error if there is a mixture."""
+    if versions.current(folder) is None:
+        assert not (folder / "report.html").exists()
+        return None
+    number = load_report(folder).meta["number"]
+    files = [folder / "report.html", folder / "tables.tex", *sorted((folder / "data").iterdir())]
+    assert len(files) == 6
+    for path in files:
+        found = set(map(int, re.findall(r"number\W+(\d+)", path.read_text())))
+        assert found == {number}, f"{path} has the numbers {found}, report.json has {number}"
+    versions.check_folder(folder, ["report.html", "report.json", "tables.tex", "figures", "data"], force=True)
+    return number
+
+
+def kill_a_writer(folder: Path, seconds: float) -> int | None:
+    """Kill a child that writes reports, so many seconds after it began; the number of the report that is there."""
+    child = subprocess.Popen([sys.executable, __file__, "--child", str(folder)], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    time.sleep(seconds)
+    child.kill()
+    child.communicate()
+    return the_number(folder)
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Temporary files and folders, and versions that do not count."""
+    hidden = [path for path in folder.rglob("*") if path.name.endswith(".partial")]
+    for out in folder.glob("*/.forgetting"):
+        hidden += [path for path in out.glob("version-*") if path != versions.current(out.parent)]
+    return [str(path.relative_to(folder)) for path in hidden]
+
+
+def signal_a_command(folder: Path, name: str, number: signal.Signals, seconds: float) -> int:
+    """End a command by a signal; its exit code. What is in the folder is the old output or the new one, and whole."""
+    (folder / "my.toml").write_text(FAST)
+    before = {path.name for path in folder.iterdir()}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "forgetting", *COMMANDS[name]], cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(seconds)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=120)
+    assert "Traceback" not in err, err
+    assert child.returncode in (0, 128 + number, -number), (child.returncode, err)  # the last: before Python began
+    assert leftovers(folder) == []
+    after = {path.name for path in folder.iterdir()}
+    assert after <= before | {"out.json", "out", ".forgetting"}
+    if "out.json" in after:
+        json.loads((folder / "out.json").read_text())
+    if (folder / "out").exists():
+        assert load_report(folder / "out").title
+        assert (folder / "out" / "report.html").read_text().rstrip().endswith("</html>")
+    return child.returncode
+
+
+def kill_a_hunt(folder: Path, arguments: list[str], times: int, rng: random.Random) -> tuple[str, int]:
+    """The page of a hunt that is killed several times and started again, and how many parts were done by then."""
+    page, kills, done = folder / "page.md", 0, 0
+    command = [sys.executable, "-m", "forgetting.claims", *arguments, "--out", str(page)]
+    while True:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        workers: list[int] = []
+        if kills < times:
+            for _ in range(done + rng.randint(1, 4)):  # lines of parts that were done before come first
+                child.stdout.readline()
+            workers = _children(child.pid)
+            _kill_a_worker(workers)  # this one alone does no harm
+            child.stdout.readline()
+            workers += _children(child.pid)
+            child.kill()
+            kills += 1
+        child.communicate()
+        assert _alive(workers) == [], "workers are left"
+        if page.exists():
+            return page.read_text(), done
+        from forgetting.storage.store import Store
+
+        with Store(folder / "page.md.partial") as store:
+            done = len(store)
+
+
+def _children(parent: int) -> list[int]:
+    """The processes whose parent this is, where the system tells."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(entry.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _alive(processes: list[int]) -> list[int]:
+    """Those that are still there a while after their parent has gone."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        processes = [pid for pid in processes if _state(pid) not in ("", "Z")]
+        if not processes:
+            break
+        time.sleep(0.05)
+    return processes
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def _kill_a_worker(processes: list[int]) -> None:
+    for pid in processes:
+        if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+            return
+
+
+def campaign(kills: int, signals: int, hunts: int, seed: int) -> None:
+    """Run all, and print what was seen."""
+    rng = random.Random(seed)
+    with TemporaryDirectory() as place:
+        folder, last, seen = Path(place, "out"), 0, 0
+        for _ in range(kills):
+            number = kill_a_writer(folder, rng.uniform(0, 0.4))
+            assert number is None or number >= last
+            last, seen = number or last, seen + 1
+        write_report(numbered(0), folder, force=True)
+        assert leftovers(Path(place)) == []
+        print(
+            f"{seen} kills while {last} reports were written: one whole report each time, nothing left after the next"
+        )
+    codes: dict[int, int] = {}
+    with TemporaryDirectory() as place:
+        for index in range(signals):
+            name = "report" if index % 4 == 0 else "expect"
+            longest = 12.0 if name == "report" else 3.0
+            code = signal_a_command(Path(place), name, SIGNALS[index % 3], rng.uniform(0.05, longest))
+            codes[code] = codes.get(code, 0) + 1
+    print(f"{signals} signals: exit codes {codes}; the old or the new output whole each time, nothing left behind")
+    if hunts:
+        arguments = ["--budget", "20", "--minutes", "0"]
+        with TemporaryDirectory() as calm, TemporaryDirectory() as rough:
+            plain, _ = kill_a_hunt(Path(calm), arguments, 0, rng)
+            again, _ = kill_a_hunt(Path(rough), arguments, hunts, rng)
+            assert plain == again
+            print(
+                f"a hunt killed {hunts} times ends with the same page as an undisturbed one ({len(plain)} characters)"
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--signals", type=int, default=100)
+    parser.add_argument("--hunts", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", type=Path)
+    chosen = parser.parse_args()
+    if chosen.child:
+        write_for_ever(chosen.child)
+    campaign(chosen.kills, chosen.signals, chosen.hunts, chosen.seed)
