@@ -145,7 +145,7 @@ def _strangers(version: Path) -> list[Path]:
     """Files that are not as the manifest says, relative to the version."""
     known = _manifest(version)
     strangers = [path for path in _files(version) if known.get(path.relative_to(version).as_posix()) != digest(path)]
-    return [path.relative_to(version) for path in strangers if path != version / MANIFEST]
+    return [path.relative_to(version) for path in strangers if path not in (version / MANIFEST, version / CURRENT)]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -193,9 +193,8 @@ def _link(folder: Path, names: Sequence[str], force: bool, made: list[Path]) -> 
 
 def _switch(hidden: Path, version: Path) -> None:
     """The one step after which the new files count."""
-    with atomic.unfinished(atomic.temporary_name(hidden / CURRENT)) as fresh:
-        os.symlink(version.name, fresh)
-        os.replace(fresh, hidden / CURRENT)
+    os.symlink(version.name, version / CURRENT)
+    os.replace(version / CURRENT, hidden / CURRENT)
     atomic.sync(hidden)
     atomic.sync(hidden.parent)
 
@@ -207,10 +206,13 @@ def _owned_folder(folder: Path) -> Iterator[Path]:
     try:
         while handle is None:
             version.mkdir()
-            handle = os.open(version, os.O_RDONLY)
-            if not atomic.own(handle) or not version.is_dir():  # taken for one without an owner, and removed
+            with suppress(FileNotFoundError):
+                handle = os.open(version, os.O_RDONLY)
+            if handle is not None and not (atomic.own(handle) and version.is_dir()):
                 os.close(handle)
-                version, handle = _new_name(folder), None
+                handle = None
+            if handle is None:  # another process took the folder for one without an owner, and removed it
+                version = _new_name(folder)
         yield version
     finally:
         if current(folder) != version:
@@ -226,9 +228,6 @@ def _new_name(folder: Path) -> Path:
 def _remove_others(folder: Path) -> None:
     """Remove versions that no longer count and have no owner; files that were changed or added since stay."""
     for entry in (folder / HIDDEN).iterdir():
-        if entry.is_symlink() and entry.name.startswith(f".{CURRENT}."):
-            with suppress(OSError):  # left by a process that was killed between two steps
-                entry.unlink()
         if not entry.name.startswith(VERSION) or not entry.is_dir():
             continue
         with suppress(OSError):
