@@ -1,6 +1,8 @@
-"""Fuzzers and campaigns of this folder are modules that tests import."""
+"""The modules of this folder import each other by name."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+folder = str(Path(__file__).parent)
+if folder not in sys.path:
+    sys.path.insert(0, folder)

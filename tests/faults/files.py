@@ -1,0 +1,443 @@
+"""Damaged files: what the library wrote, changed a little, is refused with an error of its own or can be used.
+
+The files are made on the fly, one of every kind that the library reads. Some changes are to the bytes; most take the
+file apart first, change one value, and put it together again, so that they get past the parsers of zip, JSON and TOML.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+import re
+import shutil
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import campaign
+import numpy as np
+import scipy.sparse as sp
+from campaign import Outcome, WrongResultError
+from damage import MARK, change_bytes, change_csv, change_json, change_npz, change_toml
+from numpy.lib import format as npy
+
+import forgetting as fg
+from forgetting import orderings, schemes
+from forgetting.auditing import Audit, read_tasks
+from forgetting.auditing.reading import Reading
+from forgetting.cli.problems import Loaded, load_problem, read_config
+from forgetting.report import Report, load_report, write_report
+from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
+from forgetting.report.provenance import problem_hash
+from forgetting.report.render.latex import to_latex_file
+from forgetting.report.render.page import to_html
+from forgetting.report.render.sheets import to_csv
+
+LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run
+
+# -------------------------------------------------------------------------------------------------------- good files
+
+
+def saved(thing: Any) -> bytes:
+    """The bytes of what `save` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "saved.npz")
+        thing.save(path)
+        return path.read_bytes()
+
+
+def npz(**arrays: Any) -> bytes:
+    """The bytes of an npz file."""
+    sink = io.BytesIO()
+    np.savez(sink, **arrays)
+    return sink.getvalue()
+
+
+def regression_files() -> Iterator[bytes]:
+    tasks = fg.families.gaussian(3, 4, 2, seed=0)
+    matrices, labels = zip(*(tasks.task(m) for m in range(3)), strict=True)
+    yield saved(tasks)
+    yield saved(fg.RegressionTasks(matrices, labels, loss="mean", names=["a", "b", "ä b"], rank_tol=1e-6))
+    yield saved(fg.families.repeated(tasks, 2))
+    sparse = [sp.csr_array(np.where(abs(one) > 0.5, one, 0)) for one in matrices]
+    yield saved(fg.RegressionTasks(sparse, labels))
+    yield saved(fg.RegressionTasks([*sparse, matrices[0], sparse[0]], [*labels, labels[0], labels[0]]))
+
+
+def classification_files() -> Iterator[bytes]:
+    yield saved(fg.families.separable(3, 4, 3, seed=0))
+    yield saved(fg.ClassificationTasks([[[1.0, 0.0]], [[-1.0, 2.0]]], [["cat"], ["ant"]], names=["one", "two"]))
+
+
+def instance_files() -> Iterator[bytes]:
+    Case = fg.claims.Instance
+    lines, classes = fg.families.two_lines(0.5), fg.families.separable(2, 3, 2, seed=0)
+    orders = [
+        orderings.WithReplacement(),
+        orderings.WithReplacement(p=[1, 3]),
+        orderings.NormWeighted(),
+        orderings.WithoutReplacement(),
+        orderings.Cyclic(),
+        orderings.Reshuffled(),
+        orderings.Explicit([0, 1, 1]),
+        orderings.GreedyDistance(),
+        orderings.GreedyResidual(repeat=False),
+    ]
+    yield from (saved(Case(lines, order, 3, w0=[1.0, 2.0])) for order in orders)
+    ways = [
+        schemes.Kaczmarz(),
+        schemes.SGD(0.5, "loss"),
+        schemes.FiniteSteps(2, 0.5),
+        schemes.Ridge(0.5),
+        schemes.NLMS(0.5, 0.1),
+        schemes.RecursiveLeastSquares(),
+        schemes.GradientDescent(tol=1e-6, max_steps=100),
+        schemes.GradientDescent(tol=1e-6, max_steps=100, batch_size=1),
+    ]
+    yield from (saved(Case(lines, orderings.Cyclic(), 3, scheme=way, extras={"gamma": 0.5})) for way in ways)
+    yield saved(Case(classes, orderings.Cyclic(), 3, scheme=schemes.WeaklyRegularized(-5.0)))
+    yield saved(Case(classes, orderings.Cyclic(), 3, scheme=schemes.POCS()))
+    sets = [
+        fg.Affine([[1.0, 1.0]], [1.0]),
+        fg.Ball([0.0, 0.0], 1.0),
+        fg.Box([0.0, 0.0], [1.0, 1.0]),
+        fg.Halfspace([1.0, 0.0], 0.25),
+        fg.Polyhedron([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.25]),
+        fg.SecondOrderCone(2),
+        fg.Simplex(2),
+        fg.Slab([1.0, 0.0], 0.0, 1.0),
+    ]
+    yield saved(Case(fg.ConvexSets(sets), orderings.Cyclic(), 3))
+    yield from (saved(Case(fg.ConvexSets([one]), orderings.Cyclic(), 3)) for one in sets)
+    yield saved(Case(None, None, 3, extras={"A": np.eye(2), "n": 3, "z": [0.5, 0.25]}))
+
+
+def raw_files() -> Iterator[bytes]:
+    X = np.arange(12.0).reshape(6, 2) % 5
+    yield npz(X=X, y=np.array([0.0, 1, 0, 1, 0, 1]), task=np.array(list("aabbcc")))
+    yield npz(X=X.astype(np.float32), y=np.arange(6), task=np.array([3, 3, 1, 1, 2, 2]))
+
+
+def csv_files() -> Iterator[bytes]:
+    rows = [
+        ["task", "a", "b", "y"],
+        ["first", "1", "0", "1"],
+        ["second", "0", "1.5", "-2e-1"],
+        ["second", "1", "1", "3"],
+    ]
+    for separator in ",;\t":
+        yield "\n".join(separator.join(row) for row in rows).encode()
+    yield b"\xef\xbb\xbf" + "\r\n".join(",".join(f'"{word}"' for word in row) for row in rows).encode()
+    yield b"y,x1,x2,task\ncat,1,2,a\ndog,2,1,a\n\ncat,3,1,b\n"
+
+
+def toml_files() -> Iterator[bytes]:
+    yield b"title = 'mine'\nseed = 3\n[problem]\nfamily = 'gaussian'\nT = 3\nd = 4\nrank = 2\n[report]\nk = 10\n"
+    yield b'[problem]\nfamily = "two_lines"\ntheta = 0.5\ncopies = 2\n'
+    yield b"[problem]\nfamily = 'principal_angles'\nangles = [0.25, 0.5]\n[report]\norderings = ['cyclic']\neps = [3]"
+    yield b'[problem]\nfamily = "separable"\nT = 2\nd = 3\nn = 2\nmargin = 0.5\n'
+    yield b'[problem]\nfamily = "heterogeneous_norms"\nT = 2\nd = 3\nspread = 10.0\n'
+    yield b"[problem]\nfamily = 'catastrophic'\neps = 3.0\n"
+    yield b"[problem]\nfamily = 'back_and_forth'\nT = 3\ntheta = 0.5\n"
+    yield b"[[problem.tasks]]\nX = [[1.0, 0.0]]\ny = [1.0]\n[[problem.tasks]]\nX = [[0.5, 0.5], [1, 2]]\ny = [1, 2]\n"
+
+
+def report_files() -> Iterator[bytes]:
+    items = (
+        Curves(
+            "c",
+            "Curves",
+            "caption",
+            "k",
+            "loss",
+            (
+                Series("exact", (1.0, 10.0), (1.0, 0.1)),
+                Series("runs", (1.0, 10.0), (1.0, None), (0.5, 0.05), (2.0, 0.2), role="simulated", group=1),
+            ),
+        ),
+        Curves(
+            "plain",
+            "Plain",
+            "",
+            "k",
+            "loss",
+            (Series("a", (0.0, 1.0), (0.0, -1.0)),),
+            xlog=False,
+            ylog=False,
+            floor=0.5,
+        ),
+        Regions(
+            "r", "Map", "", "k", "d", (Band(2.0, 1, 5, "trivial"), Band(3.0, 6, 9, "theorem")), ("trivial", "theorem")
+        ),
+        Paths(
+            "p",
+            "Path",
+            "",
+            (Line("a", (0.0, 0.0), (1.0, 1.0)),),
+            (0.0, 0.0),
+            (Stage("s", ((1.0, 0.0), (0.5, 0.5)), (0,)),),
+        ),
+        Matrix("m", "Overlap", "", "task", "task", ("a", "b"), ("a", "b"), ((1.0, 0.5), (0.5, 1.0))),
+        Table("t", "Table", "", ("k", "value"), ((1, 0.5), (2, None), ("word", True)), ("a note",), compact=True),
+    )
+    report = Report(
+        "Title",
+        (Section("s", "Section", "Text.", items), Section("e", "Empty", "", (), "why")),
+        {"seed": 0, "versions": {"numpy": "2"}},
+        ("one finding",),
+    )
+    yield report.to_json().encode()
+
+
+def certificate_files() -> Iterator[bytes]:
+    yield fg.certify(fg.families.two_lines(0.5), orderings.WithReplacement(), 3).to_json().encode()
+    yield fg.certify(fg.families.two_lines(0.5), orderings.Cyclic(), 2, w0=[1.0, 0.0]).to_json().encode()
+
+
+def audit_files() -> Iterator[bytes]:
+    yield fg.audit(fg.families.gaussian(3, 4, 2, seed=0)).to_json().encode()
+
+
+# ---------------------------------------------------------------------------------------------- what is done with it
+
+
+def use_problem(problem: Any, folder: Path, case: Any = None) -> None:
+    """Run 3 steps and look at everything; numbers that are not finite come with a word."""
+    str(problem)
+    rows = np.sum(getattr(problem, "num_rows", problem.num_tasks))
+    if problem.dim * max(int(rows), 4) > LARGE:
+        return
+    ordering = getattr(case, "ordering", None) or orderings.Cyclic()
+    run = fg.run(problem, ordering, 3, getattr(case, "scheme", None), w0=getattr(case, "w0", None))
+    for name in ("losses", "iterates", "forgetting", "regret"):
+        values = getattr(run, name)
+        if not np.isfinite(values).all() and not re.search("not finite|diverge", run.status):
+            raise WrongResultError(f"{name} are {values}, but the status is {run.status!r}")
+    repr(run)
+
+
+def saved_again(thing: Any, problem: Any, folder: Path) -> None:
+    """What was loaded can be saved, and is the same when loaded again."""
+    if problem is not None and problem.dim * problem.num_tasks > LARGE:
+        return
+    path = folder / "again.npz"
+    try:
+        thing.save(path)
+        again = type(thing).load(path)
+    finally:
+        path.unlink(missing_ok=True)
+    if problem is not None and problem_hash(problem) != problem_hash(getattr(again, "problem", again)):
+        raise WrongResultError("saved and loaded again it is another problem")
+    if str(again) != str(thing):
+        raise WrongResultError(f"saved and loaded again {thing} is {again}")
+
+
+def use_tasks(tasks: Any, folder: Path) -> None:
+    use_problem(tasks, folder)
+    saved_again(tasks, tasks, folder)
+
+
+def use_instance(case: Any, folder: Path) -> None:
+    str(case)
+    saved_again(case, case.problem, folder)
+    if case.problem is not None:
+        use_problem(case.problem, folder, case)
+    for claim in random.Random(case.k).sample(fg.claims.all(), 3):
+        if (
+            claim.why_not(case) is None
+            and case.k <= 10
+            and not any(np.size(one) > LARGE for one in case.extras.values())
+        ):
+            str(claim.check(case))
+
+
+def use_reading(found: Reading, folder: Path) -> None:
+    use_tasks(found.tasks, folder)
+
+
+def use_loaded(found: Loaded, folder: Path) -> None:
+    use_problem(found.problem, folder)
+
+
+def use_report(report: Report, folder: Path) -> None:
+    """All renderers; nothing that a file says becomes part of the page's code, or a path."""
+    pages = [to_html(report), to_latex_file(report), *map(to_csv, report.items())]
+    if MARK in pages[0] or "<script>alert" in pages[0]:
+        raise WrongResultError("the page holds a script that the file brought")
+    if Report.from_json(report.to_json()).to_json() != report.to_json():
+        raise WrongResultError("written and read again it is another report")
+    if any("/" in str(one.key) for one in report.items()):
+        inner = Path(tempfile.mkdtemp(dir=folder))
+        try:
+            (inner / "a" / "b").mkdir(parents=True)
+            write_report(report, inner / "a" / "b" / "out")
+            strangers = [
+                path for path in inner.rglob("*") if path.is_file() and inner / "a" / "b" / "out" not in path.parents
+            ]
+            if strangers:
+                raise WrongResultError(f"writing a report into a folder made {strangers[0].relative_to(inner)}")
+        finally:
+            shutil.rmtree(inner)
+
+
+def use_certificate(found: Any, folder: Path) -> None:
+    str(found)
+    str(found.holds)
+    if type(found).from_json(found.to_json()).to_json() != found.to_json():
+        raise WrongResultError("written and read again it is another certificate")
+
+
+def use_audit(found: Audit, folder: Path) -> None:
+    str(found)
+    page = found.to_html()
+    if MARK in page:
+        raise WrongResultError("the page holds a script that the file brought")
+    if Audit.from_json(found.to_json()).to_json() != found.to_json():
+        raise WrongResultError("written and read again it is another audit")
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace")
+
+
+def zip_opens(path: Path) -> bool:
+    """Whether zipfile and the parser of .npy headers find nothing wrong, and there are as many bytes as announced."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for one in archive.infolist():
+                member = io.BytesIO(archive.read(one))
+                version = npy.read_magic(member)
+                header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                shape, _, dtype = header(member)
+                if math.prod(shape) * dtype.itemsize != len(member.getbuffer()) - member.tell() or dtype.hasobject:
+                    return False
+    except Exception:
+        return False
+    return True
+
+
+def parses(parse: Callable[[str], Any]) -> Callable[[Path], bool]:
+    def opens(path: Path) -> bool:
+        try:
+            parse(path.read_bytes().decode())
+        except (ValueError, RecursionError, csv.Error):
+            return False
+        return True
+
+    return opens
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of files: good ones, how to change them within their format, read them and use what was read."""
+
+    ending: str
+    good: Callable[[], Iterator[bytes]]
+    change: Callable[[random.Random, bytes, list[bytes]], bytes]
+    opens: Callable[[Path], bool]
+    read: Callable[[Path, random.Random], Any]
+    use: Callable[[Any, Path], None]
+
+
+def read_rows(path: Path, rng: random.Random) -> Reading:
+    positive = rng.choice([None, None, None, "cat", "1", "x"])
+    return read_tasks(path, positive=positive, drop_nan=rng.random() < 0.3)
+
+
+def read_npz_problem(path: Path, rng: random.Random) -> Any:
+    return load_problem([str(path)]).problem if rng.random() < 0.1 else fg.RegressionTasks.load(path)
+
+
+KINDS = {
+    "regression": Kind("npz", regression_files, change_npz, zip_opens, read_npz_problem, use_tasks),
+    "classification": Kind(
+        "npz", classification_files, change_npz, zip_opens, lambda path, _: fg.ClassificationTasks.load(path), use_tasks
+    ),
+    "instance": Kind(
+        "npz", instance_files, change_npz, zip_opens, lambda path, _: fg.claims.Instance.load(path), use_instance
+    ),
+    "rows": Kind("npz", raw_files, change_npz, zip_opens, read_rows, use_reading),
+    "table": Kind(
+        "csv", csv_files, change_csv, parses(lambda text: list(csv.reader(io.StringIO(text)))), read_rows, use_reading
+    ),
+    "config": Kind(
+        "toml", toml_files, change_toml, parses(tomllib.loads), lambda path, _: read_config(path), use_loaded
+    ),
+    "report": Kind(
+        "json", report_files, change_json, parses(json.loads), lambda path, _: load_report(path), use_report
+    ),
+    "certificate": Kind(
+        "json",
+        certificate_files,
+        change_json,
+        parses(json.loads),
+        lambda path, _: fg.claims.Certificate.from_json(text_of(path)),
+        use_certificate,
+    ),
+    "audit": Kind(
+        "json", audit_files, change_json, parses(json.loads), lambda path, _: Audit.from_json(text_of(path)), use_audit
+    ),
+}
+SHARES = {"regression": 6, "instance": 6, "classification": 3, "rows": 3, "table": 3, "config": 3, "report": 3}
+SHARES |= {"certificate": 2, "audit": 1}  # slow ones come rarely
+CLOSED, REFUSED, USED = "not opened", "refused", "loaded and used"
+
+
+@cache
+def corpus() -> dict[str, list[bytes]]:
+    """The good files of every kind."""
+    return {name: list(kind.good()) for name, kind in KINDS.items()}
+
+
+def examine(seed: int, case: int, folder: Path) -> Outcome:
+    """Change a file, read it, use it; the file is kept if there is a defect."""
+    rng = random.Random(f"{seed} {case}")
+    name = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    kind, good = KINDS[name], corpus()[name]
+    data = rng.choice(good)
+    data = change_bytes(rng, data, good) if rng.random() < 0.2 else kind.change(rng, data, good)
+    path = folder / f"{seed}-{case}.{kind.ending}"
+    path.write_bytes(data)
+    outcome = judged(name, kind, path, rng, case)
+    if not outcome.defect:
+        path.unlink()
+    return outcome
+
+
+def judged(name: str, kind: Kind, path: Path, rng: random.Random, case: int) -> Outcome:
+    outcome = Outcome(case, name, REFUSED if kind.opens(path) else CLOSED)
+    try:
+        with campaign.strict_warnings():
+            found = kind.read(path, rng)
+            outcome = replace(outcome, stage=USED)
+            kind.use(found, path.parent)
+    except Exception as error:
+        if not campaign.is_refusal(error):
+            return replace(outcome, defect=campaign.name_defect(error), story=campaign.tell(error))
+    return outcome
+
+
+def warm() -> None:
+    """Make the good files, and use each: what is compiled at first use is not timed."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, files in corpus().items():
+            for number, data in enumerate(files):
+                path = Path(folder, f"{number}.{KINDS[name].ending}")
+                path.write_bytes(data)
+                rng = random.Random(1)
+                rng.choice = lambda options: options[0]  # no positive class
+                outcome = judged(name, KINDS[name], path, rng, number)
+                if outcome.defect:
+                    raise WrongResultError(f"good file {number} of {name}: {outcome.defect}\n{outcome.story}")
+
+
+if __name__ == "__main__":
+    campaign.main(examine, warm)
