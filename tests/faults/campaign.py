@@ -37,7 +37,7 @@ from forgetting.errors import ForgettingError
 SECONDS = 10  # of processor time that a case may take, however busy the machine is
 WAIT = 300  # seconds by the clock, for a case that waits for something and uses no processor time
 TIMERS = (signal.SIGPROF, signal.SIGALRM)
-MEMORY = 6 * 2**30  # bytes of address space
+MEMORY = 4 * 2**30  # bytes of address space, beside what a process has at the start
 SOURCE = Path(forgetting.__file__).parent
 OWN_WARNINGS = [one for one in vars(forgetting.errors).values() if isinstance(one, type) and issubclass(one, Warning)]
 
@@ -93,6 +93,14 @@ def tell(error: BaseException) -> str:
 def is_refusal(error: BaseException) -> bool:
     """Whether an error is one that this package raises on purpose, or one of the system about a path."""
     return isinstance(error, ForgettingError) or (isinstance(error, OSError) and error.filename is not None)
+
+
+def limit_memory() -> Callable[[], None]:
+    """From now on at most `MEMORY` more bytes of address space; returns what takes the limit back."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 # ------------------------------------------------------------------------------------------------------------ workers
@@ -229,7 +237,7 @@ def _work(examine: Examine, warm: Callable[[], None], options: argparse.Namespac
     for timer in TIMERS:
         faulthandler.register(timer, all_threads=False, chain=True)  # say where, then die of it
     warm()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit_memory()
     print(json.dumps({"ready": True}), file=said, flush=True)
     seed, *bounds = options.worker
     lines: dict[str, set[int]] = defaultdict(set)
