@@ -7,18 +7,13 @@ whatever thread it lands on.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from forgetting._arrays import Array, IntArray
-
-FAST = {"reassoc", "contract", "nsz"}
-compiled: Any = njit(cache=True, nogil=True, fastmath=FAST)
+from forgetting._compile import compiled_fast
 
 
-@compiled
+@compiled_fast
 def dot(a: Array, b: Array) -> float:
     total = 0.0
     for i in range(len(a)):
@@ -26,14 +21,14 @@ def dot(a: Array, b: Array) -> float:
     return total
 
 
-@compiled
-def fill(target: Array, source: Array, size: int) -> None:
+@compiled_fast
+def fill(target: Array | IntArray, source: Array | IntArray, size: int) -> None:
     """The first entries of source into target. A slice would do, but takes seconds to compile (here and below)."""
     for i in range(size):
         target[i] = source[i]
 
 
-@compiled
+@compiled_fast
 def most_rows(offsets: IntArray) -> int:
     """Of any task."""
     most = 0
@@ -42,7 +37,7 @@ def most_rows(offsets: IntArray) -> int:
     return most
 
 
-@compiled
+@compiled_fast
 def learn_task(
     dual: bool,
     rows: Array,
@@ -63,8 +58,9 @@ def learn_task(
     before = after = 0.0
     # entries are addressed one by one: taking a row would count references in the innermost loop
     for i in range(first, last):
-        error = z[i]
-        if not dual:
+        if dual:
+            error = z[i]
+        else:
             error = -targets[i]
             for j in range(size):
                 error += rows[i, j] * z[j]
@@ -78,7 +74,7 @@ def learn_task(
     return 0.5 * before, 0.5 * after
 
 
-@compiled
+@compiled_fast
 def advance(
     rows: Array,
     offsets: IntArray,
@@ -103,7 +99,7 @@ def advance(
             position += 1
 
 
-@compiled
+@compiled_fast
 def ensemble_dual(
     rows: Array,
     offsets: IntArray,
@@ -165,7 +161,7 @@ def ensemble_dual(
                 position += 1
 
 
-@compiled
+@compiled_fast
 def ensemble_primal(
     rows: Array,
     offsets: IntArray,
@@ -203,7 +199,7 @@ def ensemble_primal(
                 position += 1
 
 
-@compiled
+@compiled_fast
 def ensemble_forgetting(
     dual: bool,
     rows: Array,
@@ -237,8 +233,9 @@ def ensemble_forgetting(
                     if visits[m] > 0:
                         loss = 0.0
                         for i in range(offsets[m], offsets[m + 1]):
-                            error = z[i]
-                            if not dual:
+                            if dual:
+                                error = z[i]
+                            else:
                                 error = -targets[i]
                                 for j in range(size):
                                     error += rows[i, j] * z[j]
@@ -248,7 +245,7 @@ def ensemble_forgetting(
                 position += 1
 
 
-@compiled
+@compiled_fast
 def descend(
     matrix: Array, label: Array, start: Array, step: float, momentum: float, norm: float, tol: float, max_steps: int
 ) -> tuple[Array, int, float]:
@@ -281,7 +278,7 @@ def descend(
         steps += 1
 
 
-@compiled
+@compiled_fast
 def stochastic_steps(matrix: Array, label: Array, z: Array, picks: IntArray, step: float) -> None:
     """Gradient steps on batches of rows, in place; row s of `picks` lists the rows of step s."""
     residual = np.empty(picks.shape[1])

@@ -12,10 +12,9 @@ from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
 from forgetting._arrays import Array
+from forgetting._compile import compiled, inlined
 
 __all__ = [
     "UNIT",
@@ -41,11 +40,9 @@ UNIT = 2.0**-102  # the proven constants are below 2^-103 (Joldes, Muller and Po
 SPLITTER = 134217729.0  # 2^27 + 1
 DIGITS = 50
 Pair = tuple[Array, Array]
-plain: Any = register_jitable  # callable from Python, on floats and arrays, and from compiled code
-compiled: Any = njit(cache=True, nogil=True)
 
 
-@plain
+@inlined
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """a + b = s + e exactly."""
     s = a + b
@@ -53,14 +50,14 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     return s, (a - (s - t)) + (b - t)
 
 
-@plain
+@inlined
 def quick_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """a + b = s + e exactly, for |a| >= |b|."""
     s = a + b
     return s, b - (s - a)
 
 
-@plain
+@inlined
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:
     """a * b = p + e exactly, up to underflow, for factors below 1e290."""
     p = a * b
@@ -73,7 +70,7 @@ def two_product(a: Any, b: Any) -> tuple[Any, Any]:
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@plain
+@inlined
 def add(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     """Sum of two numbers.
 
@@ -86,7 +83,7 @@ def add(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     return quick_two_sum(s, e)
 
 
-@plain
+@inlined
 def sub(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     """Difference of two numbers.
 
@@ -96,7 +93,7 @@ def sub(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     return add(a, al, -b, -bl)
 
 
-@plain
+@inlined
 def mul(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     """Product of two numbers.
 
@@ -108,7 +105,7 @@ def mul(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     return quick_two_sum(p, e)
 
 
-@plain
+@inlined
 def div(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     """Quotient of two numbers: three digits of base 2^53, each from what the ones before leave.
 
@@ -126,7 +123,7 @@ def div(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     return add(high, low, rest / b, 0.0 * rest)
 
 
-@plain
+@inlined
 def root(a: Any, al: Any) -> tuple[Any, Any]:
     """Square root of a positive number: one step of Newton from that of the high part.
 

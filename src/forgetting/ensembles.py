@@ -225,11 +225,12 @@ def batch_forgetting(
 
     values = np.empty((len(orders), len(keep)))
     dual = dual_is_cheaper(geometry, 1.0)
-    setting = _setting(geometry, scheme, w0, dual)
+    rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
     distinct = geometry.distinct(orders)
 
-    def work(rows: slice) -> None:
-        _kernels.ensemble_forgetting(dual, *setting[:-1], distinct[rows], setting[-1], keep, values[rows])
+    def work(which: slice) -> None:
+        setting = dual, rows, offsets, gains, targets, sigma
+        _kernels.ensemble_forgetting(*setting, distinct[which], start, keep, values[which])
 
     _parallel(work, len(orders), threads)
     return values

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, under one root, and the one thing that is worth a warning.
+"""Everything that can go wrong, under one root, and what is worth a warning.
 
 Each message names the task and the value, says why it matters and what to do. All errors are also
 `ValueError`, so code that knows nothing of this package can catch them.
@@ -13,6 +13,7 @@ __all__ = [
     "InfeasibleError",
     "InvalidInputError",
     "MemoryLimitError",
+    "NoCacheWarning",
     "NotRealizableError",
     "NotSeparableError",
     "NotSupportedError",
@@ -148,4 +149,14 @@ class SmallRowWarning(UserWarning):
     ...     tasks = fg.RegressionTasks([[[1.0, 0.0], [0.0, 1e-13]]], [[1.0, 1e-13]])
     >>> caught[0].category.__name__, tasks.ranks.tolist()
     ('SmallRowWarning', [2])
+    """
+
+
+class NoCacheWarning(UserWarning):
+    """Compiled code cannot be kept: results are the same, but every process compiles again. Given once per process.
+
+    The remedy is to set the environment variable NUMBA_CACHE_DIR to a folder that can be written.
+
+    >>> issubclass(NoCacheWarning, UserWarning)
+    True
     """

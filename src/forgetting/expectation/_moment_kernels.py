@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from forgetting._arrays import Array, IntArray
-
-exact: Any = njit(cache=True, nogil=True)
-# Inner products may be reassociated: what matters is that the final sum is made in one place, symmetrically.
-vectorised: Any = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+from forgetting._compile import compiled, compiled_fast
 
 
-@vectorised
+@compiled_fast  # inner products; what matters is that the final sum is made in one place, symmetrically
 def complete_blocks(left: Array, right: Array, offsets: IntArray, products: Array, quadratic: Array) -> None:
     """Turn products Y = b^T A into 1/2 (b_m^T A b_m) a_m^T - Y_m, in place, for a stack along the middle axis.
 
@@ -48,7 +42,7 @@ def complete_blocks(left: Array, right: Array, offsets: IntArray, products: Arra
                         row[n] += factor * other[n]
 
 
-@exact
+@compiled
 def add_symmetric(base: Array, half: Array) -> None:
     """base += half + half^T for each matrix of a stack along the middle axis, exactly symmetric."""
     size = len(base)
@@ -60,7 +54,7 @@ def add_symmetric(base: Array, half: Array) -> None:
                 base[j, s, i] = value
 
 
-@exact
+@compiled
 def add_steps(base: Array, completed: Array, left: Array, offsets: IntArray, probability: Array, sums: Array) -> None:
     """sums[:, m] += p_m S_m A S_m^T, given A and its completed products; exactly symmetric."""
     size = len(base)
@@ -83,7 +77,7 @@ def add_steps(base: Array, completed: Array, left: Array, offsets: IntArray, pro
                 sums[j, m, i] = sums[i, m, j]
 
 
-@exact
+@compiled
 def betting_bounds(samples: Array, stakes: Array, level: float, upper: bool) -> float:
     """One-sided confidence bound on the mean of samples in [0, 1] by betting against it (Waudby-Smith & Ramdas 2024).
 

@@ -6,15 +6,11 @@ This is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from forgetting._arrays import Array, IntArray
+from forgetting._compile import compiled
 from forgetting._twofold import add, dot, mul
-
-compiled: Any = njit(cache=True, nogil=True)
 
 # rows are copied and cleared by loops: slices of arrays take seconds to compile
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray
-from forgetting._kernels import compiled, dot, fill
+from forgetting._compile import compiled_fast
+from forgetting._kernels import dot, fill
 from forgetting.projections._factor import append, backward, extend, forward, remove
 
 BoolArray = NDArray[np.bool_]
@@ -32,7 +33,7 @@ HUGE = 1e6  # a multiplier of this many times the size of the point comes from a
 SWEEPS = 4  # of coordinate ascent, to guess the active rows of a cold start
 
 
-@compiled
+@compiled_fast
 def move(A: Array, W: IntArray, size: int, lam: Array, w: Array) -> None:
     """w += A_W^T lam."""
     for i in range(size):
@@ -41,7 +42,7 @@ def move(A: Array, W: IntArray, size: int, lam: Array, w: Array) -> None:
             w[k] += factor * row[k]
 
 
-@compiled
+@compiled_fast
 def slacks(A: Array, b: Array, p: Array, w: Array, slack: Array) -> tuple[int, float]:
     """A w - b into `slack`; the row that is missed most beyond rounding (-1: none), and the size of w.
 
@@ -56,7 +57,7 @@ def slacks(A: Array, b: Array, p: Array, w: Array, slack: Array) -> tuple[int, f
     return worst, size
 
 
-@compiled
+@compiled_fast
 def guess(A: Array, b: Array, K: Array, p: Array, need: Array, exact: bool) -> IntArray:
     """Rows with a positive multiplier after a few sweeps of dual coordinate ascent (Hildreth's method)."""
     n = len(b)
@@ -82,7 +83,7 @@ def guess(A: Array, b: Array, K: Array, p: Array, need: Array, exact: bool) -> I
     return falling(lam)
 
 
-@compiled
+@compiled_fast
 def falling(lam: Array) -> IntArray:
     """The places of the positive numbers, largest first (Shell's sort)."""
     found, size = np.empty(len(lam), dtype=np.int64), 0
@@ -102,7 +103,7 @@ def falling(lam: Array) -> IntArray:
     return found[:size]
 
 
-@compiled
+@compiled_fast
 def most(slack: Array) -> float:
     """By how much a row is missed at most."""
     missed = 0.0
@@ -111,7 +112,7 @@ def most(slack: Array) -> float:
     return missed
 
 
-@compiled
+@compiled_fast
 def kkt(
     A: Array, b: Array, p: Array, w: Array, W: IntArray, size: int, lam: Array, slack: Array
 ) -> tuple[float, float]:
@@ -127,7 +128,7 @@ def kkt(
     return missed, max(residual, missed)
 
 
-@compiled
+@compiled_fast
 def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Array, slack: Array) -> bool:
     """Try the active rows W as they are: multipliers, point and slacks; True if that is the projection."""
     size = len(W)
@@ -143,7 +144,7 @@ def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Ar
     return settle(False, A, b, p, np.empty((0, 0)), L, W, size, lam, w, slack) < 0
 
 
-@compiled
+@compiled_fast
 def again(A: Array, b: Array, point: Array, W: IntArray, L: Array) -> int:
     """The cheapest outcomes: the active rows W of last time again (1), or a point inside (0); -1 if it is neither.
 
@@ -156,7 +157,7 @@ def again(A: Array, b: Array, point: Array, W: IntArray, L: Array) -> int:
     return 0 if slacks(A, b, p, p, slack)[0] < 0 else -1
 
 
-@compiled
+@compiled_fast
 def settle(
     exact: bool,
     A: Array,
@@ -196,7 +197,7 @@ def settle(
     return worst
 
 
-@compiled
+@compiled_fast
 def multipliers(
     exact: bool, Q: Array, L: Array, W: IntArray, size: int, need: Array, p: Array, lam: Array, w: Array
 ) -> int:
@@ -221,7 +222,7 @@ def multipliers(
         size = left
 
 
-@compiled
+@compiled_fast
 def enter(
     exact: bool,
     A: Array,
@@ -297,7 +298,7 @@ def enter(
     return STALLED, size, limit
 
 
-@compiled
+@compiled_fast
 def most_missed(
     exact: bool,
     A: Array,
@@ -332,7 +333,7 @@ def most_missed(
     return worst, length
 
 
-@compiled
+@compiled_fast
 def project(
     exact: bool, A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array, far: float
 ) -> tuple[int, Array, IntArray, Array, Array, int, float, float]:

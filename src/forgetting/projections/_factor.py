@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting._kernels import compiled, dot, fill
+from forgetting._compile import compiled_fast
+from forgetting._kernels import dot, fill
 
 
-@compiled
+@compiled_fast
 def forward(L: Array, size: int, x: Array) -> None:
     """L x = x, in place."""
     for i in range(size):
@@ -22,7 +23,7 @@ def forward(L: Array, size: int, x: Array) -> None:
         x[i] = total / L[i, i]
 
 
-@compiled
+@compiled_fast
 def backward(L: Array, size: int, x: Array) -> None:
     """L^T x = x, in place."""
     for i in range(size - 1, -1, -1):
@@ -32,7 +33,7 @@ def backward(L: Array, size: int, x: Array) -> None:
             x[k] -= factor * L[i, k]
 
 
-@compiled
+@compiled_fast
 def extend(
     exact: bool, A: Array, K: Array, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array
 ) -> float:
@@ -59,7 +60,7 @@ def extend(
     return dot(rest, rest)
 
 
-@compiled
+@compiled_fast
 def append(
     exact: bool, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array
 ) -> None:
@@ -72,7 +73,7 @@ def append(
             Q[size, k] = rest[k] / diagonal
 
 
-@compiled
+@compiled_fast
 def remove(exact: bool, Q: Array, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
     """Take out the k-th active row; Givens rotations make L triangular again."""
     for i in range(k + 1, size):
