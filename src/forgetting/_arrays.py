@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +16,7 @@ __all__ = [
     "Array",
     "IntArray",
     "as_count",
+    "as_flag",
     "as_index",
     "as_number",
     "as_task",
@@ -24,7 +24,6 @@ __all__ = [
     "check_finite",
     "group_rows",
     "is_sparse",
-    "machine_memory",
     "real_array",
 ]
 
@@ -133,8 +132,8 @@ def as_number(value: Any, what: str, *, above: float | None = None, least: float
         if isinstance(value, str):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{what} must be a number, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInputError(f"{what} must be a number, got {value!r:.80}") from None
     if not np.isfinite(number):
         raise InvalidInputError(f"{what} must be finite, got {value!r}")
     if above is not None and not number > above:
@@ -142,6 +141,18 @@ def as_number(value: Any, what: str, *, above: float | None = None, least: float
     if least is not None and not number >= least:
         raise InvalidInputError(f"{what} must be at least {least:g}, got {value!r}")
     return number
+
+
+def as_flag(value: Any, what: str) -> bool:
+    """True or False.
+
+    >>> as_flag("no", "repeat")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: repeat must be True or False, got 'no'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{what} must be True or False, got {value!r:.80}")
+    return bool(value)
 
 
 def as_task(task: int, num_tasks: int) -> int:
@@ -195,12 +206,3 @@ def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str],
     members = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
     order = np.argsort(first)
     return [str(found[group]) for group in order], [members[group] for group in order]
-
-
-def machine_memory() -> float:
-    """Bytes of memory of this machine; 8 GiB where it does not tell.
-
-    >>> machine_memory() > 2**20
-    True
-    """
-    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_index, real_array
+from forgetting._arrays import Array, IntArray, as_flag, as_index, real_array
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 
 __all__ = [
@@ -338,6 +338,9 @@ class _Greedy(Ordering):
     repeat: bool = True
     adaptive: ClassVar[bool] = True
     random: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        as_flag(self.repeat, "repeat")
 
     def limit(self, num_tasks: int) -> int | None:
         return None if self.repeat else num_tasks

@@ -262,7 +262,7 @@ def test_random_features_on_the_command_line(write, capsys):
     assert run_app(["audit", path, "--kind", "cosine", "--features", "9"]) == 2
     assert "'relu' or 'fourier', got 'cosine'" in capsys.readouterr().err
     assert run_app(["audit", path, "--features", str(10**11)]) == 2
-    assert "GiB; choose fewer" in capsys.readouterr().err
+    assert "GiB available; choose fewer" in capsys.readouterr().err
     assert run_app(["audit", path, "--kind", "fourier", "--features", "9"]) == 0
     assert "d = 9" in capsys.readouterr().out
 

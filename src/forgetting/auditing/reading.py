@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from io import TextIOWrapper
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.errors import ProblemFileError
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.tasks import RegressionTasks
-from forgetting.tasks.files import FORMAT, read_arrays, regression_from
+from forgetting.tasks.files import FORMAT, regression_from
 
 __all__ = ["Reading", "read_tasks", "task_notes"]
 
@@ -114,7 +116,10 @@ def read_tasks(
     notes = [
         f"{path}: {count} row{'s' if count > 1 else ''} with missing numbers dropped" for path, count in dropped.items()
     ]
-    tasks = RegressionTasks.from_arrays(np.concatenate([sheet.X for sheet in sheets]), y, groups, **options)
+    try:
+        tasks = RegressionTasks.from_arrays(np.concatenate([sheet.X for sheet in sheets]), y, groups, **options)
+    except InvalidInputError as error:
+        raise ProblemFileError(f"{', '.join(map(str, files[:3]))}: {error}") from error
     notes += [*_row_notes(tasks), *_class_notes(classes, groups, positive is not None)]
     return Reading(tasks, tuple(notes), sheets[0].features)
 
@@ -202,14 +207,12 @@ def _file_task(path: Path, files: list[Path], taken: set[str]) -> str:
 
 def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as handle:
+        with open_regular(path) as opened, TextIOWrapper(opened, newline="", encoding="utf-8-sig") as handle:
             first = handle.readline()
             handle.seek(0)
             rows = csv.reader(handle, delimiter=max(SEPARATORS, key=first.count))
             header = [name.strip() for name in next(rows, [])]
             table = [(rows.line_num, [word.strip() for word in row]) for row in rows if any(map(str.strip, row))]
-    except FileNotFoundError:
-        raise ProblemFileError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
         what = f"{error.object[error.start : error.start + 1]!r} at byte {error.start}"
         raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from error

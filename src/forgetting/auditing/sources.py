@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, is_sparse, machine_memory
+from forgetting._arrays import Array, as_count, as_number, is_sparse
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import RegressionTasks
 
@@ -140,12 +141,8 @@ def apply_features(tasks: RegressionTasks, features: Callable[[Any], Any] | Any)
     pairs = [tasks.task(task) for task in range(tasks.num_tasks)]
     if isinstance(features, RandomFeatures):
         rows = sum(len(y) for _, y in pairs)
-        need, have = 8.0 * features.dim * (tasks.dim + 2 * rows), machine_memory()
-        if need > have / 2:
-            raise InvalidInputError(
-                f"{features.dim} random features of {rows} rows with {tasks.dim} columns take {need / 2**30:.3g} GiB, "
-                f"more than half of this machine's {have / 2**30:.3g} GiB; choose fewer"
-            )
+        what = f"{features.dim} random features of {rows} rows with {tasks.dim} columns"
+        require_memory(8.0 * features.dim * (tasks.dim + 2 * rows), what, "choose fewer features, or subsample rows")
     return _like(tasks, [call(X) for X, _ in pairs], [y for _, y in pairs])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from inspect import isabstract
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,15 @@ import numpy as np
 
 from forgetting import orderings, projections, schemes
 from forgetting._arrays import Array, as_count, as_vector
-from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
+from forgetting.projections import ConvexSet
 from forgetting.schemes import Scheme
+from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words
 from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks
 from forgetting.tasks.files import (
     classification_arrays,
     classification_from,
-    read_arrays,
     regression_arrays,
     regression_from,
     write_atomically,
@@ -110,20 +112,18 @@ class Instance:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Instance:
         """Read what `save` wrote."""
-        arrays = read_arrays(Path(path))
+        arrays = read_arrays(path)
         if str(arrays.get("format")) != FORMAT:
             raise ProblemFileError(f"{path}: no saved instance (its 'format' entry is not {FORMAT!r})")
-        try:
+        with damaged(path, "instance"):
             return cls(
                 _problem_from(_under(arrays, "problem"), path),
-                _rebuild(orderings, _under(arrays, "ordering")),
-                int(arrays["k"]),
-                scheme=_rebuild(schemes, _under(arrays, "scheme")),
+                _rebuild(orderings, Ordering, _under(arrays, "ordering")),
+                whole_number(arrays, "k", 0),
+                scheme=_rebuild(schemes, Scheme, _under(arrays, "scheme")),
                 w0=arrays.get("w0"),
                 extras=_under(arrays, "extras"),
             )
-        except (KeyError, IndexError, TypeError, AttributeError, InvalidInputError) as error:
-            raise ProblemFileError(f"{path}: damaged instance ({error})") from error
 
     def __str__(self) -> str:
         parts = []
@@ -165,22 +165,31 @@ def _short(one: Any) -> str:
 
 def _settings(role: str, one: Any) -> dict[str, Any]:
     """The class and the fields of an ordering or a scheme."""
-    home = orderings if role == "ordering" else schemes
-    if getattr(home, type(one).__name__, None) is not type(one):
+    home, base = (orderings, Ordering) if role == "ordering" else (schemes, Scheme)
+    if _own_class(home, base, type(one).__name__) is not type(one):
         raise NotSupportedError(f"{one} is not one of the library's own, and cannot be saved")
-    values = {f.name: getattr(one, f.name) for f in fields(one) if getattr(one, f.name) is not None}
-    return {f"{role}/class": np.array(type(one).__name__)} | {f"{role}/{k}": np.array(v) for k, v in values.items()}
+    values = {f.name: getattr(one, f.name) for f in fields(one)}
+    if values.get("p") is not None:
+        values["p"] = one._given  # normalising once more what was normalised before may move a last bit
+    saved = {f"{role}/{name}": np.array(value) for name, value in values.items() if value is not None}
+    return {f"{role}/class": np.array(type(one).__name__)} | saved
 
 
-def _rebuild(home: Any, saved: dict[str, Any]) -> Any:
+def _own_class(home: Any, base: type, name: str) -> Any:
+    """The ordering or scheme of that name among those that the library makes public; None if there is none."""
+    kind = getattr(home, name) if name in home.__all__ else None
+    return kind if isinstance(kind, type) and issubclass(kind, base) and not isabstract(kind) else None
+
+
+def _rebuild(home: Any, base: type, saved: dict[str, Any]) -> Any:
+    """What `_settings` wrote, by its own constructor, which checks the values."""
     if not saved:
         return None
-    kind = getattr(home, str(saved.pop("class")))
-    values = {name: tuple(value.tolist()) if value.ndim else value.item() for name, value in saved.items()}
-    one = kind(**values)
-    for name, value in values.items():  # probabilities that are normalised once more may move by a last bit
-        object.__setattr__(one, name, value)
-    return one
+    name = str(entry(saved, "class", "U", 0))
+    kind = _own_class(home, base, name)
+    if kind is None:
+        raise ForgettingError(f"there is no {base.__name__.lower()} {name!r:.80}")
+    return kind(**{key: value.tolist() for key, value in saved.items() if key != "class"})
 
 
 def _problem_arrays(problem: Any) -> dict[str, Any]:
@@ -215,11 +224,14 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
 
 
 def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
-    sets = []
-    for position, kind in enumerate(arrays["kinds"].tolist()):
+    sets: list[ConvexSet] = []
+    for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
+        if kind not in PARTS:
+            raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
         values = [arrays[f"{position}/{name}"] for name in PARTS[kind]]
-        sets.append(getattr(projections, kind)(*[v if v.ndim else v.item() for v in values]))
-    return ConvexSets(sets, names=arrays["names"].tolist())
+        sets.append(getattr(projections, kind)(*[value if value.ndim else value.item() for value in values]))
+    require_room(8.0 * max((one.dim for one in sets), default=0), "points of the sets")
+    return ConvexSets(sets, names=words(arrays, "names", len(sets)))
 
 
 def _under(arrays: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -246,7 +246,8 @@ def _known(values: Mapping[str, Any], allowed: Sequence[str], what: str) -> None
 
 def _file(path: Path) -> Any:
     from forgetting import ClassificationTasks, RegressionTasks
-    from forgetting.tasks.files import CLASSIFICATION, read_arrays
+    from forgetting.storage.arrays import read_arrays
+    from forgetting.tasks.files import CLASSIFICATION
 
     kind = str(read_arrays(path).get("format"))
     return (ClassificationTasks if kind == CLASSIFICATION else RegressionTasks).load(path)

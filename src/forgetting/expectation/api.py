@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_number, machine_memory
+from forgetting._arrays import IntArray, as_count, as_number
+from forgetting._memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import exact, spectral
 from forgetting.expectation.monte_carlo import simulate
@@ -64,7 +65,8 @@ def expect(
         quantities: any of "loss", "forgetting", "regret", "error", "task_losses".
         seed, runs, rtol: for simulation; `rtol` asks for intervals of that half-width relative to the value, and
             `runs` (rounded up to batches of 1024) is then the most to spend.
-        memory: bytes that an exact method may use; half of the machine's, at most 8 GiB, if left out.
+        memory: bytes that an exact method may use; half of those available, at most 8 GiB, if left out. A result that
+            is simulated for want of memory says so in its `notes`.
         confidence: of simulated intervals.
         threads: for simulation; the result does not depend on it.
 
@@ -88,6 +90,8 @@ def expect(
             result = EXACT[picked](request)
     else:
         raise InvalidInputError(f"unknown method {picked!r}; choose from {', '.join(get_args(Method))}")
+    if picked == "monte-carlo":
+        result.notes += tuple(request.forgone)
     if picked != "deterministic":  # a run says so itself
         result.notes += tuple(growth(problem, request.scheme))
     return back(result)
@@ -142,4 +146,4 @@ def decay_rate(problem: Any, ordering: Ordering, scheme: Scheme | None = None) -
 def _memory(given: float | None) -> float:
     if given is not None:
         return as_number(given, "memory", above=0)
-    return min(8 * 2**30, machine_memory() / 2)
+    return min(8.0 * 2**30, available_memory() / 2)

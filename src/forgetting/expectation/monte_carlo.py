@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from forgetting._arrays import Array, machine_memory
+from forgetting._arrays import Array
+from forgetting._memory import require_memory
 from forgetting.ensembles import batch_forgetting, batch_losses
-from forgetting.errors import InvalidInputError, MemoryLimitError
+from forgetting.errors import InvalidInputError
 from forgetting.expectation.exact import curve_at, errors_of
 from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
@@ -161,14 +162,10 @@ def simulate(
     if not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {confidence:g}")
     budget = runs or (DEFAULT_RUNS if rtol is None else 2**20)
-    needed = 32.0 * min(BATCH, budget) * request.last  # orders, and losses before and after each step
-    if isinstance(request.scheme, LinearScheme) and needed > machine_memory() / 2:
-        raise MemoryLimitError(
-            f"{min(BATCH, budget)} simulated runs of {request.last} steps need about {needed / 2**30:.3g} GiB, more "
-            f"than half of this machine's {machine_memory() / 2**30:.3g} GiB; use fewer runs or steps",
-            needed=needed,
-            allowed=machine_memory() / 2,
-        )
+    if isinstance(request.scheme, LinearScheme):
+        count = min(BATCH, budget)
+        needed = 32.0 * count * request.last  # orders, and losses before and after each step
+        require_memory(needed, f"{count} simulated runs of {request.last} steps", "use fewer runs or steps")
     most = -(-budget // BATCH)
     gathered: dict[str, list[Array]] = {name: [] for name in request.names}
     ranges = {name: value_range(request, name) for name in request.names}

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._memory import in_bytes
 from forgetting.errors import ForgettingError, MemoryLimitError, NotSupportedError
 from forgetting.expectation import spectral, subsets
 from forgetting.expectation.moments import Moments, Pair, two_floats
@@ -40,6 +41,7 @@ class Request:
     ) -> None:
         self.problem, self.ordering, self.scheme, self.w0 = problem, ordering, scheme, w0
         self.steps, self.names, self.memory = steps, names, memory
+        self.forgone: list[str] = []  # exact methods that `choose` left for want of memory
         self.last = int(steps[-1])
 
     @property
@@ -98,7 +100,7 @@ class Request:
             return "monte-carlo"
         if isinstance(ordering, WithReplacement):
             candidates: tuple[Method, ...] = ("moments", "spectral")
-            fits = [name for name in candidates if self.bytes_needed(name) <= self.memory]
+            fits = [name for name in candidates if self._fits(name)]
             if not fits:
                 return "monte-carlo"
             # iterating is the most accurate; a factorisation is for when it would take long
@@ -106,9 +108,18 @@ class Request:
             best: Method = "moments" if quick else min(fits, key=self.seconds)
             return best if self.seconds(best) < PATIENCE else "monte-carlo"
         if isinstance(ordering, WithoutReplacement | Reshuffled):
-            affordable = self.bytes_needed("subsets") <= self.memory and self.seconds("subsets") < PATIENCE
+            affordable = self._fits("subsets") and self.seconds("subsets") < PATIENCE
             return "subsets" if affordable else "monte-carlo"
         return "monte-carlo"
+
+    def _fits(self, method: str) -> bool:
+        needed = self.bytes_needed(method)
+        if needed > self.memory:
+            self.forgone.append(
+                f"the method {method!r} was left out: it would need about {in_bytes(needed)}, more than the "
+                f"{in_bytes(self.memory)} allowed (memory=)"
+            )
+        return needed <= self.memory
 
     def bytes_needed(self, method: str) -> float:
         """Estimated memory of an exact method."""
@@ -161,8 +172,8 @@ class Request:
         needed = self.bytes_needed(method)
         if needed > self.memory:
             raise MemoryLimitError(
-                f"the method {method!r} would need about {_size(needed)}, more than the {_size(self.memory)} allowed; "
-                "raise memory= or use method='monte-carlo'",
+                f"the method {method!r} would need about {in_bytes(needed)}, more than the {in_bytes(self.memory)} "
+                "allowed; raise memory= or use method='monte-carlo'",
                 needed=needed,
                 allowed=self.memory,
             )
@@ -185,11 +196,3 @@ class Request:
         twofold = self.precise and not homogeneous and not as_run
         options = {"twofold": twofold, "known": known, "homogeneous": homogeneous, "as_run": as_run}
         return Moments.of(geometry, self.scheme, chance, self.w0, **options)  # type: ignore[arg-type]
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} TiB"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number
+from forgetting._arrays import Array, as_count, as_flag, as_number
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme
@@ -43,6 +43,7 @@ class GradientDescent(Scheme):
     def __post_init__(self) -> None:
         as_number(self.tol, "tol", above=0)
         as_count(self.max_steps, "max_steps", least=1)
+        as_flag(self.accelerated, "accelerated")
         if self.batch_size is not None:
             as_count(self.batch_size, "batch_size", least=1)
             if self.accelerated:

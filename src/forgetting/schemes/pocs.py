@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_flag
 from forgetting.projections import ConvexSet
 from forgetting.schemes.base import Learned, Scheme
 from forgetting.tasks.classification import ClassificationTasks
@@ -34,6 +34,9 @@ class POCS(Scheme):
     """
 
     warm_start: bool = True
+
+    def __post_init__(self) -> None:
+        as_flag(self.warm_start, "warm_start")
 
     @property
     def random(self) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._arrays import is_sparse
-from forgetting.errors import ProblemFileError
+from forgetting._arrays import IntArray, as_index, is_sparse
+from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words
 from forgetting.storage.atomic import write
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ __all__ = [
     "classification_from",
     "load_classification",
     "load_regression",
-    "read_arrays",
     "regression_arrays",
     "regression_from",
     "save_classification",
@@ -67,43 +65,75 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
 
 def load_regression(path: str | PathLike[str]) -> RegressionTasks:
     """Read what `save_regression` wrote, or say what is wrong with the file."""
-    return regression_from(read_arrays(Path(path)), path)
+    return regression_from(read_arrays(path), path)
 
 
 def regression_from(arrays: dict[str, Any], path: str | PathLike[str]) -> RegressionTasks:
-    """The tasks whose `regression_arrays` these are; `path` is for messages."""
+    """The tasks whose `regression_arrays` these are; `path` is for messages. Nothing is used before it is checked."""
     from forgetting.tasks.regression import RegressionTasks
 
     if str(arrays.get("format")) != FORMAT:
         raise ProblemFileError(f"{path}: no collection of regression tasks (its 'format' entry is not {FORMAT!r})")
-    try:
-        rows = arrays["rows"]
-        if int(rows.sum()) != len(arrays["y"]):
-            raise ValueError(f"{int(rows.sum())} rows announced, {len(arrays['y'])} labels found")
-        cuts = np.cumsum(rows)[:-1]
-        starts = np.concatenate([[0], cuts])
+    with damaged(path, "collection of regression tasks"):
+        y = entry(arrays, "y", "f", 1)
+        ends = _ends(arrays, len(y))
         if "X" in arrays:
-            matrices: list[Any] = np.split(arrays["X"], cuts)
+            X = entry(arrays, "X", "f", 2)
+            if len(X) != len(y):
+                raise ForgettingError(f"{len(X)} rows for {len(y)} labels")
+            matrices: list[Any] = np.split(X, ends[:-1])
         else:
-            shape = (int(rows.sum()), int(arrays["dim"]))
-            from scipy.sparse import csr_array
-
-            stacked = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-            matrices = [stacked[start : start + count] for start, count in zip(starts, rows, strict=True)]
-            flags = arrays["sparse"]
-            matrices = [m if flag else m.toarray() for m, flag in zip(matrices, flags, strict=True)]
-        labels = np.split(arrays["y"], cuts)
-        rank_tol = float(arrays["rank_tol"])
+            matrices = _sparse_parts(arrays, ends)
+        labels = np.split(y, ends[:-1])
+        index = as_index(entry(arrays, "index", "iu", 1), len(ends), "index")
+        rank_tol = float(entry(arrays, "rank_tol", "f", 0))
         return RegressionTasks(
-            [matrices[i] for i in arrays["index"]],
-            [labels[i] for i in arrays["index"]],
-            loss=str(arrays["loss"]),  # type: ignore[arg-type]
+            [matrices[i] for i in index],
+            [labels[i] for i in index],
+            loss=str(entry(arrays, "loss", "U", 0)),  # type: ignore[arg-type]
             rank_tol=None if np.isnan(rank_tol) else rank_tol,
-            rtol=float(arrays["rtol"]),
-            names=[str(name) for name in arrays["names"]],
+            rtol=float(entry(arrays, "rtol", "f", 0)),
+            names=words(arrays, "names", len(index)),
         )
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ProblemFileError(f"{path}: damaged collection of regression tasks ({error})") from error
+
+
+def _ends(arrays: dict[str, Any], total: int) -> IntArray:
+    """Where each task ends among all rows, from the number of rows of each, which is at least 1."""
+    rows = entry(arrays, "rows", "iu", 1)
+    if not len(rows) or rows.min() < 1 or rows.max() > total:
+        raise ForgettingError("entry 'rows' must hold at least one number of rows, and each must be at least 1")
+    ends = np.cumsum(rows.astype(np.int64))
+    if len(rows) > total or int(ends[-1]) != total:  # no overflow: at most total^2 < 2^63
+        raise ForgettingError(f"{sum(rows.tolist())} rows announced, {total} labels found")
+    return ends
+
+
+def _sparse_parts(arrays: dict[str, Any], ends: IntArray) -> list[Any]:
+    """The matrices of rows stacked in CSR form, checked, since compiled code trusts it; some are made dense again."""
+    from scipy.sparse import csr_array
+
+    dim, total = whole_number(arrays, "dim", 1), int(ends[-1])
+    data, flags = entry(arrays, "data", "f", 1), entry(arrays, "sparse", "b", 1)
+    indices, indptr = entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1)
+    if len(flags) != len(ends):
+        raise ForgettingError(f"{len(flags)} entries in 'sparse' for {len(ends)} matrices")
+    if len(indices) != len(data) or len(indptr) != total + 1:
+        raise ForgettingError(
+            f"{len(data)} numbers, {len(indices)} indices and {len(indptr)} pointers for {total} sparse rows"
+        )
+    if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
+        raise ForgettingError(f"entry 'indptr' must rise from 0 to {len(data)}")
+    columns = as_index(indices, dim, "indices")
+    dense = int(np.diff(ends, prepend=0)[~flags].sum())
+    require_room(8.0 * dim * (dense + 1), f"{dense} dense rows of dimension {dim}")
+    starts = indptr.astype(np.int64)
+    parts = []
+    for first, last, sparse in zip([0, *ends[:-1].tolist()], ends.tolist(), flags.tolist(), strict=True):
+        where = slice(int(starts[first]), int(starts[last]))
+        pieces = data[where], columns[where], starts[first : last + 1] - starts[first]
+        part = csr_array(pieces, shape=(last - first, dim))
+        parts.append(part if sparse else part.toarray())
+    return parts
 
 
 def save_classification(tasks: ClassificationTasks, path: str | PathLike[str]) -> None:
@@ -126,7 +156,7 @@ def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
 
 def load_classification(path: str | PathLike[str]) -> ClassificationTasks:
     """Read what `save_classification` wrote, or say what is wrong with the file."""
-    return classification_from(read_arrays(Path(path)), path)
+    return classification_from(read_arrays(path), path)
 
 
 def classification_from(arrays: dict[str, Any], path: str | PathLike[str]) -> ClassificationTasks:
@@ -137,43 +167,22 @@ def classification_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Cl
         raise ProblemFileError(
             f"{path}: no collection of classification tasks (its 'format' entry is not {CLASSIFICATION!r})"
         )
-    try:
-        rows, signs = arrays["rows"], arrays["y"]
-        if not int(rows.sum()) == len(signs) == len(arrays["X"]):
-            raise ValueError(f"{int(rows.sum())} rows announced, {len(signs)} labels and {len(arrays['X'])} rows found")
+    with damaged(path, "collection of classification tasks"):
+        signs, X = entry(arrays, "y", "i", 1), entry(arrays, "X", "f", 2)
+        ends = _ends(arrays, len(signs))
+        if len(X) != len(signs):
+            raise ForgettingError(f"{len(X)} rows for {len(signs)} labels")
         if not np.isin(signs, (-1, 1)).all():
-            raise ValueError("labels other than -1 and 1")
-        cuts = np.cumsum(rows)[:-1]
-        labels = arrays["label_names"][(signs + 1) // 2]
+            raise ForgettingError("labels other than -1 and 1")
+        pair = entry(arrays, "label_names", "biuU", 1)
+        if len(pair) != 2:
+            raise ForgettingError(f"{len(pair)} names of labels, but there are two labels")
         return ClassificationTasks(
-            np.split(arrays["X"], cuts),
-            np.split(labels, cuts),
-            names=[str(name) for name in arrays["names"]],
-            label_names=arrays["label_names"].tolist(),
+            np.split(X, ends[:-1]),
+            np.split(pair[(signs + 1) // 2], ends[:-1]),
+            names=words(arrays, "names", len(ends)),
+            label_names=pair.tolist(),
         )
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ProblemFileError(f"{path}: damaged collection of classification tasks ({error})") from error
-
-
-def read_arrays(path: Path) -> dict[str, Any]:
-    """All arrays of an .npz file, or an error that says what is wrong with it; nothing is unpickled."""
-    try:
-        with path.open("rb") as handle:
-            if not zipfile.is_zipfile(handle):
-                raise ProblemFileError(
-                    f"{path}: not a readable .npz file (no archive; single arrays and pickles are never loaded)"
-                )
-            handle.seek(0)
-            archive = np.load(handle, allow_pickle=False)
-            return {name: archive[name] for name in archive.files}
-    except ProblemFileError:
-        raise
-    except FileNotFoundError:
-        raise ProblemFileError(f"{path}: no such file") from None
-    # all of these are what NumPy and zipfile raise on one kind of damage or another
-    except (OSError, ValueError, EOFError, RuntimeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
-        reason = "it holds pickled objects, which are never loaded" if "pickle" in str(error) else str(error)
-        raise ProblemFileError(f"{path}: not a readable .npz file ({reason})") from error
 
 
 def write_atomically(path: Path, arrays: dict[str, Any]) -> None:

@@ -1,0 +1,120 @@
+"""How much memory there is, asked before it is used. Only whether an error is raised depends on it, never a number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from forgetting.errors import MemoryLimitError
+
+__all__ = ["available_memory", "in_bytes", "require_memory"]
+
+UNKNOWN = 8 * 2**30  # taken where the machine does not tell
+UNNOTICED = 2**26  # what needs less is not worth asking for
+
+
+def available_memory(root: str = "/") -> float:
+    """Bytes that this process may still use: the least of what the machine, its control groups and its limits leave.
+
+    The machine: what it has available without swapping. Control groups (containers, batch systems; version 1 and 2):
+    each limit from that of the process up to the root, less what the group uses, pages of files that can be given back
+    not counted. Limits (`ulimit -v`, `ulimit -d`): less what the process uses. What cannot be read sets no limit.
+
+    >>> available_memory() > 2**20
+    True
+    """
+    system = Path(root)
+    return max(0.0, min([_of_machine(system), *_of_groups(system), *_of_process(system)]))
+
+
+def require_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise unless half of the available memory is enough for `needed` bytes.
+
+    >>> require_memory(1e3, "a vector", "use a shorter one")
+    >>> require_memory(1e30, "10^29 numbers", "use fewer")
+    Traceback (most recent call last):
+    forgetting.errors.MemoryLimitError: 10^29 numbers need about 9.095e+17 TiB, more than half of the ...; use fewer
+    """
+    if needed <= UNNOTICED:
+        return
+    free = available_memory()
+    if needed > free / 2:
+        raise MemoryLimitError(
+            f"{what} need about {in_bytes(needed)}, more than half of the {in_bytes(free)} available; {remedy}",
+            needed=needed,
+            allowed=free / 2,
+        )
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes with its unit.
+
+    >>> in_bytes(3 * 2**30)
+    '3 GiB'
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"
+
+
+def _of_machine(root: Path) -> float:
+    kilobytes = _table(root / "proc/meminfo").get("MemAvailable")
+    if kilobytes is not None:
+        return 1024.0 * kilobytes
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float(UNKNOWN)
+
+
+def _of_groups(root: Path) -> Iterator[float]:
+    mount = root / "sys/fs/cgroup"
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if number == "0" and not controllers:
+            home, limit, used, files = mount, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            home = mount / "memory"
+            limit, used, files = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+        else:
+            continue
+        here = home / path.lstrip("/")
+        for group in (here, *here.parents):
+            if not group.is_relative_to(home):
+                break
+            most, taken = _number(_read(group / limit)), _number(_read(group / used))
+            if most is not None:
+                yield most - (taken or 0.0) + _table(group / "memory.stat").get(files, 0.0)
+
+
+def _of_process(root: Path) -> Iterator[float]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    status = _table(root / "proc/self/status")
+    for limit, used in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most = resource.getrlimit(limit)[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - 1024.0 * status.get(used, 0.0)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _number(text: str) -> float | None:
+    """A whole number; None for 'max', or for nothing."""
+    return float(text) if text.strip().isdigit() else None
+
+
+def _table(path: Path) -> dict[str, float]:
+    """The lines 'name number' or 'name: number kB' of a file."""
+    words = (line.replace(":", " ").split() for line in _read(path).splitlines())
+    return {line[0]: float(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}

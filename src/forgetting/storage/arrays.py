@@ -1,0 +1,265 @@
+"""Arrays from .npz files that nobody vouches for: sizes are checked before unpacking, and nothing is unpickled."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import pairwise
+from math import prod
+from os import PathLike
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+
+from forgetting._memory import available_memory, in_bytes
+from forgetting.errors import ForgettingError, MemoryLimitError, ProblemFileError
+
+__all__ = ["damaged", "entry", "open_regular", "read_arrays", "require_room", "whole_number", "words"]
+
+KINDS = "biufU"  # truth values, whole numbers, real numbers, text
+HEADER = 1024  # bytes that describe one array: its dtype and up to 32 lengths
+SUSPICIOUS = 256 * 2**20  # an archive that unpacks to more than this is compressed by a factor of RATIO at most
+RATIO = 100
+PART = 2**20  # bytes unpacked at once
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+ENCRYPTED = 0x41
+LOCAL = struct.Struct("<4s22sHH")  # what stands before an entry; its last two numbers are lengths of what follows
+
+
+def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
+    """All arrays of an .npz file, or a `ProblemFileError` that says what is wrong with it.
+
+    Arrays hold truth values, numbers or text. Together they may take a quarter of the available memory, and above
+    256 MiB at most 100 times the size of the file.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(pathlib.Path(folder, "two.npz"), a=[1, 2], b="text")
+    ...     {name: value.tolist() for name, value in read_arrays(pathlib.Path(folder, "two.npz")).items()}
+    {'a': [1, 2], 'b': 'text'}
+    """
+    with open_regular(path) as handle:
+        if not zipfile.is_zipfile(handle):
+            raise ProblemFileError(
+                f"{path}: not a readable .npz file (no archive; single arrays and pickles are never loaded)"
+            )
+        try:
+            with zipfile.ZipFile(handle) as archive:
+                members = archive.infolist()
+                _check_names(members, path)
+                _check_places(handle, archive, path)
+                _check_total(sum(one.file_size for one in members), os.fstat(handle.fileno()).st_size, path)
+                return {one.filename[: -len(".npy")]: _unpack(archive, one, path) for one in members}
+        except ProblemFileError:
+            raise
+        except Exception as error:  # zipfile and zlib answer one damage or another with a dozen kinds of exceptions
+            raise ProblemFileError(f"{path}: not a readable .npz file ({_reason(error)})") from error
+
+
+def open_regular(path: str | PathLike[str]) -> BinaryIO:
+    """A file opened for reading; folders, pipes and devices, which have no size or no end, are refused at once.
+
+    >>> open_regular("nowhere.npz")
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: nowhere.npz: no such file
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise ProblemFileError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise ProblemFileError(f"{path}: cannot be read ({_reason(error)})") from error
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ProblemFileError(f"{path}: not a regular file, but a folder, a pipe or a device")
+    return os.fdopen(number, "rb")
+
+
+# -------------------------------------------------------------------------------------- archives, before unpacking
+
+
+def _check_names(members: list[zipfile.ZipInfo], path: str | PathLike[str]) -> None:
+    seen = set()
+    for one in members:
+        name = one.filename
+        what = ""
+        if not name.endswith(".npy") or name.startswith("/") or "\\" in name or ".." in name.split("/"):
+            what = "which is not the name of an array"
+        elif name in seen:
+            what = "twice"
+        elif one.flag_bits & ENCRYPTED:
+            what = "encrypted"
+        elif one.compress_type not in METHODS:
+            what = f"compressed by method {one.compress_type}, which np.savez does not use"
+        if what:
+            raise ProblemFileError(f"{path}: not a readable .npz file (it holds {name!r:.80}, {what})")
+        seen.add(name)
+
+
+def _check_places(handle: BinaryIO, archive: zipfile.ZipFile, path: str | PathLike[str]) -> None:
+    """Every entry has its own bytes: entries that share them unpack to any multiple of the file."""
+    spans = []
+    for one in archive.infolist():
+        handle.seek(one.header_offset)
+        magic, _, name, extra = LOCAL.unpack(handle.read(LOCAL.size))
+        if magic != b"PK\x03\x04":
+            raise ProblemFileError(f"{path}: not a readable .npz file ({one.filename!r:.80} is not where it should be)")
+        spans.append((one.header_offset, one.header_offset + LOCAL.size + name + extra + one.compress_size))
+    spans.sort()
+    if any(after < end for (_, end), (after, _) in pairwise([*spans, (archive.start_dir, 0)])):
+        raise ProblemFileError(f"{path}: not a readable .npz file (its entries overlap)")
+
+
+def _check_total(total: int, size: int, path: str | PathLike[str]) -> None:
+    require_room(total, "its arrays")
+    if total > SUSPICIOUS and total > RATIO * size:
+        raise ProblemFileError(
+            f"{path}: {in_bytes(size)} that unpack to {in_bytes(total)}, more than {RATIO} times as much; if that is "
+            "meant, write the file uncompressed, with np.savez"
+        )
+
+
+def require_room(needed: float, what: str) -> None:
+    """Raise unless a quarter of the available memory is enough for what a file asks for.
+
+    >>> require_room(8.0, "one number")
+    """
+    free = available_memory()
+    if needed > free / 4:
+        raise MemoryLimitError(
+            f"{what} take {in_bytes(needed)} of memory, more than a quarter of the {in_bytes(free)} available",
+            needed=needed,
+            allowed=free / 4,
+        )
+
+
+# --------------------------------------------------------------------------------------------------------- one array
+
+
+def _unpack(archive: zipfile.ZipFile, one: zipfile.ZipInfo, path: str | PathLike[str]) -> Any:
+    where = f"{path}, array {one.filename[: -len('.npy')]!r:.80}"
+    with archive.open(one) as member:
+        shape, fortran, dtype, header = _describe(member, where)
+        declared = prod(shape) * dtype.itemsize
+        there = one.file_size - header
+        if declared != there or prod(max(n, 1) for n in shape) * dtype.itemsize >= 2**62:
+            raise ProblemFileError(
+                f"{where}: damaged (shape {shape!r:.80} of {dtype} takes {declared} bytes, but {there} are there)"
+            )
+        array = np.empty(shape, dtype, order="F" if fortran else "C")
+        room: Any = array.reshape(-1, order="A").view(np.uint8) if declared else None
+        done = 0
+        while done < declared:
+            count = member.readinto(memoryview(room[done : done + PART]))  # type: ignore[attr-defined]
+            if not count:
+                raise ProblemFileError(f"{where}: damaged (it ends after {done} of {declared} bytes)")
+            done += count
+        member.read(1)  # at the end the checksum is compared
+    limits = {"b": (np.uint8, 1, "truth values"), "U": (np.uint32, 0x10FFFF, "text")}  # other bits mean nothing there
+    if declared and dtype.kind in limits:
+        kind, most, name = limits[dtype.kind]
+        if int(array.reshape(-1, order="A").view(np.dtype(kind).newbyteorder(dtype.byteorder)).max()) > most:
+            raise ProblemFileError(f"{where}: damaged (its bytes are no {name})")
+    return array
+
+
+def _describe(member: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, order, dtype and the length of the header of one array."""
+    start = member.read(8)
+    sizes = {b"\x93NUMPY\x01\x00": "<H", b"\x93NUMPY\x02\x00": "<I"}
+    if start not in sizes:
+        raise ProblemFileError(f"{where}: damaged (it does not begin like an array)")
+    counted = member.read(struct.calcsize(sizes[start]))
+    length = struct.unpack(sizes[start], counted)[0]
+    if length > HEADER:
+        raise ProblemFileError(
+            f"{where}: described by {length} bytes; arrays of truth values, numbers or text need few"
+        )
+    text = BytesIO(counted + member.read(length))
+    reader = npy.read_array_header_1_0 if start[6] == 1 else npy.read_array_header_2_0
+    try:
+        shape, fortran, dtype = reader(text)
+    except Exception as error:  # it parses text, which fails in many ways
+        raise ProblemFileError(f"{where}: damaged ({_reason(error):.80})") from error
+    if dtype.hasobject:
+        raise ProblemFileError(f"{where}: it holds pickled objects, which are never loaded")
+    if dtype.kind not in KINDS or dtype.subdtype is not None or dtype.itemsize == 0:
+        raise ProblemFileError(
+            f"{where}: of dtype {dtype}; arrays of truth values, numbers or text are read, no others"
+        )
+    if not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 32:
+        raise ProblemFileError(f"{where}: damaged (impossible shape {shape!r:.80})")
+    return shape, fortran, dtype, len(start) + len(counted) + length
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+# ---------------------------------------------------------------------------------------------- what files are made of
+
+
+@contextmanager
+def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
+    """Whatever goes wrong while `what` is made from the arrays of a file is the fault of that file.
+
+    >>> with damaged("tasks.npz", "collection"):
+    ...     entry({}, "rows", "iu", 1)
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: tasks.npz: damaged collection (no entry 'rows')
+    """
+    try:
+        yield
+    except ProblemFileError:
+        raise
+    except (ForgettingError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError) as error:
+        raise ProblemFileError(f"{path}: damaged {what} ({_reason(error)})") from error
+
+
+def entry(arrays: Mapping[str, Any], name: str, kinds: str, ndim: int) -> Any:
+    """One array of a file, of one of these kinds of dtype ("iu": whole numbers) and with that many dimensions.
+
+    >>> entry({"rows": np.array([1.5])}, "rows", "iu", 1)
+    Traceback (most recent call last):
+    forgetting.errors.ForgettingError: entry 'rows' is float64 of shape (1,), but should be ...
+    """
+    if name not in arrays:
+        raise ForgettingError(f"no entry {name!r:.80}")
+    array = np.asarray(arrays[name])
+    if array.dtype.kind not in kinds or array.ndim != ndim:
+        names = {"b": "truth values", "i": "whole numbers", "f": "numbers", "U": "text"}
+        wanted = " or ".join(names[kind] for kind in kinds if kind in names)
+        raise ForgettingError(
+            f"entry {name!r:.80} is {array.dtype} of shape {array.shape}, but should be {wanted} in {ndim} dimensions"
+        )
+    return array
+
+
+def whole_number(arrays: Mapping[str, Any], name: str, least: int) -> int:
+    """One whole number of a file, at least `least`.
+
+    >>> whole_number({"k": np.array(3)}, "k", 0)
+    3
+    """
+    number = int(entry(arrays, name, "iu", 0))
+    if number < least:
+        raise ForgettingError(f"entry {name!r} is {number}, but must be at least {least}")
+    return number
+
+
+def words(arrays: Mapping[str, Any], name: str, count: int) -> list[str]:
+    """So many words of a file.
+
+    >>> words({"names": np.array(["a", "b"])}, "names", 2)
+    ['a', 'b']
+    """
+    found: list[str] = entry(arrays, name, "U", 1).tolist()
+    if len(found) != count:
+        raise ForgettingError(f"entry {name!r} holds {len(found)} words, but should hold {count}")
+    return found
