@@ -24,6 +24,7 @@ __all__ = [
     "check_finite",
     "group_rows",
     "is_sparse",
+    "read_only",
     "real_array",
 ]
 
@@ -53,6 +54,17 @@ def real_array(value: Any, what: str, *, squares: bool = False) -> Array:
     array = np.asarray(raw, dtype=np.float64)
     check_finite(array, what, squares=squares)
     return array
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written into, for those who may only look; the array itself stays as it is.
+
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def is_sparse(value: Any) -> bool:

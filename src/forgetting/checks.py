@@ -90,7 +90,9 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     try:
         one, two = (whole_run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
     except ValueError as error:
-        _require("read-only" not in str(error), scheme, "wrote into w; return a new array")
+        _require(
+            "read-only" not in str(error), scheme, "wrote into w, or into an array of the problem; return a new array"
+        )
         raise
     _require(
         np.array_equal(one.iterates, two.iterates),

@@ -17,7 +17,7 @@ from forgetting._arrays import Array, IntArray, as_count
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
-from forgetting.orderings import Explicit, Ordering
+from forgetting.orderings import Explicit, Ordering, drawn_orders
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
 from forgetting.trajectory import remarks
@@ -164,7 +164,7 @@ def run_many(
             workers,
         )
     rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed")).spawn(1)[0])
-    orders = ordering.batch(view_of(problem), k, runs, rng)
+    orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
     losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
     return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, (), start, before, after, workers)
 

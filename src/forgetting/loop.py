@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
 
 from forgetting import schemes
-from forgetting._arrays import Array, IntArray, as_count, as_index, as_vector
+from forgetting._arrays import Array, IntArray, as_count, as_index, as_number, as_vector, read_only
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView, Visits
-from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes import Learned, LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
 from forgetting.trajectory import Direct, Reduced, Space, Trajectory
@@ -105,8 +106,38 @@ class _Interpreted:
         self.problem = space.problem
         self.scheme = scheme
         self.scale = scheme.scale_of_iterates
-        self.state = _read_only(state)
+        self.state = read_only(state)
         self.memory = scheme.start(self.problem, self.state, rng)
+
+    def _point(self, learned: Any, task: int, step: int) -> Array:
+        """The iterate that the scheme gave, checked, in memory of its own."""
+        if isinstance(learned, Learned):
+            point = learned.w
+            if point is self.state:
+                return self.state
+            plain = type(point) is np.ndarray and point.dtype == np.float64 and point.shape == self.state.shape
+            if plain and isfinite(point.dot(point)):
+                return point.copy()
+        return self._odd_point(learned, f"{self.scheme}, step {step} (task {task}): learn")
+
+    def _odd_point(self, learned: Any, who: str) -> Array:
+        """An iterate of integers, or so large that its square overflows; all else is refused.
+
+        An intrinsic scheme may diverge until its iterates overflow, and the status of the run says so; an iterate of
+        moderate size that stops being a number at once is a mistake.
+        """
+        if not isinstance(learned, Learned):
+            raise InvalidInputError(f"{who} must return fg.schemes.Learned(w), got {type(learned).__name__}")
+        given, shape = np.asarray(learned.w), self.state.shape
+        if given.dtype.kind not in "biuf" or given.shape != shape:
+            raise InvalidInputError(
+                f"{who} gave {given.dtype} of shape {given.shape}, expected real numbers of shape {shape}"
+            )
+        point = np.array(given, dtype=np.float64)
+        bad = np.flatnonzero(~np.isfinite(point))
+        if bad.size and (not self.scheme.intrinsic or isfinite(self.state.dot(self.state))):
+            raise InvalidInputError(f"{who} gave w[{bad[0]}] = {point[bad[0]]}")
+        return point
 
     def _loss(self, task: int, state: Array) -> float:
         return float(self.problem.task_loss(task, state if self.scale == 1 else state / self.scale))
@@ -115,7 +146,8 @@ class _Interpreted:
         kept = record.kept
         for t, task in enumerate(order.tolist(), record.done):
             learned = self.scheme.learn(self.problem, task, self.state, self.memory)
-            point, steps, complaint, before, after = learned
+            point = self._point(learned, task, t + 1)
+            _, steps, complaint, before, after = learned
             record.order[t] = task
             record.before[t] = self._loss(task, self.state) if before is None else before
             record.after[t] = self._loss(task, point) if after is None else after
@@ -125,15 +157,8 @@ class _Interpreted:
             if kept < len(record.steps) and record.steps[kept] == t + 1:
                 record.states[kept] = point
                 kept += 1
-            self.state = _read_only(point)
+            self.state = read_only(point)
             record.done = t + 1  # last: Ctrl-C finds complete steps only
-
-
-def _read_only(state: Array) -> Array:
-    """A view that a scheme cannot write into: what was recorded stays as it was."""
-    view = state.view()
-    view.setflags(write=False)
-    return view
 
 
 def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
@@ -143,6 +168,7 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
     chosen: Scheme = getattr(schemes, problem.natural_scheme)() if scheme is None else scheme
     if not isinstance(chosen, Scheme):
         raise InvalidInputError(f"expected a scheme such as fg.schemes.Kaczmarz(), got {scheme!r}")
+    as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
     if not chosen.intrinsic:
         return chosen, Direct(problem, start, chosen.scale_of_iterates)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_flag, as_index, real_array
+from forgetting._arrays import Array, IntArray, as_flag, as_index, read_only, real_array
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 
 __all__ = [
@@ -29,9 +29,12 @@ __all__ = [
     "Visits",
     "WithReplacement",
     "WithoutReplacement",
+    "drawn_orders",
+    "task_probabilities",
 ]
 
 TIED = 1e-12  # of the largest score
+NOTHING = 1000  # empty arrays in a row after which nothing more is expected
 BLOCK = 4096  # draws made at once; part of what a seed means, so it never changes
 
 
@@ -47,6 +50,10 @@ class TaskView:
     norms: Array | None = None
     _distances: Callable[[], Array] | None = None
     _losses: Callable[[], Array] | None = None
+
+    def __post_init__(self) -> None:
+        if self.norms is not None:
+            object.__setattr__(self, "norms", read_only(self.norms))
 
     def distances(self) -> Array:
         """Distance from the current iterate to every task's solutions."""
@@ -134,12 +141,16 @@ class Visits:
         """The next `size` tasks."""
         blocks: list[Any] = [self._rest]
         singles: list[Any] = []
-        have = len(self._rest)
+        have, empty = len(self._rest), 0
         while have < size:
             item = next(self._source, None)
             if item is None:
                 raise OrderingError(f"{self._ordering} ran out after {self._done + have} tasks")
             if isinstance(item, np.ndarray):
+                item = self._whole(item)
+                empty = 0 if item.size else empty + 1
+                if empty == NOTHING:
+                    raise OrderingError(f"{self._ordering} yielded {empty} empty arrays in a row; end `visits` instead")
                 blocks += [singles, item] if singles else [item]
                 singles = []
                 have += item.size
@@ -191,7 +202,7 @@ class WithReplacement(Ordering):
         >>> WithReplacement(p=[1, 2]).weights(TaskView(2))
         (array([1., 2.]), 0.0)
         """
-        p = self.probabilities(tasks)
+        p = task_probabilities(self, tasks)
         if type(self).probabilities is not WithReplacement.probabilities:
             return p, 16 * float(np.finfo(np.float64).eps)
         return (np.ones(tasks.num_tasks) if self.p is None else np.array(self._given)), 0.0  # type: ignore[attr-defined]
@@ -205,7 +216,7 @@ class WithReplacement(Ordering):
         return np.array(self.p)
 
     def _draw(self, tasks: TaskView, rng: np.random.Generator) -> Callable[[int | tuple[int, int]], IntArray]:
-        p = self.probabilities(tasks)
+        p = task_probabilities(self, tasks)
         if np.all(p == p[0]):
             return lambda size: rng.integers(tasks.num_tasks, size=size)
         edges = np.cumsum(p)
@@ -219,6 +230,44 @@ class WithReplacement(Ordering):
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
         return self._draw(tasks, rng)((runs, k))
+
+
+def task_probabilities(ordering: WithReplacement, tasks: TaskView) -> Array:
+    """The probability of each task, checked: a class derived from `WithReplacement` may compute its own.
+
+    >>> task_probabilities(WithReplacement(p=[1, 3]), TaskView(2))
+    array([0.25, 0.75])
+    """
+    p = real_array(ordering.probabilities(tasks), f"probabilities of {ordering}")
+    if p.shape != (tasks.num_tasks,):
+        raise InvalidInputError(f"probabilities of {ordering}: shape {p.shape} for {tasks.num_tasks} tasks")
+    if (p < 0).any() or abs(float(p.sum()) - 1) > 1e-9:
+        raise InvalidInputError(
+            f"probabilities of {ordering}: they must be at least 0 and sum to 1, but the least is {p.min():.3g} and "
+            f"their sum {p.sum():.10g}"
+        )
+    return p
+
+
+def drawn_orders(ordering: Ordering, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+    """`ordering.batch`, checked: compiled loops trust that every number is that of a task.
+
+    >>> drawn_orders(Cyclic(), TaskView(3), 4, 2, np.random.default_rng(0))
+    array([[0, 1, 2, 0],
+           [0, 1, 2, 0]])
+    """
+    orders = np.asarray(ordering.batch(tasks, k, runs, rng))
+    if orders.shape != (runs, k) or orders.dtype.kind not in "iu":
+        raise OrderingError(
+            f"{ordering}: batch must give whole numbers in shape {(runs, k)}, got {orders.dtype} in {orders.shape}"
+        )
+    if orders.size and not 0 <= orders.min() <= orders.max() < tasks.num_tasks:
+        run, step = (int(part[0]) for part in np.nonzero((orders < 0) | (orders >= tasks.num_tasks)))
+        raise OrderingError(
+            f"{ordering} named task {orders[run, step]} in run {run}, step {step + 1}, "
+            f"but tasks are 0 to {tasks.num_tasks - 1}"
+        )
+    return orders.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)

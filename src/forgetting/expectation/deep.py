@@ -25,6 +25,7 @@ from forgetting.geometry import Geometry
 from forgetting.loop import view_of
 from forgetting.orderings import Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.schemes import LinearScheme
+from forgetting.schemes.linear import precise_gain
 
 __all__ = ["Deep", "Numbers", "answer", "lift", "settle", "work"]
 
@@ -100,7 +101,7 @@ class Deep:
             squares, basis, target = _factor(matrix, label, int(geometry.ranks[m]))
             step = lift(np.eye(size))
             for square, row, t in zip(squares, basis, target, strict=True):
-                gain = scheme.precise_gain(square / Decimal(float(divisor)))
+                gain = precise_gain(scheme, square / Decimal(float(divisor)))
                 step[:-1] -= np.outer(gain * row, np.append(row, -t))
             self.steps.append(step)
             bases.append(basis)
@@ -249,7 +250,7 @@ def answer(
 def work(request: Request) -> float:
     """Products of decimal numbers that one precision takes, roughly; infinite where it cannot be done."""
     geometry, scheme, ordering = request.geometry, request.scheme, request.ordering
-    if geometry.data is None or not isinstance(scheme, LinearScheme) or scheme.precise_gain(Decimal(1)) is None:
+    if geometry.data is None or not isinstance(scheme, LinearScheme) or precise_gain(scheme, Decimal(1)) is None:
         return float("inf")
     size, tasks = geometry.dim + 1, geometry.num_distinct
     rows = sum(matrix.shape[0] for matrix in geometry.data.matrices)

@@ -22,7 +22,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.geometry import Geometry
 from forgetting.schemes import LinearScheme
-from forgetting.schemes.linear import linear_gains
+from forgetting.schemes.linear import linear_gains, precise_gain
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
@@ -483,7 +483,7 @@ def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: boo
     """The gain of each direction, and for each task by how much it can be off."""
     plain = linear_gains(geometry, scheme)
     if twofold:
-        exact = [scheme.precise_gain(square) for square in two_floats().decimals(squares)]
+        exact = [precise_gain(scheme, square) for square in two_floats().decimals(squares)]
         if all(gain is not None for gain in exact):
             return two_floats().from_decimals(exact), np.full(geometry.num_distinct, 4 * two_floats().UNIT)
     off = (8 + 4 * geometry.conditions * _sensitivity(geometry, scheme)) * EPS

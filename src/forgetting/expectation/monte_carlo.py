@@ -24,6 +24,7 @@ from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
 from forgetting.loop import view_of, whole_run
 from forgetting.metrics import paper_regret
+from forgetting.orderings import drawn_orders
 from forgetting.schemes import NLMS, POCS, GradientDescent, LinearScheme, RecursiveLeastSquares
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks.problem import no_common_solution
@@ -50,7 +51,7 @@ def sample(
         found: dict[str, Array] = {}
         if isinstance(scheme, LinearScheme) and not ordering.adaptive and not wanted & {"error", "task_losses"}:
             geometry: Geometry = problem.geometry
-            orders = ordering.batch(view_of(problem), last, count, rng)
+            orders = drawn_orders(ordering, view_of(problem), last, count, rng)
             keep = np.unique(steps)
             where = np.searchsorted(keep, steps)
             if wanted & {"loss", "regret"}:

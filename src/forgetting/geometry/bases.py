@@ -110,7 +110,8 @@ def plain_bases(geometry: Geometry) -> Bases:
 
 def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     """What numbers of two floats find; None where even they are too few."""
-    matrices = [np.asarray(one.toarray() if is_sparse(one) else one, dtype=np.float64) for one in data.matrices]
+    # copies: a read-only array is another type for compiled code
+    matrices = [np.array(one.toarray() if is_sparse(one) else one, dtype=np.float64) for one in data.matrices]
     labels, parts, sigma, offsets, dim = data.labels, data.divisors, geometry.sigma, geometry.offsets, geometry.dim
     width = matrices[0].shape[1]
     ranks = np.diff(offsets)

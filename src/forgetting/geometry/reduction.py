@@ -9,7 +9,7 @@ R^D, whose coordinates z are errors relative to the offline solution; `Frame` ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting._arrays import Array, IntArray, is_sparse, read_only
 from forgetting.geometry.factor import Factor, Tolerance, factor_task, joint_directions
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class Frame:
     basis: Array | None = None
     dual_basis: Array | None = None
     columns: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        _seal(self)
 
     def down(self, w: Array) -> Array:
         """Coordinates of w on the row space."""
@@ -100,6 +103,9 @@ class Geometry:
     data: Data | None = field(default=None, repr=False)
     natural_scheme = "Kaczmarz"
 
+    def __post_init__(self) -> None:
+        _seal(self)
+
     @property
     def num_tasks(self) -> int:
         """Number of tasks, clones included."""
@@ -118,12 +124,12 @@ class Geometry:
     @cached_property
     def counts(self) -> IntArray:
         """How many tasks each distinct task stands for."""
-        return np.bincount(self.index, minlength=self.num_distinct).astype(np.int64)
+        return read_only(np.bincount(self.index, minlength=self.num_distinct).astype(np.int64))
 
     @cached_property
     def ranks(self) -> IntArray:
         """Rank of each distinct task."""
-        return np.diff(self.offsets)
+        return read_only(np.diff(self.offsets))
 
     @cached_property
     def norms(self) -> Array:
@@ -131,12 +137,12 @@ class Geometry:
         norms = np.zeros(self.num_distinct)
         filled = self.ranks > 0
         norms[filled] = self.sigma[self.offsets[:-1][filled]]
-        return norms
+        return read_only(norms)
 
     @cached_property
     def owner(self) -> IntArray:
         """Distinct task of each of the R directions."""
-        return np.repeat(np.arange(self.num_distinct), self.ranks)
+        return read_only(np.repeat(np.arange(self.num_distinct), self.ranks))
 
     @cached_property
     def gram(self) -> Array:
@@ -144,29 +150,28 @@ class Geometry:
         gram = self.rows @ self.rows.T
         for start, stop in pairwise(self.offsets.tolist()):
             gram[start:stop, start:stop] = np.eye(stop - start)
-        return gram
+        return read_only(gram)
 
     @cached_property
     def hessian(self) -> Array:
         """X^T X / T in frame coordinates, clones counted."""
         scaled = self.rows * (self.sigma * np.sqrt(self.counts[self.owner] / self.num_tasks))[:, None]
-        return scaled.T @ scaled
+        return read_only(scaled.T @ scaled)
 
     @cached_property
     def loss_weights(self) -> Array:
         """Weights v with mean loss sum_i (v_i rho_i)^2, less what no w explains."""
-        weights: Array = self.sigma * np.sqrt(self.counts[self.owner] / (2 * self.num_tasks))
-        return weights
+        return read_only(self.sigma * np.sqrt(self.counts[self.owner] / (2 * self.num_tasks)))
 
     @cached_property
     def loss_form(self) -> tuple[Array, Array, float]:
         """(form, shift, rest) with mean loss |form z - shift|^2 + rest, less what no w explains; at most D rows."""
         matrix, shift = self.loss_weights[:, None] * self.rows, self.loss_weights * self.targets
         if len(matrix) <= self.dim:
-            return np.ascontiguousarray(matrix), shift, 0.0
+            return read_only(np.ascontiguousarray(matrix)), read_only(shift), 0.0
         left, form = np.linalg.qr(matrix)
         short = left.T @ shift
-        return form, short, max(0.0, float(shift @ shift - short @ short))
+        return read_only(form), read_only(short), max(0.0, float(shift @ shift - short @ short))
 
     @cached_property
     def explained(self) -> bool:
@@ -220,7 +225,7 @@ class Geometry:
         spans = np.ones(self.num_distinct)
         filled = self.ranks > 0
         spans[filled] = self.norms[filled] / self.sigma[self.offsets[1:][filled] - 1]
-        return spans
+        return read_only(spans)
 
     @cached_property
     def _no_clones(self) -> bool:
@@ -292,6 +297,14 @@ class Geometry:
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows of the task as they were given, in z coordinates: A z = b."""
         return self.row_equations(int(self.index[task]))
+
+
+def _seal(one: Frame | Geometry) -> None:
+    """Make the arrays read-only: a scheme or an ordering of a user that wrote into them would change the tasks."""
+    for known in fields(one):
+        value = getattr(one, known.name)
+        if isinstance(value, np.ndarray):
+            object.__setattr__(one, known.name, read_only(value))
 
 
 class Data(NamedTuple):
@@ -383,7 +396,7 @@ def _assemble(
 
     def row_equations(task: int) -> tuple[Array, Array]:
         design = matrices[task] if rotation is None else matrices[task] @ rotation
-        return np.ascontiguousarray(design), labels[task] - design @ solution
+        return read_only(np.ascontiguousarray(design)), labels[task] - design @ solution
 
     label_norms = np.array([float(np.linalg.norm(label)) for label in labels])
     return Geometry(
@@ -420,7 +433,7 @@ def _refined(found: Geometry) -> Geometry:
     def row_equations(task: int) -> tuple[Array, Array]:
         given = weights[task] * _dense(data.matrices[task], None)
         design = given if basis is None else given @ basis
-        return np.ascontiguousarray(design), weights[task] * data.labels[task] - design @ solution
+        return read_only(np.ascontiguousarray(design)), weights[task] * data.labels[task] - design @ solution
 
     return replace(
         found,

@@ -42,7 +42,10 @@ class CustomSet(ConvexSet):
         return self if "dim" in self.__dict__ else CustomSet(self.function, dim)
 
     def nearest(self, w: Array) -> Array:
-        point = np.array(self.function(w.copy()), dtype=np.float64)
+        given = np.asarray(self.function(w.copy()))
+        if given.dtype.kind not in "biuf":
+            raise InvalidInputError(f"the projection of a CustomSet returned {given.dtype}, expected real numbers")
+        point = np.array(given, dtype=np.float64)
         if point.shape != w.shape:
             raise InvalidInputError(f"the projection of a CustomSet returned shape {point.shape}, expected {w.shape}")
         if not np.isfinite(point).all():

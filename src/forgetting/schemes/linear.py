@@ -19,7 +19,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme
 
-__all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains"]
+__all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,24 @@ class Ridge(LinearScheme):
 
 def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions."""
-    gains = np.ascontiguousarray(scheme.gains(geometry.sigma), dtype=np.float64)
-    if gains.shape != geometry.sigma.shape or not np.isfinite(gains).all():
-        raise InvalidInputError(f"{scheme}: gains must be finite, one per singular value, got shape {gains.shape}")
-    return gains
+    given = np.asarray(scheme.gains(geometry.sigma))
+    if given.dtype.kind not in "biuf" or given.shape != geometry.sigma.shape or not np.isfinite(given).all():
+        raise InvalidInputError(
+            f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"
+        )
+    return np.array(given, dtype=np.float64)
+
+
+def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:
+    """`scheme.precise_gain`, checked.
+
+    >>> precise_gain(Ridge(1.0), Decimal(3))
+    Decimal('0.75')
+    """
+    gain = scheme.precise_gain(square)
+    if gain is not None and not (isinstance(gain, Decimal) and gain.is_finite()):
+        raise InvalidInputError(f"{scheme}: precise_gain must give a finite Decimal or None, got {gain!r:.80}")
+    return gain
 
 
 def growth(problem: Any, scheme: Scheme) -> list[str]:

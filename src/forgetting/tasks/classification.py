@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_task, is_sparse
+from forgetting._arrays import Array, IntArray, as_task, is_sparse, read_only
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.projections import ConvexSet, Polyhedron
 from forgetting.projections.base import as_point
@@ -80,7 +80,7 @@ class ClassificationTasks:
         if names is not None and len(names) != len(matrices):
             raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
         self.names = tuple(str(name) for name in (range(len(matrices)) if names is None else names))
-        self.num_rows: IntArray = np.array([len(sign) for sign in y])
+        self.num_rows: IntArray = read_only(np.array([len(sign) for sign in y]))
         self._starts: IntArray = np.concatenate([[0], np.cumsum(self.num_rows)[:-1]])
         self._signs = np.concatenate(y)
         dense = [part.toarray() if is_sparse(part) else part for part in parts]
@@ -127,7 +127,7 @@ class ClassificationTasks:
         return len(self.num_rows)
 
     def signed_rows(self, task: int) -> Array:
-        """The rows y_i x_i of one task, (n_m, d); do not write into them."""
+        """The rows y_i x_i of one task, (n_m, d), read-only."""
         task = as_task(task, self.num_tasks)
         start = int(self._starts[task])
         return self._rows[start : start + int(self.num_rows[task])]

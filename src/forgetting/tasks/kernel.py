@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, as_number, as_vector, group_rows, real_array
+from forgetting._arrays import Array, as_number, as_vector, group_rows, read_only, real_array
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.tasks.linear import LinearTasks
@@ -57,9 +57,10 @@ class KernelTasks(LinearTasks):
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
         if loss not in ("sum", "mean"):
             raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
-        names, self.rows_of = group_rows(groups, rows)
-        self.kernel = (matrix + matrix.T) / 2
-        self.labels = as_vector(labels, rows, "y").copy()
+        names, members = group_rows(groups, rows)
+        self.rows_of = [read_only(part) for part in members]
+        self.kernel = read_only((matrix + matrix.T) / 2)
+        self.labels = read_only(as_vector(labels, rows, "y").copy())
         self.names = tuple(names)
         self.dim = rows
         self.loss_kind = loss
@@ -93,7 +94,7 @@ class KernelTasks(LinearTasks):
 
     def predict(self, coefficients: Any) -> Array:
         """K a: the values at all rows, for one or several (one per row) vectors of dual coefficients."""
-        return real_array(coefficients, "coefficients") @ self.kernel
+        return np.asarray(real_array(coefficients, "coefficients") @ self.kernel)
 
     def task_losses(self, w: Any) -> Array:
         """L_m for every task at dual coefficients w."""

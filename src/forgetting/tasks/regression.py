@@ -21,6 +21,7 @@ from forgetting._arrays import (
     check_finite,
     group_rows,
     is_sparse,
+    read_only,
     real_array,
 )
 from forgetting.errors import InvalidInputError, SmallRowWarning
@@ -110,8 +111,8 @@ class RegressionTasks(LinearTasks):
                 if same is None:
                     same = len(self._matrices)
                     alike.append(same)
-                    self._matrices.append(matrix.copy() if copy else matrix)
-                    self._labels.append(label.copy())
+                    self._matrices.append(_sealed(matrix.copy() if copy else matrix))
+                    self._labels.append(read_only(label.copy()))
                 by_identity[identity] = same
             index[task] = by_identity[identity]
         return index
@@ -180,7 +181,7 @@ class RegressionTasks(LinearTasks):
         return np.array([self._matrices[i].shape[0] for i in self._index])
 
     def task(self, task: int) -> tuple[Matrix, Array]:
-        """(X_m, y_m) as given; do not write into them."""
+        """(X_m, y_m) as given, read-only."""
         which = self._index[as_task(task, self.num_tasks)]
         return self._matrices[which], self._labels[which]
 
@@ -188,8 +189,8 @@ class RegressionTasks(LinearTasks):
     def _divisors(self) -> Array:
         """What the squared loss of each distinct task is divided by."""
         if self.loss_kind == "sum":
-            return np.ones(len(self._matrices))
-        return np.array([float(matrix.shape[0]) for matrix in self._matrices])
+            return read_only(np.ones(len(self._matrices)))
+        return read_only(np.array([float(matrix.shape[0]) for matrix in self._matrices]))
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -248,6 +249,15 @@ def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
         )
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InvalidInputError(f"{name}: X of shape {matrix.shape} is empty; leave the task out")
+    return matrix
+
+
+def _sealed(matrix: Matrix) -> Matrix:
+    """The same matrix, read-only; arrays that it shares with the caller stay as they are there."""
+    if not is_sparse(matrix):
+        return read_only(matrix)
+    for part in ("data", "indices", "indptr"):
+        setattr(matrix, part, read_only(getattr(matrix, part)))
     return matrix
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_task
+from forgetting._arrays import Array, as_task, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.projections import (
@@ -172,7 +172,7 @@ class ConvexSets:
     @cached_property
     def w_star(self) -> Array:
         """The common point of least norm."""
-        return self._nearest(np.zeros(self.dim))
+        return read_only(self._nearest(np.zeros(self.dim)))
 
     def _nearest(self, start: Array) -> Array:
         """The common point nearest to a start; a search that failed is not repeated."""
