@@ -264,7 +264,7 @@ def descend(
             residual[i] = dot(matrix[i], z) - label[i]
             total += residual[i] ** 2
         relative = np.sqrt(total) / scale
-        if relative <= tol or steps == max_steps:
+        if not relative > tol or steps == max_steps:  # NaN ends it too
             return z, steps, relative
         for j in range(dim):
             change[j] *= momentum

@@ -11,6 +11,7 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.claims.exact import distinct
 from forgetting.claims.instance import Instance
+from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
 from forgetting.projections import Affine, Ball, ConvexSet, Halfspace
 from forgetting.schemes import SGD, WeaklyRegularized
@@ -35,6 +36,7 @@ Rng = np.random.Generator
 Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400
 MOST_CLONES = 10_000
+TRIES = 1000  # draws before a setting that no draw meets is given up
 MOST_COUNTED = 1e12  # where a task stands for many
 
 
@@ -164,8 +166,12 @@ def permuted(
     def draw(rng: Rng, index: int) -> Instance:
         tasks = collection(rng, index, clones=clones, distinct=distinct)
         most = 1500 if index >= 60 else 20_002  # sets of seen tasks; one task among 10^4 - 1 idle ones has so many
-        while tasks.num_tasks < first + last or np.prod(tasks.geometry.counts + 1.0) > most:
+        for _ in range(TRIES):
+            if tasks.num_tasks >= first + last and np.prod(tasks.geometry.counts + 1.0) <= most:
+                break
             tasks = _random(rng, clones, distinct)
+        else:
+            raise InvalidInputError(f"{TRIES} draws gave no {first + last} tasks with at most {most} sets of seen ones")
         k = int(rng.integers(first, tasks.num_tasks - last + 1))
         scheme = None if projections else _sgd(rng, tasks)
         return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=_start(rng, tasks.dim))

@@ -33,8 +33,8 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
     versus rest, apart, and the largest x.w names the class. `fit` starts anew from w = 0, `partial_fit` goes on.
 
     Args:
-        log_lambda: log(lambda), at most 0; or "limit" for projections, with `NotSeparableError` for a task that is
-            not separable (each class from all others).
+        log_lambda: log(lambda), from 0 down to -1e14; or "limit" for projections, with `NotSeparableError` for a task
+            that is not separable (each class from all others).
         fit_intercept: add a constant feature of value 1, which is learned and counted in |w| like any other.
         keep_history: keep the iterates and the rows of each task. Without it nothing of the past is stored.
         tol: by how much margins may be off, relative to their size; not used in the limit.

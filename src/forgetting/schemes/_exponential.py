@@ -74,8 +74,11 @@ class ExponentialTask:
     def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> Solution:
         """The minimiser of sum_i exp(-z_i.w) + lambda/2 |w - p|^2."""
         with np.errstate(all="ignore"):  # values that are not finite make a residual that is not small
-            shift, residual, steps = self._shift(self.rows @ p, -log_lambda, tol, max_steps)
-        return Solution(p + shift, steps, residual)
+            try:
+                shift, residual, steps = self._shift(self.rows @ p, -log_lambda, tol, max_steps)
+            except ValueError:  # or are refused by LAPACK
+                return Solution(p, 0, np.inf)
+        return Solution(p + shift, steps, residual) if np.isfinite(shift).all() else Solution(p, steps, np.inf)
 
     def _shift(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
         """w - p for the margins of p, with the residual and the steps."""
@@ -134,7 +137,7 @@ class ExponentialTask:
                 return a, error, step
             try:
                 change, moved = self._newton(a, g)
-            except np.linalg.LinAlgError:  # K a is lost in rounding
+            except ValueError:  # K a is lost in rounding, or has overflowed
                 return a, error, step
             direction = -g - moved + self.sizes * change
             slope = float(g @ change)
@@ -199,14 +202,20 @@ def _allowed(rows: Array, margins: Array, shift: Array, tol: float) -> float:
 
 
 def _along(rows: Array, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
-    """Newton's method on w, along lambda from where no weight is large to where a core has settled."""
+    """Newton's method on w, along lambda from where no weight is large to where a core has settled.
+
+    Where lambda is so small that rounding leaves no digits of the weights, strides come to nothing one by one; so
+    `max_steps` is for all of them together.
+    """
     reached = min(level, TRUSTED + float(margins.min()))
     shift, speed = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     basis = np.eye(rows.shape[1])
     apart = inside = np.zeros(len(rows), dtype=bool)
     ahead, rank, steps = 0.0, 0, 0
     while True:
-        most = min(max_steps, FEW) if ahead else max_steps
+        if steps >= max_steps:
+            return basis.T @ shift, max(ROUGH, (level - reached) / (1 + abs(level))), steps
+        most = min(max_steps - steps, FEW) if ahead else max_steps
         found = _primal(rows, margins, shift + ahead * speed, reached + ahead, tol, most, ROUGH)
         steps += found.steps
         if found.residual > tol:
@@ -223,12 +232,12 @@ def _along(rows: Array, margins: Array, level: float, tol: float, max_steps: int
             turn, rows, inside, rank = _apart(rows, core)
             basis, shift, speed, apart = turn @ basis, turn @ shift, turn @ speed, core
         if settled or reached >= level:
-            found = _primal(rows, margins, shift, reached, tol, max_steps)
+            found = _primal(rows, margins, shift, reached, tol, max(1, max_steps - steps))
             shift, residual, steps = found.shift, found.residual, steps + found.steps
             if settled:
                 rest = ExponentialTask(rows[~inside][:, rank:])
                 given = margins[~inside] + rows[~inside][:, :rank] @ shift[:rank]
-                shift[rank:], missed, more = rest._shift(given, level, tol, max_steps)
+                shift[rank:], missed, more = rest._shift(given, level, tol, max(1, max_steps - steps))
                 residual, steps = max(residual, missed), steps + more
             return basis.T @ shift, residual, steps
         # no row that is idle so far may enter with a large weight, which rounding would not survive

@@ -14,13 +14,15 @@ from forgetting.schemes.base import Learned, Scheme
 
 __all__ = ["WeaklyRegularized"]
 
+SMALLEST = -1e14  # of log(lambda): its rounding moves log a, whose exponential is the weight of a row, by 1/64
+
 
 @dataclass(frozen=True)
 class WeaklyRegularized(Scheme):
     """The paper's `scheme:regularized_cl`: w <- argmin_w sum_i exp(-y_i x_i.w) + lambda/2 |w - w_(t-1)|^2.
 
     The sum is over the rows of the task learned, and lambda is given by its logarithm, from 0 down to -10000 and
-    beyond. Solved by Newton's method on the dual, in as many variables as the task has rows (or in d, where that is
+    far beyond. Solved by Newton's method on the dual, in as many variables as the task has rows (or in d, where that is
     less), at O(n^3) per step after one O(n^2 d) for the inner products; see `forgetting.schemes._exponential`. A run
     records the Newton steps in `inner_steps`, and its `status` names a task whose residual stayed above `tol`. Tasks
     that are not separable, or whose rows contradict each other in part, are learned too.
@@ -30,9 +32,9 @@ class WeaklyRegularized(Scheme):
     grows, scaled iterates from w_0 = 0 tend to those of `POCS` (`reduc:classification_to_pocs`).
 
     Args:
-        log_lambda: log(lambda), at most 0.
+        log_lambda: log(lambda), from 0 down to -1e14.
         tol: by how much margins y_i x_i.w may be off, relative to their size.
-        max_steps: Newton steps per task before it is given up.
+        max_steps: Newton steps per task before it is given up; as many again where the dual has failed.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.separable(T=2, d=3, n=4, margin=0.5, seed=0)
@@ -50,6 +52,11 @@ class WeaklyRegularized(Scheme):
         value = as_number(self.log_lambda, "log_lambda")
         if value > 0:
             raise InvalidInputError(f"log_lambda must be at most 0 (lambda at most 1), got {self.log_lambda!r}")
+        if value < SMALLEST:
+            raise InvalidInputError(
+                f"log_lambda must be at least {SMALLEST:g}, got {self.log_lambda!r}: below it the weights of the rows "
+                "have no digits left; use POCS, the limit of small lambda"
+            )
         as_number(self.tol, "tol", above=0)
         as_count(self.max_steps, "max_steps", least=1)
 

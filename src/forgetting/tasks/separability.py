@@ -128,6 +128,7 @@ def _programmed(rows: Array) -> tuple[Array | None, Array | None]:
         A_ub=np.concatenate([-rows, np.ones((n, 1))], axis=1),
         b_ub=np.zeros(n),
         bounds=[(-1, 1)] * d + [(0, None)],
+        options={"maxiter": 100 * (n + d) + 1000},
     )
     if found.status != 0:
         return None, None
