@@ -20,6 +20,12 @@ _LATEX = {
     "^": r"\^{}",
     "~": r"\textasciitilde{}",
     "∧": r"$\wedge$",
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
 }
 
 
@@ -29,8 +35,8 @@ _STAY = "\N{NO-BREAK SPACE}"
 def escape_latex(words: str) -> str:
     r"""Words for LaTeX.
 
-    >>> print(escape_latex("r_max ^ k"))
-    r\_max \^{} k
+    >>> print(escape_latex("r_max ^ k"), escape_latex(r"\input{x}"))
+    r\_max \^{} k \textbackslash{}input\{x\}
     """
     return "".join(_LATEX.get(letter, letter) for letter in words)
 
@@ -69,7 +75,7 @@ def _fit(blocks: list[list[list[str]]], room: int) -> list[int]:
     while sum(widths) > room:
         loose = [j for j in columns if widths[j] > least[j]]
         if not loose:  # words that cannot be broken at spaces are broken anywhere
-            loose = [j for j in columns if widths[j] > 8]
+            loose = [j for j in columns if widths[j] > 1]
         if not loose:
             break
         widest = max(loose, key=lambda j: widths[j])
@@ -116,24 +122,20 @@ def _pipe(words: str) -> str:
 def latex(table: Table) -> str:
     """A table environment with booktabs rules."""
     numbers = table.numbers()
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_prose(table.caption)}}}"]
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(table.caption)}}}"]
     lines += [rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}", r"\toprule"]
     lines += [" & ".join(escape_latex(name) for name in table.columns) + r" \\", r"\midrule"]
     for i, row in enumerate(table.rows):
         shown = []
         for j, cell in enumerate(row):
-            words = cell.math if cell.latex else _prose(cell.text)
+            words = cell.math if cell.latex else escape_latex(cell.text)
             number = escape_latex(numbers[i][j]) if numbers else ""
             mark = rf"\texttt{{{cell.mark}}}" if cell.mark else ""
             shown.append(" ".join(part for part in (words, number, mark) if part))
         lines.append(" & ".join(shown) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {_prose(note)}" for note in table.footnotes]
+    lines += [rf"\par\footnotesize {escape_latex(note)}" for note in table.footnotes]
     return "\n".join([*lines, r"\end{table}", ""])
-
-
-def _prose(words: str) -> str:
-    return escape_latex(words).replace("|", r"\textbar{}")
 
 
 def html(table: Table) -> str:

@@ -62,7 +62,7 @@ def audit_command(
     """
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import progress_bar, ready, say, terminal_width
+    from forgetting.cli.output import progress_bar, ready, say, terminal_width, write_and_show
     from forgetting.errors import InvalidInputError
     from forgetting.storage.outputs import check_output, write_output
 
@@ -81,18 +81,25 @@ def audit_command(
             progress(what, done, total)
 
         result = audit(found, passes=passes, rows=rows, features=lift, seed=seed or 0, title=name, progress=step)
-    if out is not None:
-        ending = out.suffix.lower()
-        if ending in (".json", ".txt"):
-            text = result.to_json(indent=1) if ending == ".json" else str(result)
-            write_output(out, f"{text}\n".encode(), force=force)
-        else:
+
+    def write() -> None:
+        if out is None:
+            return
+        texts = {".json": lambda: result.to_json(indent=1), ".txt": lambda: str(result)}
+        text = texts.get(out.suffix.lower())
+        if text is None:
             result.write_page(out, force=force)
-    if as_json:
-        print(result.to_json(indent=1))
-        return
-    say(result.to_text(terminal_width()))
-    if out is not None:
+        else:
+            write_output(out, f"{text()}\n".encode(), force=force)
+
+    def show() -> None:
+        if as_json:
+            print(result.to_json(indent=1))
+        else:
+            say(result.to_text(terminal_width()))
+
+    write_and_show(write, show)
+    if out is not None and not as_json:
         say("", f"wrote {out}")
 
 

@@ -42,7 +42,7 @@ def certify_command(
 
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import say
+    from forgetting.cli.output import say, write_and_show
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.errors import InvalidInputError
     from forgetting.report.provenance import problem_hash, versions
@@ -63,15 +63,21 @@ def certify_command(
         "versions": versions(),
     }
     text = json.dumps({**json.loads(found.to_json()), "holds": found.holds, "meta": meta}, indent=1)
-    if out is not None:
-        write_output(out, (text if out.suffix.lower() == ".json" else f"{found}\n").encode(), force=force)
-    if as_json:
-        print(text)
-    else:
+
+    def write() -> None:
+        if out is not None:
+            write_output(out, (text if out.suffix.lower() == ".json" else f"{found}\n").encode(), force=force)
+
+    def show() -> None:
+        if as_json:
+            print(text)
+            return
         open_ones = sum(not row.decided for row in found.claims)
         verdict = "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above"
         say(str(found), "", verdict + (f", as far as simulation decides it ({open_ones} open)" if open_ones else ""))
-        if out is not None:
-            say(f"wrote {out}")
+
+    write_and_show(write, show)
+    if out is not None and not as_json:
+        say(f"wrote {out}")
     if not found.holds:
         raise typer.Exit(VIOLATED)

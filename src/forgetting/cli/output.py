@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from forgetting.errors import ProblemFileError
 from forgetting.report.data import Item, Report, Section, Table
 
-__all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width"]
+__all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width", "write_and_show"]
 
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
@@ -49,7 +50,7 @@ def emit(
     rows: int | None = None,
     hidden: Sequence[str] = (),
 ) -> None:
-    """Print a result, and write it where a file was asked for.
+    """Print a result, and write it where a file was asked for; what cannot be written is printed all the same.
 
     The terminal gets at most `rows` rows of each table, and no columns that are `hidden`; JSON and files get all.
 
@@ -57,22 +58,57 @@ def emit(
     Title
     - one finding
     """
-    if out is not None:
+
+    def write() -> None:
         from forgetting.report.files import write_file
 
-        write_file(report, out, force=force)
-    if as_json:
-        print(report.to_json(indent=1))
-        return
-    from forgetting.report.render.terminal import summary_text, table_text
+        if out is not None:
+            write_file(report, out, force=force)
 
-    width = terminal_width()
-    say(summary_text(report, width))
-    for item in report.items():
-        if isinstance(item, Table):
-            say("", table_text(without(shortened(item, rows), hidden), width))
+    def show() -> None:
+        from forgetting.report.render.terminal import summary_text, table_text
+
+        if as_json:
+            print(report.to_json(indent=1))
+            return
+        width = terminal_width()
+        say(summary_text(report, width))
+        for item in report.items():
+            if isinstance(item, Table):
+                say("", table_text(without(shortened(item, rows), hidden), width))
+
     if out is not None:
+        check_content(report, out)
+    write_and_show(write, show)
+    if out is not None and not as_json:
         say("", f"wrote {out}")
+
+
+def check_content(report: Report, out: Path) -> None:
+    """Raise if there is nothing to write in a file of this kind.
+
+    >>> check_content(Report("Title", (), {}), Path("result.png"))
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: there is no figure in this result to write
+    """
+    word = {".csv": "table", ".png": "figure", ".pdf": "figure"}.get(out.suffix.lower())
+    if word is not None and not any((item.kind == "table") == (word == "table") for item in report.items()):
+        raise ProblemFileError(f"there is no {word} in this result to write")
+
+
+def write_and_show(write: Callable[[], None], show: Callable[[], None]) -> None:
+    """Write, then show; where writing fails, what took so long to compute is shown before the error is.
+
+    >>> write_and_show(lambda: say("file"), lambda: say("page"))
+    file
+    page
+    """
+    try:
+        write()
+    except Exception:
+        show()
+        raise
+    show()
 
 
 def shortened(table: Table, rows: int | None) -> Table:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.storage.json_text import decode_json, typed
 
 __all__ = [
     "Band",
@@ -27,6 +29,18 @@ __all__ = [
 
 FORMAT = "forgetting/report/1"
 Role = Literal["exact", "simulated", "bound", "reference"]
+#: None is what is not known; NaN and infinity become None in JSON, and none of them is drawn
+Number = float | None
+Point = tuple[Number, Number]
+#: keys are names of files, and of places in a page
+KEY = re.compile(r"[A-Za-z0-9](?!.*\.\.)[A-Za-z0-9_.-]{0,79}")
+
+
+def _check_key(key: str) -> None:
+    if not KEY.fullmatch(key):
+        raise InvalidInputError(
+            f"the key {key!r:.90} is none: up to 80 letters, digits, '_', '-' and single '.', a letter or digit first"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,7 @@ class Series:
 
     Attributes:
         name: what it is; a bound's key.
-        x, y: the points; a y of None is a gap.
+        x, y: the points; where one is None, nothing is drawn.
         low, high: the band around y, or None.
         role: exact and simulated values are drawn solid, bounds and references dashed.
         method: how the values were obtained.
@@ -48,10 +62,10 @@ class Series:
     """
 
     name: str
-    x: tuple[float, ...]
-    y: tuple[float | None, ...]
-    low: tuple[float, ...] | None = None
-    high: tuple[float, ...] | None = None
+    x: tuple[Number, ...]
+    y: tuple[Number, ...]
+    low: tuple[Number, ...] | None = None
+    high: tuple[Number, ...] | None = None
     role: Role = "exact"
     method: str = ""
     group: int = -1
@@ -84,13 +98,16 @@ class Curves:
     series: tuple[Series, ...]
     xlog: bool = True
     ylog: bool = True
-    floor: float | None = None
+    floor: Number = None
     kind: Literal["curves"] = "curves"
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
 
     @property
     def whole(self) -> bool:
         """Whether x counts something, so that marks between whole numbers mean nothing."""
-        return all(float(x).is_integer() for one in self.series for x in one.x)
+        return all(x is None or float(x).is_integer() for one in self.series for x in one.x)
 
 
 @dataclass(frozen=True)
@@ -101,9 +118,9 @@ class Band:
     'trivial'
     """
 
-    y: float
-    first: float
-    last: float
+    y: Number
+    first: Number
+    last: Number
     name: str
 
 
@@ -124,6 +141,12 @@ class Regions:
     names: tuple[str, ...]
     kind: Literal["regions"] = "regions"
 
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+        stranger = next((band.name for band in self.bands if band.name not in self.names), None)
+        if stranger is not None:
+            raise InvalidInputError(f"map {self.key!r}: the name {stranger!r} of a cell is not among the names")
+
 
 @dataclass(frozen=True)
 class Line:
@@ -134,8 +157,8 @@ class Line:
     """
 
     name: str
-    point: tuple[float, float]
-    direction: tuple[float, float]
+    point: Point
+    direction: Point
 
 
 @dataclass(frozen=True)
@@ -147,8 +170,14 @@ class Stage:
     """
 
     name: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[Point, ...]
     order: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.points) != len(self.order) + 1:
+            raise InvalidInputError(
+                f"run {self.name!r}: {len(self.points)} points for {len(self.order)} tasks; the start is one more"
+            )
 
 
 @dataclass(frozen=True)
@@ -163,9 +192,12 @@ class Paths:
     title: str
     caption: str
     lines: tuple[Line, ...]
-    solution: tuple[float, float]
+    solution: Point
     stages: tuple[Stage, ...]
     kind: Literal["paths"] = "paths"
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
 
 
 @dataclass(frozen=True)
@@ -186,9 +218,12 @@ class Table:
     kind: Literal["table"] = "table"
 
     def __post_init__(self) -> None:
+        _check_key(self.key)
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise InvalidInputError(f"table {self.key!r}: a row of {len(row)} cells under {len(self.columns)}")
+            if any(isinstance(cell, (list, tuple, dict)) for cell in row):
+                raise InvalidInputError(f"table {self.key!r}: a cell is a word or a number, not several")
 
 
 @dataclass(frozen=True)
@@ -206,13 +241,18 @@ class Matrix:
     ylabel: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[Number, ...], ...]
     kind: Literal["matrix"] = "matrix"
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+        if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
+            raise InvalidInputError(
+                f"matrix {self.key!r}: the values are not {len(self.rows)} rows of {len(self.columns)}"
+            )
 
 
 Item = Curves | Regions | Paths | Matrix | Table
-KINDS: dict[str, type[Any]] = {"curves": Curves, "regions": Regions, "paths": Paths, "matrix": Matrix, "table": Table}
-PARTS: dict[str, type[Any]] = {"series": Series, "bands": Band, "lines": Line, "stages": Stage}
 
 
 @dataclass(frozen=True)
@@ -229,6 +269,9 @@ class Section:
     items: tuple[Item, ...]
     missing: str = ""
 
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -243,6 +286,14 @@ class Report:
     sections: tuple[Section, ...]
     meta: dict[str, Any]
     summary: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for what, keys in (
+            ("sections", [section.key.lower() for section in self.sections]),
+            ("items", [item.key.lower() for item in self.items()]),
+        ):
+            if len(set(keys)) < len(keys):
+                raise InvalidInputError(f"two {what} have the key {max(keys, key=keys.count)!r}")
 
     def items(self) -> Iterator[Item]:
         """Every figure and table, in order."""
@@ -270,36 +321,18 @@ class Report:
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
 
     @classmethod
-    def from_json(cls, text: str) -> Report:
-        """What `to_json` gave."""
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ProblemFileError(f"not a report of this library ({error})") from error
-        return cls.from_dict(data if isinstance(data, dict) else {})
+    def from_json(cls, text: str | bytes) -> Report:
+        """What `to_json` gave; files of others are data, and what is not a report is refused."""
+        return cls.from_dict(decode_json(text))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
         """What `to_dict` gave, also after a trip through JSON."""
-        if data.get("format") != FORMAT:
+        rest = dict(data)
+        if rest.pop("format", None) != FORMAT:
             raise ProblemFileError(f"not a report of this library (its 'format' entry is not {FORMAT!r})")
-        try:
-            sections = tuple(
-                Section(**{**section, "items": tuple(_item(item) for item in section["items"])})
-                for section in data["sections"]
-            )
-            return cls(str(data["title"]), sections, dict(data["meta"]), tuple(data["summary"]))
-        except (KeyError, TypeError) as error:
-            raise ProblemFileError(f"a damaged report ({error})") from error
-
-
-def _item(data: Mapping[str, Any]) -> Item:
-    fields = {name: _frozen(value) for name, value in data.items()}
-    for name, part in PARTS.items():
-        if name in fields:
-            fields[name] = tuple(part(**{key: _frozen(value) for key, value in one.items()}) for one in fields[name])
-    made: Item = KINDS[fields["kind"]](**fields)
-    return made
+        made: Report = typed(cls, rest, "a damaged report")
+        return made
 
 
 def _finite(value: Any) -> Any:
@@ -309,8 +342,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _frozen(value: Any) -> Any:
-    """Lists of JSON as the tuples they were."""
-    return tuple(_frozen(one) for one in value) if isinstance(value, (list, tuple)) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -10,7 +11,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
 from forgetting.tasks import families
 
-__all__ = ["Settings", "default_problem", "ordering_name"]
+__all__ = ["Settings", "default_problem", "ordering_key", "ordering_name"]
 
 
 def default_problem(seed: int = 0) -> Any:
@@ -37,6 +38,16 @@ def ordering_name(ordering: Ordering) -> str:
             text = str(value)
             unusual.append(f"{one.name}={text if len(text) <= 24 else text[:21] + '...'}")
     return ", ".join([words, *unusual])
+
+
+def ordering_key(ordering: Ordering) -> str:
+    """The same for names of files.
+
+    >>> from forgetting.orderings import Explicit
+    >>> ordering_key(Explicit((0, 1)))
+    'explicit-seq-0-1'
+    """
+    return re.sub("[^a-z0-9]+", "-", ordering_name(ordering).lower()).strip("-")[:60]
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,9 @@ class Settings:
             as_count(getattr(self, name), name, least=least)
         if not self.orderings:
             raise InvalidInputError("no orderings given; a report compares at least one")
-        names = [ordering_name(ordering) for ordering in self.orderings]
-        if len(set(names)) < len(names):
-            raise InvalidInputError(f"two orderings are called {max(names, key=names.count)!r}; leave one out")
+        keys = [ordering_key(ordering) for ordering in self.orderings]
+        twice = next((place for place, key in enumerate(keys) if key in keys[:place]), None)
+        if twice is not None:
+            raise InvalidInputError(f"two orderings are called {ordering_name(self.orderings[twice])!r}; leave one out")
         if not self.eps:
             raise InvalidInputError("eps is empty; give at least one value for the catastrophic family")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
+import numpy as np
+
+from forgetting._text import one_line
 from forgetting.report.data import Matrix
+from forgetting.report.render.markup import escape
 from forgetting.report.render.palette import COLOURS
+from forgetting.report.render.ticks import known
 
 __all__ = ["draw_matrix", "matrix_svg", "short_number"]
 
@@ -14,11 +18,14 @@ WIDTH, TOP = 440.0, 10.0
 LETTER = 6.6  # width of a letter
 LABELS = 25  # more names than this are thinned out
 SHADES = 20  # of the scale
+LONGEST = 120  # letters of a title
 ROOM = 30.0  # a square at least this wide shows its number
 
 
 def matrix_svg(item: Matrix) -> str:
     """One <svg> element with a scale; each square has a title with its value, and the value itself where it fits.
+
+    Squares without a number are left empty.
 
     >>> picture = matrix_svg(Matrix("m", "", "", "row", "column", ("a",), ("b",), ((0.5,),)))
     >>> picture.count("<title>"), ">0.5</text>" in picture
@@ -35,6 +42,8 @@ def matrix_svg(item: Matrix) -> str:
     parts = []
     for i, (name, row) in enumerate(zip(item.rows, item.values, strict=True)):
         for j, (other, value) in enumerate(zip(item.columns, row, strict=True)):
+            if not known(value):
+                continue
             title = f"<title>{escape(name)}, {escape(other)}: {value:.4g}</title>"
             parts.append(
                 f'<rect class="area c{int(value < 0)}" x="{left + j * size:.2f}" y="{TOP + i * depth:.2f}" '
@@ -58,7 +67,7 @@ def matrix_svg(item: Matrix) -> str:
         parts.append(f'<text transform="{move}" {turn}>{escape(_short(item.columns[j]))}</text>')
     end = left + wide * size
     parts.append(f'<path class="frame" d="M{left} {TOP}H{end:.2f}V{bottom:.2f}H{left}Z"/>')
-    parts += _bar(scale, end + 10, TOP, bottom)
+    parts += _bar(scale, top, end + 10, TOP, bottom)
     tall = bottom + 34 + (0.0 if level else 0.45 * longest)
     parts.append(
         f'<text class="name" x="{(left + end) / 2:.1f}" y="{tall - 4:.1f}" text-anchor="middle">'
@@ -69,26 +78,26 @@ def matrix_svg(item: Matrix) -> str:
         f'<text class="name" transform="translate(11 {middle:.1f}) rotate(-90)" text-anchor="middle">'
         f"{escape(item.ylabel)}</text>"
     )
-    label = escape(item.title, quote=True)
+    label = escape(item.title)
     head = f'<svg viewBox="0 0 {WIDTH:.0f} {tall:.0f}" role="img" aria-label="{label}" class="plot">'
     return "".join([head, *parts, "</svg>"])
 
 
-def _bar(scale: tuple[float, float], x: float, upper: float, lower: float) -> list[str]:
-    """The colours from the largest value down, with numbers at the ends and at 0."""
+def _bar(scale: tuple[float, float], top: float, x: float, upper: float, lower: float) -> list[str]:
+    """The colours from the largest value down, with numbers at the ends and at 0; the scale is in units of `top`."""
     low, high = scale
-    top, step = max(abs(low), high), (lower - upper) / SHADES
+    step = (lower - upper) / SHADES
     parts = []
     for i in range(SHADES):
         value = high - (i + 0.5) / SHADES * (high - low)
         parts.append(
             f'<rect class="area c{int(value < 0)}" x="{x:.1f}" y="{upper + i * step:.2f}" width="9" '
-            f'height="{step:.2f}" fill-opacity="{abs(value) / top:.3f}"/>'
+            f'height="{step:.2f}" fill-opacity="{abs(value):.3f}"/>'
         )
     parts.append(f'<path class="frame" d="M{x:.1f} {upper}h9V{lower:.2f}h-9Z"/>')
     for value in sorted({low, 0.0, high}):
         y = upper + (high - value) / (high - low) * (lower - upper)
-        parts.append(f'<text x="{x + 13:.1f}" y="{y + 4:.1f}" font-size="10">{short_number(value)}</text>')
+        parts.append(f'<text x="{x + 13:.1f}" y="{y + 4:.1f}" font-size="10">{short_number(value * top)}</text>')
     return parts
 
 
@@ -106,16 +115,18 @@ def short_number(value: float) -> str:
 
 
 def draw_matrix(item: Matrix, plt: Any) -> Any:
-    """A matplotlib figure with a colour bar."""
+    """A matplotlib figure with a colour bar; colours are in units of the largest value."""
     from matplotlib.colors import LinearSegmentedColormap
 
     figure, axes = plt.subplots(figsize=(4.8, 3.8))
-    top = _largest(item)
-    low, high = _scale(item)
+    top, (low, high) = _largest(item), _scale(item)
     shades = [COLOURS[1], "white", COLOURS[0]] if low < 0 else ["white", COLOURS[0]]
     colours = LinearSegmentedColormap.from_list("values", shades)
+    shares = np.full((max(len(item.rows), 1), max(len(item.columns), 1)), np.nan)
+    for i, row in enumerate(item.values):
+        shares[i, : len(row)] = [value / top if known(value) else np.nan for value in row]
     image = axes.imshow(
-        item.values, cmap=colours, vmin=-top if low < 0 else 0.0, vmax=top, aspect="auto", interpolation="nearest"
+        shares, cmap=colours, vmin=-1.0 if low < 0 else 0.0, vmax=1.0, aspect="auto", interpolation="nearest"
     )
     for axis, names, most in ((axes.yaxis, item.rows, LABELS), (axes.xaxis, item.columns, 12)):
         places = _shown(len(names), most)
@@ -123,25 +134,29 @@ def draw_matrix(item: Matrix, plt: Any) -> Any:
     if any(len(name) > 3 for name in item.columns):
         plt.setp(axes.get_xticklabels(), rotation=25, ha="right", rotation_mode="anchor")
     axes.grid(False)
-    axes.set_xlabel(item.xlabel)
-    axes.set_ylabel(item.ylabel)
-    axes.set_title(item.title, loc="left")
-    figure.colorbar(image, ax=axes).ax.set_ylim(low, high)
+    axes.set_xlabel(one_line(item.xlabel, LONGEST))
+    axes.set_ylabel(one_line(item.ylabel, LONGEST))
+    axes.set_title(one_line(item.title, LONGEST), loc="left")
+    bar = figure.colorbar(image, ax=axes)
+    marks = sorted({low, 0.0, high})
+    bar.set_ticks(marks, labels=[short_number(mark * top) for mark in marks])
+    bar.ax.set_ylim(low, high)
     return figure
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 16 else f"{name[:15]}…"
+    return one_line(name, 16)
 
 
 def _largest(item: Matrix) -> float:
-    return max((abs(value) for row in item.values for value in row), default=0.0) or 1.0
+    return max((abs(value) for row in item.values for value in row if known(value)), default=0.0) or 1.0
 
 
 def _scale(item: Matrix) -> tuple[float, float]:
-    """The span of the values, with 0 in it."""
-    values = [value for row in item.values for value in row]
-    low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
+    """The span of the values in units of the largest, with 0 in it."""
+    top = _largest(item)
+    shares = [value / top for row in item.values for value in row if known(value)]
+    low, high = min(0.0, *shares, 0.0), max(0.0, *shares, 0.0)
     return (low, high) if low < high else (0.0, 1.0)
 
 

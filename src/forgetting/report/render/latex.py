@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forgetting._text import one_line
 from forgetting.bounds.render import escape_latex
 from forgetting.report.data import Report, Table
 from forgetting.report.numbers import cell
@@ -47,13 +48,5 @@ def to_latex_file(report: Report) -> str:
 
 
 def _words(words: str) -> str:
-    return (
-        escape_latex(words.replace("\\", " ").replace("\n", " "))
-        .replace("{}", "\0")
-        .replace("{", r"\{")
-        .replace("}", r"\}")
-        .replace("\0", "{}")
-        .replace("|", r"\textbar{}")
-        .replace("<", r"\textless{}")
-        .replace(">", r"\textgreater{}")
-    )
+    """On one line, with nothing in it that LaTeX would obey."""
+    return escape_latex(one_line(words))

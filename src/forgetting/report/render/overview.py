@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forgetting.report.data import Curves, Report
+from forgetting.report.render.drawable import curve_points
 from forgetting.report.render.palette import GRAY
 from forgetting.report.render.plots import paper_style, plot_curves
 
@@ -38,20 +38,18 @@ def draw_overview(report: Report, plt: Any) -> Any:
     """
     values, bounds, right = (_curves(report, key) for key in PANELS)
     figure, axes = plt.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
-    plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0])
-    low = axes[0].get_ylim()[0]
+    x, y = plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0], highest=150.0)
     for one in bounds.series:
-        if one.role == "bound":
-            y = [value or math.nan for value in one.y]
-            axes[0].plot(one.x, y, color=GRAY, linewidth=1.2 if one.name in NAMED else 0.5, zorder=1)
-        if one.name in NAMED:
+        points = [(x.share(a), y.share(b, beyond=1.0)) for a, b in curve_points(one, bounds)]
+        if one.role == "bound" and points:
+            width = 1.2 if one.name in NAMED else 0.5
+            axes[0].plot(*zip(*points, strict=True), color=GRAY, linewidth=width, zorder=1)
+        if one.name in NAMED and points:
             words, up = NAMED[one.name]
             axes[0].annotate(
-                words, (one.x[-1], one.y[-1]), xytext=(4, up), textcoords="offset points", fontsize=7.5,
+                words, points[-1], xytext=(4, up), textcoords="offset points", fontsize=7.5,
                 color="#555555", va="center", annotation_clip=False,
             )  # fmt: skip
-    axes[0].set_ylim(low, 150)
-    axes[0].set_yticks([10.0**p for p in range(-6, 3, 2)], ["10⁻⁶", "10⁻⁴", "10⁻²", "1", "100"])
     axes[0].set_title("Expected forgetting, and all that is guaranteed", loc="left")
     axes[0].legend(loc="lower left")
     plot_curves(replace(right, ylabel=""), axes[1])

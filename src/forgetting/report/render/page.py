@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from html import escape
 from importlib.resources import files
 from typing import Any
 
+from forgetting._text import visible
 from forgetting.report.data import Curves, Item, Paths, Report, Section, Table
 from forgetting.report.numbers import cell
+from forgetting.report.render.drawable import curve_points
+from forgetting.report.render.markup import escape
 from forgetting.report.render.palette import COLOURS, DARK, greek, short_name
 from forgetting.report.render.svg import figure_svg, legend
 
@@ -36,7 +37,7 @@ def to_html(report: Report) -> str:
         '<ul class="summary">',
         *(f"<li>{escape(line)}</li>" for line in report.summary),
         "</ul>",
-        "<nav>" + "".join(f'<a href="#{s.key}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
+        "<nav>" + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
         *(_section(section) for section in report.sections),
         _meta(report.meta),
     ]
@@ -86,7 +87,7 @@ def _colours() -> str:
 
 
 def _section(section: Section) -> str:
-    parts = [f'<section id="{section.key}">', f"<h2>{escape(section.title)}</h2>"]
+    parts = [f'<section id="{escape(section.key)}">', f"<h2>{escape(section.title)}</h2>"]
     if section.text:
         parts.append(f"<p>{symbols(section.text)}</p>")
     if section.missing:
@@ -106,7 +107,7 @@ def _item(item: Item) -> str:
     wide = " wide" if isinstance(item, Paths) else ""
     return "\n".join(
         [
-            f'<figure class="figure{wide}" id="fig-{item.key}">',
+            f'<figure class="figure{wide}" id="fig-{escape(item.key)}">',
             f"<h3>{escape(item.title)}</h3>",
             f'<div class="plots">{figure_svg(item)}</div>',
             controls,
@@ -131,7 +132,7 @@ def _table(table: Table) -> str:
     notes = "".join(f"<p>{symbols(note)}</p>" for note in table.notes)
     return "\n".join(
         [
-            f'<div class="table{wide}" id="tab-{table.key}">',
+            f'<div class="table{wide}" id="tab-{escape(table.key)}">',
             f"<h3>{escape(table.title)}</h3>",
             f'<p class="caption">{symbols(table.caption)}</p>',
             '<div class="scroll"><table>',
@@ -165,7 +166,9 @@ def symbols(words: str) -> str:
     >>> symbols("2 S / k^(1/4) at w_0, eta = 1")
     '2 S / k<sup>1/4</sup> at w<sub>0</sub>, η = 1'
     """
-    text = escape(greek(words), quote=False).replace("&lt;=", "≤").replace("&gt;=", "≥")
+    text = (
+        escape(greek(words)).replace("&lt;=", "≤").replace("&gt;=", "≥").replace("&#x27;", "'").replace("&quot;", '"')
+    )
     text = re.sub(r"\^\(((?:[^()]|\([^()]*\))*)\)|\^(\+|-?[\w.]+)", lambda m: f"<sup>{m[1] or m[2]}</sup>", text)
     return re.sub(
         r"(?<![\w:])([^\W\d_])_(?:\(([^()]*)\)|(\w{1,4})\b)", lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", text
@@ -177,13 +180,14 @@ def _meta(meta: dict[str, Any]) -> str:
         name: "; ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else value
         for name, value in meta.items()
     }
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in flat.items())
+    rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in flat.items())
     return f'<section id="about"><h2>Where this comes from</h2><dl>{rows}</dl></section>'
 
 
 def _hover_data(figure: Curves) -> list[dict[str, Any]]:
     """What the script needs to say which point is under the pointer."""
-    return [
-        {"name": short_name(one), "x": one.x, "y": [None if v is None or not math.isfinite(v) else v for v in one.y]}
-        for one in figure.series
-    ]
+    data = []
+    for one in figure.series:
+        points = curve_points(one, figure)
+        data.append({"name": visible(short_name(one)), "x": [a for a, _ in points], "y": [b for _, b in points]})
+    return data

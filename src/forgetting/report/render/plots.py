@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from forgetting._text import one_line
 from forgetting.report.data import Curves, Item, Matrix, Paths, Regions, Series
-from forgetting.report.render.heat import draw_matrix
+from forgetting.report.render.drawable import band_points, curve_axes, curve_points, drawn_cells, map_axes
+from forgetting.report.render.heat import LONGEST, draw_matrix
 from forgetting.report.render.palette import (
     COLOURS,
     GRAY,
@@ -20,10 +23,10 @@ from forgetting.report.render.palette import (
     region_index,
     short_name,
 )
-from forgetting.report.render.svg import row_edges
-from forgetting.report.render.ticks import log_ticks, span, tick_label, ticks
+from forgetting.report.render.plane import Plane
+from forgetting.report.render.ticks import Axis
 
-__all__ = ["draw", "save_figure"]
+__all__ = ["draw", "paper_style", "plot_curves", "save_figure"]
 
 STYLE = {
     "font.family": "serif",
@@ -42,7 +45,11 @@ STYLE = {
     "lines.linewidth": 1.6,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
+    "text.parse_math": False,  # a dollar in a name is a dollar
 }
+NAME = 80  # letters in a legend
+NAMES = 40  # in a legend
+WIDEST = 60.0  # inches
 DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
 
 
@@ -79,12 +86,13 @@ def paper_style() -> Iterator[Any]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with matplotlib.rc_context(cast(Any, STYLE)):
+    with matplotlib.rc_context(cast(Any, STYLE)), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph ", UserWarning)  # of a name in letters that the font does not have
         yield plt
 
 
 def draw(item: Item, plt: Any) -> Any:
-    """A matplotlib figure of the item.
+    """A matplotlib figure of the item; matplotlib sees places between 0 and 1, so that no number is too large for it.
 
     >>> with paper_style() as plt:
     ...     len(draw(Curves("f", "", "", "k", "loss", (Series("a", (1.0, 2.0), (1.0, 0.5)),)), plt).axes)
@@ -103,38 +111,35 @@ def draw(item: Item, plt: Any) -> Any:
 
 def _curves(item: Curves, plt: Any) -> Any:
     figure, axes = plt.subplots(figsize=(4.8, 3.2))
-    plot_curves(item, axes)
-    axes.set_title(greek(item.title), loc="left")
+    _, y = plot_curves(item, axes)
+    axes.set_title(_words(item.title), loc="left")
     if sum(not one.minor for one in item.series) > 5:
-        _name_directly(item, axes)
-    elif item.series:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=2.4)
+        _name_directly(item, axes, y)
+    else:
+        _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=2.4)
     return figure
 
 
-def _name_directly(item: Curves, axes: Any) -> None:
+def _name_directly(item: Curves, axes: Any, y: Axis) -> None:
     """Each curve's name at its right end, moved apart where they would touch."""
-    low, high = axes.get_ylim()
     named = []
     for one in item.series:
-        values = [v for v in one.y if v is not None and v > 0]
-        if values and not one.minor and one.low is None:
-            place = (
-                math.log(values[-1] / low) / math.log(high / low) if item.ylog else (values[-1] - low) / (high - low)
-            )
-            named.append((place, one))
+        points = curve_points(one, item)
+        if points and not one.minor and one.low is None:
+            named.append((y.share(points[-1][1]), one))
+    del named[NAMES:]
     gray = sum(one.minor for one in item.series)
     named.sort(key=lambda pair: pair[0])
     gap = 0.062
     at: list[float] = []
     for place, _ in named:
-        at.append(max(place, at[-1] + gap) if at else max(place, 0.0))
+        at.append(max(place, at[-1] + gap) if at else place)
     over = max(0.0, at[-1] - 1.0) if at else 0.0
     for i in reversed(range(len(at))):  # push down what left the figure
         at[i] = min(at[i], 1.0 - gap * (len(at) - 1 - i)) if over else at[i]
-    for y, (place, one) in zip(at, named, strict=True):
+    for height, (place, one) in zip(at, named, strict=True):
         axes.annotate(
-            short_name(one), (1.0, min(max(place, 0.0), 1.0)), xytext=(1.045, y), xycoords="axes fraction",
+            _words(short_name(one), NAME), (1.0, place), xytext=(1.045, height), xycoords="axes fraction",
             textcoords="axes fraction", fontsize=7, va="center", color=COLOURS[colour_index(item, one)],
             arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888", "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )  # fmt: skip
@@ -143,70 +148,69 @@ def _name_directly(item: Curves, axes: Any) -> None:
         axes.text(1.045, -0.13, words, transform=axes.transAxes, fontsize=7, color="#777777", va="center")
 
 
-def plot_curves(item: Curves, axes: Any) -> None:
-    """All curves of an item onto given axes; the legend is in the item's own order."""
-    if item.xlog:
-        axes.set_xscale("log")
-    if item.ylog:
-        axes.set_yscale("log")
+def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> tuple[Axis, Axis]:
+    """All curves of an item onto given axes, whose scales are returned; the legend is in the item's own order.
+
+    `highest` is where the vertical axis ends, if not at the highest curve.
+    """
+    x, y = curve_axes(item)
+    y = y if highest is None else replace(y, high=highest)
     order = {one: place for place, one in enumerate(ordered(item))}
-    gray = 0
+    gray = sum(one.minor for one in item.series)
     for one in item.series:
-        label = short_name(one)
-        if one.minor:
-            gray += 1
-            label = "_"
-        _one_curve(item, one, axes, label, 2 + order[one] / 100)
+        label = "_" if one.minor else _words(short_name(one), NAME)
+        _one_curve(item, one, axes, (x, y), label, 2 + order[one] / (100 + len(order)))
     if gray:
         axes.plot([], [], color=GRAY, linewidth=0.7, label=f"{gray} other bound{'s' if gray > 1 else ''} and variants")
-    if item.ylog:  # bands may reach down to nothing
-        seen = [v for one in item.series for v in one.y if v is not None and v > (item.floor or 0.0)]
-        low, high = span(seen, log=True)
-        axes.set_ylim(low / (high / low) ** 0.03, high * (high / low) ** 0.03)
-    if item.xlog:
-        least = (item.floor or 0.0) if item.ylog else -math.inf
-        pairs = [pair for one in item.series for pair in zip(one.x, one.y, strict=True)]
-        axes.set_xlim(*span([x for x, y in pairs if x > 0 and y is not None and y > least], log=True))
-        axes.margins(x=0)
-    _mark(axes, item.xlog, item.ylog, counts=item.whole)
-    axes.set_xlabel(greek(item.xlabel))
-    axes.set_ylabel(greek(item.ylabel))
+    _mark(axes, x, y)
+    axes.set_xlabel(_words(item.xlabel))
+    axes.set_ylabel(_words(item.ylabel))
+    return x, y
 
 
-def _mark(axes: Any, xlog: bool, ylog: bool, *, counts: bool = False) -> None:
+def _words(words: str, most: int = LONGEST) -> str:
+    """Words for matplotlib, which takes a first underscore for a secret."""
+    line = greek(one_line(words, most))
+    return f" {line}" if line.startswith("_") else line
+
+
+def _legend(axes: Any, **options: Any) -> None:
+    """A legend of what has a name; the first few where there are very many."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(handles[:NAMES], labels[:NAMES], **options)
+
+
+def _mark(axes: Any, x: Axis, y: Axis) -> None:
     """The same few ticks as in the page."""
-    for axis, log, whole, (low, high) in (
-        (axes.xaxis, xlog, counts, axes.get_xlim()),
-        (axes.yaxis, ylog, False, axes.get_ylim()),
-    ):
-        found = log_ticks(low, high) if log else ticks(low, high, whole=whole)
-        axis.set_ticks(found, [tick_label(value, log) for value in found])
-        axis.set_ticks([], minor=True)
+    axes.set_xlim(0.0, 1.0)
+    axes.set_ylim(0.0, 1.0)
+    for axis, scale in ((axes.xaxis, x), (axes.yaxis, y)):
+        found = scale.ticks()
+        axis.set_ticks([scale.share(value) for value, _ in found], [label for _, label in found])
 
 
-def _one_curve(item: Curves, one: Series, axes: Any, label: str, zorder: float) -> None:
+def _one_curve(item: Curves, one: Series, axes: Any, scales: tuple[Axis, Axis], label: str, zorder: float) -> None:
     index = colour_index(item, one)
     colour = GRAY if one.minor else COLOURS[index]
-    floor = (item.floor or 0.0) if item.ylog else None
-    y = [math.nan if v is None or (floor is not None and v <= floor) else v for v in one.y]
+    points, bands, (x, y) = curve_points(one, item), band_points(one, item), scales
     value = one.role in ("exact", "simulated")
     axes.plot(
-        one.x,
-        y,
+        [x.share(a) for a, _ in points],
+        [y.share(b, beyond=1.0) for _, b in points],
         color=colour,
         linestyle="-" if value else DASHES[dash_index(item, one) % len(DASHES)],
         linewidth=1.9 if one.role == "exact" else 1.1 if not one.minor else 0.6,
-        marker="o" if len(one.x) == 1 else None,
+        marker="o" if len(points) == 1 else None,
         markersize=4,
         label=label,
         zorder=zorder,
     )
-    if one.low is not None and one.high is not None:
-        least = -math.inf if floor is None else floor or 5e-324
+    if bands:
         axes.fill_between(
-            one.x,
-            [max(v, least) for v in one.low],
-            [max(v, least) for v in one.high],
+            [x.share(a) for a, _, _ in bands],
+            [y.share(b, beyond=1.0) for _, b, _ in bands],
+            [y.share(c, beyond=1.0) for _, _, c in bands],
             color=colour,
             alpha=0.16,
             linewidth=0,
@@ -215,23 +219,18 @@ def _one_curve(item: Curves, one: Series, axes: Any, label: str, zorder: float) 
 
 def _regions(item: Regions, plt: Any) -> Any:
     figure, axes = plt.subplots(figsize=(4.8, 3.2))
-    rows = sorted({band.y for band in item.bands})
-    edges = row_edges(rows)
-    for band in item.bands:
-        low, high = edges[rows.index(band.y)]
-        axes.fill_between([band.first, band.last + 1], low, high, color=_area(item, band.name), lw=0)
+    x, y = map_axes(item)
+    for band, (first, last), (low, high) in drawn_cells(item):
+        ends = [x.share(first), x.share(last)]
+        axes.fill_between(ends, y.share(low), y.share(high), color=_area(item, band.name), lw=0)
     for name in item.names:
-        axes.fill_between([], [], [], color=_area(item, name), label=name)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(min(band.first for band in item.bands), max(band.last for band in item.bands))
-    axes.set_ylim(edges[0][0], edges[-1][1])
-    _mark(axes, True, True)
+        axes.fill_between([], [], [], color=_area(item, name), label=_words(name, NAME))
+    _mark(axes, x, y)
     axes.grid(False)
-    axes.set_xlabel(item.xlabel)
-    axes.set_ylabel(item.ylabel)
-    axes.set_title(item.title, loc="left")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
+    axes.set_xlabel(_words(item.xlabel))
+    axes.set_ylabel(_words(item.ylabel))
+    axes.set_title(_words(item.title), loc="left")
+    _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
     return figure
 
 
@@ -241,27 +240,32 @@ def _area(item: Regions, name: str) -> str:
 
 
 def _paths(item: Paths, plt: Any) -> Any:
+    count, plane = max(len(item.stages), 1), Plane.of(item)
     figure, panels = plt.subplots(
-        1, len(item.stages), figsize=(3.4 * len(item.stages), 3.0), squeeze=False, sharex=True, sharey=True
+        1, count, figsize=(min(3.4 * count, WIDEST), 3.0), squeeze=False, sharex=True, sharey=True
     )
-    for axes, stage in zip(panels[0], item.stages, strict=True):
+    wide, high = (1.3 * half + 10 for half in plane.half)
+    for axes in panels[0]:
         for index, line in enumerate(item.lines):
-            axes.axline(
-                line.point,
-                (line.point[0] + line.direction[0], line.point[1] + line.direction[1]),
-                color=COLOURS[index],
-                linewidth=1.2,
-                label=line.name,
-            )
-        x, y = zip(*stage.points, strict=True)
-        axes.plot(x, y, color="black", linewidth=0.9, marker="o", markersize=2.2, zorder=4)
-        axes.plot(x[0], y[0], marker="s", color="black", markersize=5, zorder=5)
-        axes.plot(*item.solution, marker="*", color=COLOURS[4], markersize=11, zorder=6, markeredgecolor="black")
-        axes.annotate("$w_0$", (x[0], y[0]), xytext=(6, 4), textcoords="offset points")
-        axes.annotate(r"$w_\star$", item.solution, xytext=(8, -12), textcoords="offset points")
+            ends = plane.line(line)
+            x, y = zip(*ends, strict=True) if ends else ((), ())
+            axes.plot(x, y, color=COLOURS[index % len(COLOURS)], linewidth=1.2, label=_words(line.name, NAME))
         axes.set_aspect("equal")
-        axes.margins(0.15)
-        axes.set_title(stage.name, loc="left")
+        axes.set_xlim(-wide, wide)
+        axes.set_ylim(-high, high)
+        for axis, found in ((axes.xaxis, plane.ticks(0, wide)), (axes.yaxis, plane.ticks(1, high))):
+            axis.set_ticks([place for place, _ in found], [label for _, label in found])
+    solution = plane.at(item.solution)
+    for axes, stage in zip(panels[0], item.stages, strict=False):
+        stops = plane.stops(stage)
+        axes.plot(*zip(*stops, strict=True), color="black", linewidth=0.9, marker="o", markersize=2.2, zorder=4)
+        axes.plot(*stops[0], marker="s", color="black", markersize=5, zorder=5)
+        axes.annotate("$w_0$", stops[0], xytext=(6, 4), textcoords="offset points", parse_math=True)
+        if solution is not None:
+            axes.plot(*solution, marker="*", color=COLOURS[4], markersize=11, zorder=6, markeredgecolor="black")
+            axes.annotate(r"$w_\star$", solution, xytext=(8, -12), textcoords="offset points", parse_math=True)
+        axes.set_title(_words(stage.name, NAME), loc="left")
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.04), ncols=len(item.lines))
+    columns = min(max(len(handles), 1), 4)
+    figure.legend(handles[:NAMES], labels[:NAMES], loc="upper center", bbox_to_anchor=(0.5, 0.04), ncols=columns)
     return figure

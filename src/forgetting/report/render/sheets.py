@@ -1,4 +1,8 @@
-"""The data behind each figure and table as CSV."""
+"""The data behind each figure and table as CSV.
+
+These files are for programs: a name is written as it is, also one that begins with '=', '+', '-' or '@', which a
+spreadsheet may take for a formula. Open files with names of others there as text.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ def to_csv(item: Item) -> str:
     """
     sink = io.StringIO()
     csv.writer(sink).writerows(_rows(item))
-    return sink.getvalue()
+    return sink.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")  # half a character has no bytes
 
 
 def _rows(item: Item) -> Iterable[tuple[Any, ...]]:

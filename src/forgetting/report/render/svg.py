@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from html import escape
+from dataclasses import replace
 from itertools import pairwise
 
 from forgetting.report.data import Curves, Item, Matrix, Paths, Regions, Series, Stage
+from forgetting.report.render.drawable import band_points, curve_axes, curve_points, drawn_cells, map_axes
 from forgetting.report.render.heat import matrix_svg
-from forgetting.report.render.palette import colour_index, dash_index, greek, ordered, region_index, short_name
-from forgetting.report.render.ticks import log_ticks, span, tick_label, ticks
+from forgetting.report.render.markup import escape
+from forgetting.report.render.palette import COLOURS, colour_index, dash_index, greek, ordered, region_index, short_name
+from forgetting.report.render.plane import Place, Plane
+from forgetting.report.render.ticks import Axis
 
 __all__ = ["figure_svg", "legend"]
 
 WIDTH, HEIGHT = 440.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 60.0, 12.0, 10.0, 42.0
 DASHES = ("6 3", "2 3", "8 3 2 3", "4 2 1 2 1 2")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """From values to coordinates of the drawing.
-
-    >>> Axis(1.0, 100.0, 0.0, 10.0, log=True).at(10.0)
-    5.0
-    """
-
-    low: float
-    high: float
-    start: float
-    end: float
-    log: bool
-    whole: bool = False
-
-    def at(self, value: float) -> float:
-        """The coordinate, cut at the ends of the axis."""
-        low, high, mark = self.low, self.high, min(max(value, self.low), self.high)
-        if self.log:
-            low, high, mark = math.log10(low), math.log10(high), math.log10(mark)
-        return round(self.start + (self.end - self.start) * (mark - low) / (high - low), 2)
-
-    def words(self) -> str:
-        """For the script of the page."""
-        return f"{self.low} {self.high} {self.start} {self.end} {int(self.log)}"
-
-    def marks(self) -> list[tuple[float, str]]:
-        """Coordinates and labels of the ticks."""
-        found = log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high, whole=self.whole)
-        return [(self.at(value), tick_label(value, self.log)) for value in found]
 
 
 def figure_svg(item: Item) -> str:
@@ -63,7 +31,8 @@ def figure_svg(item: Item) -> str:
     if isinstance(item, Regions):
         return _regions(item)
     if isinstance(item, Paths):
-        return "\n".join(_stage(item, stage) for stage in item.stages)
+        plane = Plane.of(item)
+        return "\n".join(_stage(item, stage, plane) for stage in item.stages)
     if isinstance(item, Matrix):
         return matrix_svg(item)
     raise TypeError(f"no picture of a {item.kind}")
@@ -78,7 +47,7 @@ def legend(item: Item) -> list[tuple[str, str, str]]:
     if isinstance(item, Regions):
         return [(_area(item, name), "area", name) for name in item.names]
     if isinstance(item, Paths):
-        return [(f"c{place}", "line", line.name) for place, line in enumerate(item.lines)]
+        return [(f"c{place % len(COLOURS)}", "line", line.name) for place, line in enumerate(item.lines)]
     if not isinstance(item, Curves):
         return []
     shown = []
@@ -93,13 +62,8 @@ def legend(item: Item) -> list[tuple[str, str, str]]:
 
 
 def _curves(item: Curves) -> str:
-    points = {one: _points(one, item) for one in item.series}
-    values = [point for several in points.values() for point in several]
-    x = Axis(*span([p[0] for p in values], item.xlog), LEFT, WIDTH - RIGHT, item.xlog, item.whole)
-    low, high = span([p[1] for p in values], item.ylog)
-    if item.ylog:  # a little air above and below
-        low, high = low / (high / low) ** 0.03, high * (high / low) ** 0.03
-    y = Axis(low, high, HEIGHT - BOTTOM, TOP, item.ylog)
+    x, y = _placed(*curve_axes(item))
+    points = {one: curve_points(one, item) for one in item.series}
     parts = [_frame(x, y, item.xlabel, item.ylabel)]
     for one in ordered(item):
         parts += _band(item, one, x, y)
@@ -120,41 +84,28 @@ def _curves(item: Curves) -> str:
         elif body:
             parts.append(f'<path class="{style}"{dash} d="{body}">{title}</path>')
     box = f'data-x="{x.words()}" data-y="{y.words()}"'
-    return _svg(parts, item.title, f'class="plot curves" data-key="{item.key}" {box}')
+    return _svg(parts, item.title, f'class="plot curves" data-key="{escape(item.key)}" {box}')
 
 
-def _points(one: Series, item: Curves) -> list[tuple[float, float]]:
-    """The points that can be drawn."""
-    return [
-        (a, b)
-        for a, b in zip(one.x, one.y, strict=True)
-        if b is not None and math.isfinite(b) and (a > 0 or not item.xlog) and _shown(b, item)
-    ]
-
-
-def _shown(value: float, item: Curves) -> bool:
-    return not item.ylog or value > (item.floor or 0.0)
+def _placed(x: Axis, y: Axis) -> tuple[Axis, Axis]:
+    return replace(x, start=LEFT, end=WIDTH - RIGHT), replace(y, start=HEIGHT - BOTTOM, end=TOP)
 
 
 def _band(item: Curves, one: Series, x: Axis, y: Axis) -> list[str]:
-    if one.low is None or one.high is None:
+    triples = band_points(one, item)
+    if not triples:
         return []
-    pairs = [
-        p for p in zip(one.x, one.low, one.high, strict=True) if _shown(p[2], item) and (p[0] > 0 or not item.xlog)
-    ]
-    if not pairs:
-        return []
-    up = [f"{x.at(a)} {y.at(c)}" for a, _, c in pairs]
-    down = [f"{x.at(a)} {y.at(max(b, y.low))}" for a, b, _ in reversed(pairs)]
+    up = [f"{x.at(a)} {y.at(c)}" for a, _, c in triples]
+    down = [f"{x.at(a)} {y.at(b)}" for a, b, _ in reversed(triples)]
     return [f'<path class="band c{colour_index(item, one)}" d="M{"L".join([*up, *down])}Z"/>']
 
 
 def _frame(x: Axis, y: Axis, xlabel: str, ylabel: str) -> str:
     parts = ['<g class="axes">']
-    for at, label in x.marks():
+    for at, label in ((x.at(value), label) for value, label in x.ticks()):
         parts.append(f'<path class="gridline" d="M{at} {y.end}V{y.start}"/>')
         parts.append(f'<text x="{at}" y="{y.start + 15}" text-anchor="middle">{label}</text>')
-    for at, label in y.marks():
+    for at, label in ((y.at(value), label) for value, label in y.ticks()):
         parts.append(f'<path class="gridline" d="M{x.start} {at}H{x.end}"/>')
         parts.append(f'<text x="{x.start - 6}" y="{at + 4}" text-anchor="end">{label}</text>')
     parts.append(f'<path class="frame" d="M{x.start} {y.end}V{y.start}H{x.end}"/>')
@@ -171,21 +122,19 @@ def _frame(x: Axis, y: Axis, xlabel: str, ylabel: str) -> str:
 
 
 def _regions(item: Regions) -> str:
-    rows = sorted({band.y for band in item.bands})
-    x = Axis(min(b.first for b in item.bands), max(b.last for b in item.bands), LEFT, WIDTH - RIGHT, True)
-    edges = row_edges(rows)
-    y = Axis(edges[0][0], edges[-1][1], HEIGHT - BOTTOM, TOP, True)
+    x, y = _placed(*map_axes(item))
     parts = []
-    for band in item.bands:
-        low, high = edges[rows.index(band.y)]
-        left, right, top, bottom = x.at(band.first), x.at(band.last + 1), y.at(high), y.at(low)
+    for band, (first, last), (low, high) in drawn_cells(item):
+        left, right, top, bottom = x.at(first), x.at(last), y.at(high), y.at(low)
         title = f"<title>{escape(band.name)}: {band.first:.0f} to {band.last:.0f} at {band.y:.4g}</title>"
         parts.append(
-            f'<rect class="area {_area(item, band.name)}" x="{left}" y="{top}" width="{round(right - left, 2)}" '
-            f'height="{round(bottom - top + 0.3, 2)}">{title}</rect>'
+            f'<rect class="area {_area(item, band.name)}" x="{left}" y="{top}" '
+            f'width="{round(max(right - left, 0.0), 2)}" height="{round(bottom - top + 0.3, 2)}">{title}</rect>'
         )
     return _svg(
-        [*parts, _frame(x, y, item.xlabel, item.ylabel)], item.title, f'class="plot regions" data-key="{item.key}"'
+        [*parts, _frame(x, y, item.xlabel, item.ylabel)],
+        item.title,
+        f'class="plot regions" data-key="{escape(item.key)}"',
     )
 
 
@@ -194,42 +143,26 @@ def _area(item: Regions, name: str) -> str:
     return "minor" if index < 0 else f"c{index}"
 
 
-def row_edges(rows: list[float]) -> list[tuple[float, float]]:
-    """Where each row of a map begins and ends, on a log scale.
-
-    >>> row_edges([1.0, 4.0])
-    [(0.5, 2.0), (2.0, 8.0)]
-    """
-    if len(rows) == 1:
-        return [(rows[0] / 2, rows[0] * 2)]
-    middles = [math.sqrt(a * b) for a, b in pairwise(rows)]
-    lows = [rows[0] ** 2 / middles[0], *middles]
-    highs = [*middles, rows[-1] ** 2 / middles[-1]]
-    return list(zip(lows, highs, strict=True))
-
-
-def _stage(item: Paths, stage: Stage) -> str:
-    every = [point for one in item.stages for point in one.points] + [item.solution]
-    to = _plane(every)
+def _stage(item: Paths, stage: Stage, plane: Plane) -> str:
     parts = []
     for place, line in enumerate(item.lines):
-        reach = 100 / math.hypot(*line.direction)
-        ends = [
-            to((line.point[0] + sign * reach * line.direction[0], line.point[1] + sign * reach * line.direction[1]))
-            for sign in (-1, 1)
-        ]
-        (a, b), (c, d) = ends
-        parts.append(f'<path class="line c{place} task" d="M{a} {b}L{c} {d}"><title>{escape(line.name)}</title></path>')
-    dots = [to(point) for point in stage.points]
+        ends = plane.line(line)
+        if ends is not None:
+            (a, b), (c, d) = map(_down, ends)
+            title = f"<title>{escape(line.name)}</title>"
+            parts.append(f'<path class="line c{place % len(COLOURS)} task" d="M{a} {b}L{c} {d}">{title}</path>')
+    dots = [_down(stop) for stop in plane.stops(stage)]
     for step, ((a, b), (c, d)) in enumerate(pairwise(dots), start=1):
         parts.append(f'<path class="move" data-step="{step}" d="M{a} {b}L{c} {d}"/>')
         parts.append(f'<circle class="stop" data-step="{step}" cx="{c}" cy="{d}" r="2.2"/>')
-    (a, b), (c, d) = dots[0], to(item.solution)
-    parts.append(f'<rect class="start" x="{a - 4}" y="{b - 4}" width="8" height="8"/>')
-    parts.append(f'<text x="{a + 8}" y="{b - 6}">w₀</text>')
-    parts.append(
-        f'<circle class="solution" cx="{c}" cy="{d}" r="5"/><text class="halo" x="{c + 9}" y="{d + 16}">w⋆</text>'
-    )
+    a, b = dots[0]
+    parts.append(f'<rect class="start" x="{a - 4:.2f}" y="{b - 4:.2f}" width="8" height="8"/>')
+    parts.append(f'<text x="{a + 8:.2f}" y="{b - 6:.2f}">w₀</text>')
+    solution = plane.at(item.solution)
+    if solution is not None:
+        c, d = _down(solution)
+        parts.append(f'<circle class="solution" cx="{c}" cy="{d}" r="5"/>')
+        parts.append(f'<text class="halo" x="{c + 9:.2f}" y="{d + 16:.2f}">w⋆</text>')
     parts.append(f'<circle class="walker" cx="0" cy="0" r="5" transform="translate({dots[-1][0]} {dots[-1][1]})"/>')
     stops = " ".join(f"{a},{b}" for a, b in dots)
     order = " ".join(str(task) for task in stage.order)
@@ -237,27 +170,15 @@ def _stage(item: Paths, stage: Stage) -> str:
     return _svg(
         [*parts, head],
         f"{item.title}: {stage.name}",
-        f'class="plot path" data-key="{item.key}" data-stops="{stops}" data-order="{order}"',
+        f'class="plot path" data-key="{escape(item.key)}" data-stops="{stops}" data-order="{order}"',
     )
 
 
-def _plane(points: list[tuple[float, float]]) -> Callable[[tuple[float, float]], tuple[float, float]]:
-    """A map that keeps angles and leaves a margin."""
-    xs, ys = zip(*points, strict=True)
-    size = min((WIDTH - 90) / (max(xs) - min(xs) or 1.0), (HEIGHT - 80) / (max(ys) - min(ys) or 1.0))
-    middle = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
-
-    def to(point: tuple[float, float]) -> tuple[float, float]:
-        return (
-            round(WIDTH / 2 + size * (point[0] - middle[0]), 2),
-            round(HEIGHT / 2 + 6 - size * (point[1] - middle[1]), 2),
-        )
-
-    return to
+def _down(place: Place) -> Place:
+    """From the middle of the plane to the corner of the drawing."""
+    return round(WIDTH / 2 + place[0], 2), round(HEIGHT / 2 + 6 - place[1], 2)
 
 
 def _svg(parts: list[str], title: str, attributes: str) -> str:
-    head = (
-        f'<svg viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" aria-label="{escape(title, quote=True)}" {attributes}>'
-    )
+    head = f'<svg viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" aria-label="{escape(title)}" {attributes}>'
     return "".join([head, *parts, "</svg>"])

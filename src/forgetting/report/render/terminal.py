@@ -40,7 +40,7 @@ def table_text(table: Table, width: int = 80) -> str:
 
 def _block(cells: list[list[str]], widths: list[int]) -> list[str]:
     wrapped = [[part for line in one for part in _fold(line, size)] for one, size in zip(cells, widths, strict=True)]
-    height = max(len(one) for one in wrapped)
+    height = max((len(one) for one in wrapped), default=0)
     rows = zip(*(one + [""] * (height - len(one)) for one in wrapped), strict=True)
     return ["  ".join(part.ljust(size) for part, size in zip(row, widths, strict=True)).rstrip() for row in rows]
 

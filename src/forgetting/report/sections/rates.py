@@ -17,7 +17,7 @@ from forgetting.expectation import Expectation
 from forgetting.orderings import Ordering
 from forgetting.report.data import Curves, Item, Role, Section, Series, Table
 from forgetting.report.numbers import column, expected, spread_steps
-from forgetting.report.settings import Settings, ordering_name
+from forgetting.report.settings import Settings, ordering_key, ordering_name
 
 __all__ = ["bound_series", "rates_section"]
 
@@ -96,7 +96,14 @@ def _curves_of(
             x, y = zip(*points[key], strict=True)
             role: Role = "bound" if bound.kind == "upper" else "reference"
             found.append(Series(key, x, y, role=role, method=KINDS[bound.kind], label=_label(bound)))
-    found.sort(key=lambda one: (one.role != "bound", -one.x[-1], one.y[-1], known[one.name].origin != "statement"))
+    found.sort(
+        key=lambda one: (
+            one.role != "bound",
+            -points[one.name][-1][0],
+            one.y[-1],
+            known[one.name].origin != "statement",
+        )
+    )
     shown: list[Series] = []
     for place, one in enumerate(found):
         own = known[one.name].origin in ("statement", "trivial") or (place == 0 and one.role == "bound")
@@ -188,7 +195,7 @@ def _with_bounds(
     main = _series(ordering, quantity, result, group, f"{word} expectation" if bands else f"{word} value")
     series = (main, *((bands[quantity],) if quantity in bands else ()), *limits)
     return Curves(
-        f"{quantity}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}",
+        f"{quantity}-{ordering_key(ordering)}",
         f"{quantity.capitalize()}, {name}, with its bounds",
         f"{word.capitalize()} {quantity} ({main.method}) and every guarantee that applies ({len(limits)} of them).",
         "k, tasks learned",

@@ -1,11 +1,11 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const tip = document.getElementById("tip");
+  const data = JSON.parse(document.querySelector("script#data").textContent);
+  const tip = document.querySelector("div#tip");
 
   // light and dark: the system decides until the button is pressed
-  const button = document.getElementById("theme");
+  const button = document.querySelector("button#theme");
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   const label = () => { button.textContent = dark() ? "Light" : "Dark"; };
   button.hidden = false;
@@ -21,7 +21,7 @@
   const number = value => Number(value.toPrecision(4)).toString();
   for (const svg of document.querySelectorAll("svg.curves")) {
     const x = axis(svg.dataset.x), y = axis(svg.dataset.y), size = svg.viewBox.baseVal.width;
-    const points = data[svg.dataset.key].flatMap(one => one.x.map((a, i) => [x(a), one.y[i] === null ? NaN : y(one.y[i]), one.name, a, one.y[i]]));
+    const points = data[svg.dataset.key].flatMap(one => one.x.map((a, i) => [x(a), y(one.y[i]), one.name, a, one.y[i]]));
     const usable = points.filter(p => Number.isFinite(p[0]) && Number.isFinite(p[1]));
     svg.addEventListener("pointermove", event => {
       const box = svg.getBoundingClientRect(), unit = size / box.width;
@@ -55,11 +55,12 @@
       slider.value = step;
       for (const stage of stages) {
         for (const mark of stage.moves) mark.classList.toggle("later", Number(mark.dataset.step) > step);
-        stage.walker.setAttribute("transform", `translate(${stage.stops[step].join(" ")})`);
-        stage.walker.style.transform = `translate(${stage.stops[step].map(v => v + "px").join(",")})`;
+        const stop = stage.stops[Math.min(step, stage.stops.length - 1)];
+        stage.walker.setAttribute("transform", `translate(${stop.join(" ")})`);
+        stage.walker.style.transform = `translate(${stop.map(v => v + "px").join(",")})`;
         stage.walker.classList.add("moves");
       }
-      const tasks = stages.map(stage => step ? `task ${stage.order[step - 1] + 1}` : "start").join(", ");
+      const tasks = stages.map(stage => step > stage.order.length ? "end" : step ? `task ${stage.order[step - 1] + 1}` : "start").join(", ");
       say.textContent = `step ${step} of ${last}: ${tasks}`;
     };
     const stop = () => { clearInterval(timer); timer = 0; play.textContent = "Play"; };

@@ -1,0 +1,170 @@
+"""JSON of others as data: every field has the type that its dataclass says, or the text is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from forgetting.errors import ForgettingError, ProblemFileError
+
+__all__ = ["decode_json", "typed"]
+
+LONGEST = 2**28  # characters
+DEEPEST = 20  # of values that may be anything
+WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def decode_json(text: str | bytes) -> dict[str, Any]:
+    """The object that a JSON text holds; names once each, numbers finite, in UTF-8.
+
+    >>> decode_json('{"seed": 0}')
+    {'seed': 0}
+    >>> decode_json('{"seed": 0, "seed": 1}')
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: not JSON of this library ('seed' is given twice)
+    """
+    try:
+        if len(text) > LONGEST:
+            raise ValueError(f"{len(text)} characters, more than {LONGEST}")
+        words = text.decode("utf-8") if isinstance(text, bytes) else text
+        data = json.loads(words, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        if not isinstance(data, dict):
+            raise ValueError(f"{_name(data)} where an object was expected")
+    except UnicodeDecodeError as error:
+        raise ProblemFileError(f"not JSON of this library (not in UTF-8: {error.reason})") from error
+    except RecursionError:
+        raise ProblemFileError("not JSON of this library (nested too deeply)") from None
+    except ValueError as error:
+        raise ProblemFileError(f"not JSON of this library ({error})") from error
+    return data
+
+
+def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:
+    """The dataclass, tuple or number of this type that JSON data stand for; `where` names them in messages.
+
+    Fields with a default may be left out; fields that the class does not have are refused. With `unbounded` a float may
+    also be one of the words nan, inf and -inf.
+
+    >>> typed(tuple[float, ...], [1, 0.5], "x"), typed(int | None, None, "k")
+    ((1.0, 0.5), None)
+    >>> typed(tuple[float, float], [1, "2"], "point")
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: point[1]: '2' where a number was expected
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _object(kind, data, where, unbounded)
+    if origin is tuple:
+        several = _of(data, (list, tuple), "a list", where)
+        kinds = [inner[0]] * len(several) if inner[1:] == (Ellipsis,) else list(inner)
+        if len(kinds) != len(several):
+            raise ProblemFileError(f"{where}: {len(several)} entries where {len(kinds)} were expected")
+        return tuple(
+            typed(one, value, f"{where}[{i}]", unbounded=unbounded)
+            for i, (one, value) in enumerate(zip(kinds, several, strict=True))
+        )
+    if origin in (Union, types.UnionType):
+        return _either(inner, data, where, unbounded)
+    if origin is Literal:
+        if not isinstance(data, str) or data not in inner:
+            raise ProblemFileError(f"{where}: {_name(data)} where one of {', '.join(inner)} was expected")
+        return data
+    if origin is dict or kind is Any:
+        return _plain(_of(data, dict, "an object", where) if origin is dict else data, where, DEEPEST)
+    if kind is float:
+        return _number(data, where, unbounded)
+    words = {int: "a whole number", bool: "true or false", str: "a text"}[kind]
+    return _of(data, kind, words, where)
+
+
+def _object(kind: type[Any], data: Any, where: str, unbounded: bool) -> Any:
+    given = _of(data, Mapping, "an object", where)
+    hints, values = get_type_hints(kind), {}
+    for one in fields(kind):
+        if one.name in given:
+            values[one.name] = typed(hints[one.name], given[one.name], f"{where}, {one.name}", unbounded=unbounded)
+        elif one.default is MISSING and one.default_factory is MISSING:
+            raise ProblemFileError(f"{where}: no {one.name!r}")
+    unknown = next((name for name in given if name not in hints), None)
+    if unknown is not None:
+        raise ProblemFileError(f"{where}: unknown {_name(unknown)}")
+    try:
+        return kind(**values)
+    except ProblemFileError:
+        raise
+    except ForgettingError as error:
+        raise ProblemFileError(f"{where}: {error}") from error
+
+
+def _either(kinds: tuple[Any, ...], data: Any, where: str, unbounded: bool) -> Any:
+    """One of several types: nothing, a class told by its `kind`, or the only one left."""
+    if data is None and type(None) in kinds:
+        return None
+    rest = [one for one in kinds if one is not type(None)]
+    if len(rest) > 1:
+        name = _of(data, Mapping, "an object", where).get("kind")
+        named = {one.kind: one for one in rest}
+        if not isinstance(name, str) or name not in named:
+            raise ProblemFileError(f"{where}: the kind {_name(name)} is none of {', '.join(named)}")
+        rest = [named[name]]
+    return typed(rest[0], data, where, unbounded=unbounded)
+
+
+def _number(data: Any, where: str, unbounded: bool) -> float:
+    if unbounded and isinstance(data, str) and data in WORDS:
+        return WORDS[data]
+    try:
+        number = float(data) if isinstance(data, (int, float)) and not isinstance(data, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ProblemFileError(f"{where}: {_name(data)} where a number was expected")
+    return number
+
+
+def _of(data: Any, kind: Any, words: str, where: str) -> Any:
+    if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        raise ProblemFileError(f"{where}: {_name(data)} where {words} was expected")
+    return data
+
+
+def _plain(data: Any, where: str, left: int) -> Any:
+    """Any data, but not without end."""
+    if left == 0:
+        raise ProblemFileError(f"{where}: nested more than {DEEPEST} deep")
+    for one in data.values() if isinstance(data, Mapping) else data if isinstance(data, (list, tuple)) else ():
+        _plain(one, where, left - 1)
+    return data
+
+
+def _name(data: Any) -> str:
+    if isinstance(data, (Mapping, list, tuple)):
+        return "an object" if isinstance(data, Mapping) else "a list"
+    words = repr(data)
+    return words if len(words) <= 40 else f"{words[:37]}..."
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = set()
+        for name, _ in pairs:
+            if name in names:
+                raise ValueError(f"{_name(name)} is given twice")
+            names.add(name)
+    return found
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError(f"{word[:40]} is too large")
+    return number

@@ -1,0 +1,228 @@
+"""No figure fails, whatever its numbers are: constant, missing, tiny, huge or none at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import warnings
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import forgetting as fg
+from forgetting.cli import run_app
+from forgetting.report.data import (
+    Band,
+    Curves,
+    Item,
+    Line,
+    Matrix,
+    Paths,
+    Regions,
+    Report,
+    Section,
+    Series,
+    Stage,
+    Table,
+)
+from forgetting.report.render.latex import to_latex_file
+from forgetting.report.render.overview import PANELS, draw_overview
+from forgetting.report.render.page import to_html
+from forgetting.report.render.plots import draw, paper_style, save_figure
+from forgetting.report.render.sheets import to_csv
+from forgetting.report.render.svg import figure_svg
+from forgetting.report.render.terminal import table_text
+from forgetting.report.render.ticks import Axis, log_ticks, span, tick_label, ticks
+
+AWKWARD = (
+    0.0, -0.0, 1.0, -1.0, 0.125, math.nextafter(0.125, 1), 0.125 * (1 + 1e-9), 0.125001, 1e-300, 5e-324, 1e-310, 1e300,
+    -1e300, 1.7976931348623157e308, -1.7976931348623157e308, 1e15, 1e15 + 1, 3.0, math.nan, math.inf, -math.inf, None,
+)  # fmt: skip
+WORDS = ("", "a", "_hidden", "$x", "$\\frac{$", "<b>&\"'", "naïve λ 中", "two\nlines", "x" * 300, "\x1b[31m", "\udc80")
+
+WORDY = ("aria-label", "class", "data-key")
+
+numbers = st.sampled_from(AWKWARD) | st.floats()
+words = st.sampled_from(WORDS)
+points = st.tuples(numbers, numbers)
+
+
+@st.composite
+def series(draw: st.DrawFn) -> Series:
+    size = draw(st.integers(0, 4))
+    column = st.tuples(*[numbers] * size)
+    banded = draw(st.booleans())
+    return Series(
+        draw(words), draw(column), draw(column), draw(column) if banded else None, draw(column) if banded else None,
+        role=draw(st.sampled_from(["exact", "simulated", "bound", "reference"])), group=draw(st.integers(-1, 9)),
+        label=draw(words), minor=draw(st.booleans()),
+    )  # fmt: skip
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> Curves:
+    several = tuple(draw(st.lists(series(), max_size=8)))
+    return Curves(
+        "c", draw(words), "", draw(words), draw(words), several, draw(st.booleans()), draw(st.booleans()), draw(numbers)
+    )
+
+
+@st.composite
+def regions(draw: st.DrawFn) -> Regions:
+    names = draw(st.sampled_from([("trivial", "theorem"), WORDS]))
+    bands = st.builds(Band, numbers, numbers, numbers, st.sampled_from(names))
+    return Regions("r", draw(words), "", "k", "d", tuple(draw(st.lists(bands, max_size=4))), names)
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> Paths:
+    lines = st.builds(Line, words, points, points)
+    stages = st.builds(
+        lambda name, visited: Stage(name, tuple(visited), (0,) * (len(visited) - 1)),
+        words,
+        st.lists(points, min_size=1, max_size=4),
+    )
+    several = tuple(draw(st.lists(stages, max_size=3)))
+    return Paths("p", draw(words), "", tuple(draw(st.lists(lines, max_size=9))), draw(points), several)
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> Matrix:
+    high, wide = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    names = st.tuples(*[words] * high), st.tuples(*[words] * wide)
+    rows = st.tuples(*[st.tuples(*[numbers] * wide)] * high)
+    return Matrix("m", draw(words), "", draw(words), draw(words), draw(names[0]), draw(names[1]), draw(rows))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    wide = draw(st.integers(0, 3))
+    cells = numbers | words | st.booleans() | st.integers(-(10**400), 10**400)
+    rows = tuple(draw(st.lists(st.tuples(*[cells] * wide), max_size=3)))
+    return Table("t", draw(words), draw(words), draw(st.tuples(*[words] * wide)), rows, (draw(words),))
+
+
+figures = curves() | regions() | paths() | matrices()
+CONSTANT = Curves("c", "", "", "k", "loss", (Series("a", (1.0, 2.0), (0.125, math.nextafter(0.125, 1))),), xlog=False)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def coordinates(page: str) -> list[str]:
+    """The attributes of all drawings but those that hold words."""
+    found = []
+    for text in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        for element in ElementTree.fromstring(text).iter():
+            found += [
+                value for name, value in element.attrib.items() if name not in ("aria-label", "class", "data-key")
+            ]
+    return found
+
+
+@given(figures)
+@example(CONSTANT)
+@settings(max_examples=250)
+def test_a_drawing_of_any_numbers_has_finite_coordinates(item: Item):
+    for value in coordinates(figure_svg(item)):
+        assert not re.search(r"nan|inf|None", value), value
+
+
+@given(figures | tables())
+@settings(max_examples=200)
+def test_pages_tables_and_sheets_of_any_numbers_are_written(item: Item):
+    report = Report("Title", (Section("s", "Section", "", (item,)),), {"seed": 0}, ("one",))
+    for text in (to_html(report), to_latex_file(report), to_csv(item)):
+        text.encode("utf-8")
+    assert list(csv.reader(io.StringIO(to_csv(item))))
+    again = Report.from_json(report.to_json())
+    assert to_html(again)
+    assert Report.from_json(again.to_json()) == again
+
+
+@given(figures)
+@example(CONSTANT)
+@settings(max_examples=20)
+def test_matplotlib_draws_any_numbers_without_a_warning(tmp_path_factory, item: Item):
+    folder = tmp_path_factory.mktemp("figures")
+    assert [path.stat().st_size > 0 for path in save_figure(item, folder)] == [True, True]
+
+
+@given(tables(), st.integers(1, 100))
+@settings(max_examples=200)
+def test_a_table_of_anything_is_printed_at_any_width(table: Table, width: int):
+    assert table.title in table_text(table, width)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=4), st.booleans(), st.booleans())
+@settings(max_examples=250)
+def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, whole):
+    shown = [value for value in values if value > 0 or not log]
+    axis = Axis(*span(shown, log, air=0.03), log=log, whole=whole)
+    assert axis.low < axis.high
+    marks = axis.ticks()
+    assert len(marks) <= 9
+    assert len({label for _, label in marks}) == len(marks)
+    places = [axis.share(value) for value, _ in marks] + [axis.share(value) for value in shown]
+    assert all(0 <= place <= 1 for place in places)
+    if not whole:
+        assert len(marks) >= 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0001), (1e-300, 1e300), (5e-324, 1.5e-323), (0.21, 0.22)])
+def test_marks_are_between_the_ends(low, high):
+    for marks in (log_ticks(low, high), ticks(low, high)):
+        assert marks
+        slack = 1e-9 * (high - low)
+        assert all(low * (1 - 1e-9) - slack <= mark <= high * (1 + 1e-9) + slack for mark in marks)
+        assert len({tick_label(mark, False) for mark in marks}) == len(marks)
+
+
+@pytest.mark.parametrize("angle", [0.025, 0.1, 0.35, 0.65, 0.95, 1.225])
+def test_the_audit_of_two_lines_is_drawn_at_any_angle(angle):
+    page = fg.audit(fg.families.two_lines(angle)).to_html()
+    assert page.count("<svg") >= 3
+
+
+def test_the_overview_is_drawn_from_any_numbers():
+    line = (Series("trivial/forgetting", (1.0, 2.0, None), (1e-300, 1e300, 0.0), role="bound"),)
+    items = tuple(Curves(key, "", "", "k", "forgetting", line) for key in PANELS)
+    with paper_style() as plt:
+        figure = draw_overview(Report("Title", (Section("s", "", "", items),), {}), plt)
+        figure.canvas.draw()
+        plt.close(figure)
+
+
+def test_very_many_names_and_runs_are_still_a_picture():
+    many = Curves("c", "", "", "k", "y", tuple(Series(f"curve {i}", (1.0, 2.0), (1.0, i + 1.0)) for i in range(300)))
+    runs = Paths("p", "", "", (), (0.0, 0.0), tuple(Stage(str(i), ((0.0, 1.0),), ()) for i in range(30)))
+    names = Regions("r", "", "", "k", "d", (), tuple("x" * 300 + str(i) for i in range(300)))
+    with paper_style() as plt:
+        for item in (many, runs, names):
+            figure = draw(item, plt)
+            shown = [text for axes in figure.axes for text in axes.texts + getattr(axes.get_legend(), "texts", [])]
+            assert len(shown) <= 60
+            assert max(len(text.get_text()) for text in shown) <= 80
+            assert figure.get_size_inches()[0] <= 60
+            plt.close(figure)
+
+
+@pytest.mark.parametrize("line", ["audit two_lines theta=0.5 --out p.html", "expect two_lines theta=0.5 --out p.html"])
+def test_a_figure_that_fails_does_not_take_the_result_with_it(line, tmp_path, monkeypatch, capsys):
+    def fails(item: Item) -> str:
+        raise RuntimeError("no picture today")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("forgetting.report.render.page.figure_svg", fails)
+    with pytest.raises(RuntimeError, match="no picture today"):
+        run_app(line.split())
+    assert "forgetting" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
