@@ -7,7 +7,7 @@ CONSTRAINTS := constraints.txt
 NEWS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
-.PHONY: help report test lint machines docs bench hunt oldest newest constraints clean
+.PHONY: help report test lint machines docs bench hunt fuzz oldest newest constraints clean
 
 help:
 	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
@@ -16,6 +16,7 @@ help:
 	@echo "make docs         the site, into docs/_build/html"
 	@echo "make bench        timings against peers, as ratios"
 	@echo "make hunt         the long searches; then \`make oldest\` and \`make newest\`"
+	@echo "make fuzz         damaged files and odd calls, 100000 each: hours; what goes wrong is kept in fuzz-out/"
 	@echo "make oldest       the tests with the oldest dependencies that pyproject.toml allows, in .venv-oldest"
 	@echo "make newest       the tests with the newest dependencies, in .venv-newest"
 	@echo "make constraints  the newest dependencies become the tested ones, in constraints.txt"
@@ -68,6 +69,10 @@ hunt: $(VENV)/ready-dev
 	$(BIN)/python tests/machines.py --whole
 	$(MAKE) oldest newest
 
+fuzz: $(VENV)/ready-dev
+	$(BIN)/python tests/faults/files.py --cases 100000 --seed 1 --processes 2 --folder fuzz-out/files
+	$(BIN)/python tests/faults/api_calls.py --cases 100000 --seed 1 --processes 2 --folder fuzz-out/calls
+
 constraints:
 	$(OLDEST_PYTHON) -m venv --clear .venv-newest
 	.venv-newest/bin/python $(PIP_INSTALL) -e '.[dev,docs]'
@@ -87,4 +92,4 @@ newest:  # deprecations of what this package calls are news here, not failures
 	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n 2 $(NEWS)
 
 clean:
-	rm -rf .venv* report-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv* report-out fuzz-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """Odd calls: every public name of the library, called with mostly good arguments and one that is odd.
 
 Names are found by looking at the modules, so that new ones are called too. A call is a line of Python, built from the
-pieces below and evaluated: the line is what repeats a defect. The numbers are small: three tasks in three dimensions.
+pieces in `pieces.py` and evaluated: the line is what repeats a defect. All is small: three tasks in three dimensions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,346 +21,33 @@ import campaign
 import numpy as np
 import scipy.sparse as sp
 from campaign import Outcome, WrongResultError
+from pieces import (
+    FORMATS,
+    GIVEN,
+    GOOD,
+    GOOD_FOR,
+    GUISES,
+    HUGE,
+    LEFT_OUT,
+    MORE,
+    NAMES,
+    NAN_IS_AN_ANSWER,
+    OBJECTS,
+    ODD,
+    RESULTS,
+    SLOW,
+    TRUSTED,
+    WORK,
+    OwnError,
+    classes,
+    tasks,
+)
 
 import forgetting as fg
 from forgetting import auditing, orderings, schemes
 from forgetting.bounds import registry as bounds_registry
 from forgetting.claims import registry as claims_registry
 from forgetting.projections.base import ConvexSet
-
-# ----------------------------------------------------------------------------------------------------------- the pieces
-
-nan, inf = float("nan"), float("inf")
-
-
-class OwnError(Exception):
-    """What a user's own code raises: it may come out again."""
-
-
-def fails(*_: Any) -> Any:
-    raise OwnError
-
-
-def tasks() -> fg.RegressionTasks:
-    return fg.families.gaussian(3, 3, 1, seed=0)
-
-
-def sparse_tasks() -> fg.RegressionTasks:
-    return fg.RegressionTasks([sp.csr_array(np.eye(3)[m : m + 1]) for m in range(3)], np.ones((3, 1)))
-
-
-def unsolvable() -> fg.RegressionTasks:
-    return fg.RegressionTasks([[[1.0, 0, 0]], [[1.0, 0, 0]], [[0, 1.0, 0]]], [[1.0], [2.0], [0.0]])
-
-
-def classes() -> fg.ClassificationTasks:
-    return fg.families.separable(3, 3, 2, margin=0.3, seed=0)
-
-
-def kernel() -> fg.KernelTasks:
-    return fg.KernelTasks(np.eye(3) + 0.5, [1.0, 2.0, 3.0], [0, 1, 2])
-
-
-def sets() -> fg.ConvexSets:
-    return fg.ConvexSets([fg.Ball(np.zeros(3), 1.0), fg.Box(-np.ones(3), np.ones(3)), fg.Halfspace(np.ones(3), 0.5)])
-
-
-def affine_sets() -> fg.ConvexSets:
-    return fg.ConvexSets([fg.Affine(np.eye(3)[m : m + 1], [1.0]) for m in range(3)])
-
-
-def run() -> fg.Trajectory:
-    return fg.run(tasks(), orderings.Cyclic(), 3)
-
-
-def instance() -> fg.claims.Instance:
-    return fg.claims.Instance(tasks(), orderings.WithReplacement(), 3)
-
-
-def regressor() -> fg.ContinualRegressor:
-    return fg.ContinualRegressor().fit(X(), y())
-
-
-def classifier() -> fg.ContinualClassifier:
-    return fg.ContinualClassifier().fit(X(), [0, 1, 0, 1])
-
-
-def X() -> np.ndarray:
-    return np.array([[1.0, 0, 0.5], [0, 1.0, 0], [0.25, 0, 1.0], [1.0, 1.0, 0]])
-
-
-def y() -> np.ndarray:
-    return np.array([1.0, 2.0, 0.5, 3.0])
-
-
-def file() -> Path:
-    """A file of tasks in the current folder."""
-    path = Path("good.npz")
-    if not path.exists():
-        tasks().save(path)
-    return path
-
-
-@cache
-def small_audit() -> auditing.Audit:
-    return fg.audit(tasks())
-
-
-@cache
-def small_certificate() -> Any:
-    return fg.certify(tasks(), orderings.WithReplacement(), 2)
-
-
-def changed(value: Any, how: str) -> Any:
-    """A good value in another guise; what has no such guise stays as it is."""
-    if isinstance(value, list | tuple) and len(value) and not np.isscalar(value[0]):
-        return [changed(value[0], how), *value[1:]]
-    if sp.issparse(value):
-        return value.asformat(how) if how in FORMATS else value
-    array = np.array(value)
-    if array.dtype.kind not in "biuf" or (array.ndim == 0 and how not in ("0-d", "object", "longdouble", "complex")):
-        return value
-    if how in FORMATS:
-        return sp.csr_array(array).asformat(how) if array.ndim == 2 else value
-    with np.errstate(all="ignore"):
-        return GUISES[how](array)
-
-
-def spoiled(array: np.ndarray, odd: float) -> np.ndarray:
-    array = array.astype(np.float64)
-    array.flat[-1:] = odd
-    return array
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    array.setflags(write=False)
-    return array
-
-
-FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
-GUISES: dict[str, Callable[[np.ndarray], Any]] = {
-    "read-only": read_only,
-    "big-endian": lambda a: a.astype(a.dtype.newbyteorder(">")),
-    "float16": lambda a: a.astype(np.float16),
-    "longdouble": lambda a: a.astype(np.longdouble),
-    "object": lambda a: a.astype(object),
-    "complex": lambda a: a.astype(complex),
-    "bool": lambda a: a.astype(bool),
-    "text": lambda a: a.astype(str),
-    "masked": lambda a: np.ma.masked_equal(a, a.flat[0] if a.size else 0),
-    "unmasked": lambda a: np.ma.asarray(a),
-    "Fortran": np.asfortranarray,
-    "strided": lambda a: np.repeat(a, 2, axis=0)[::2],
-    "backwards": lambda a: a[::-1],
-    "with nan": lambda a: spoiled(a, nan),
-    "with inf": lambda a: spoiled(a, -inf),
-    "with 1e308": lambda a: spoiled(a, 1e308),
-    "with 1e-320": lambda a: spoiled(a, 1e-320),
-    "with 1e160": lambda a: spoiled(a, 1e160),
-    "times 1e153": lambda a: a * 1e153,
-    "times 1e-153": lambda a: a * 1e-153,
-    "times 0": lambda a: a * 0,
-    "matrix": lambda a: np.asmatrix(a) if a.ndim <= 2 else a,
-    "0-d": np.array,
-    "column": lambda a: a[..., None],
-    "row": lambda a: a[None],
-    "one": lambda a: a[:1],
-    "none": lambda a: a[:0],
-    "one less": lambda a: a[:-1],
-    "one more": lambda a: np.concatenate([a, a[-1:]]),
-    "lists": lambda a: a.tolist(),
-    "generator": lambda a: iter(a.tolist()),
-    "huge view": lambda a: np.broadcast_to(a[:1] if a.ndim else a, (2**40, *a.shape[1:])),
-}
-
-# fmt: off
-ODD = [  # in place of any argument
-    "None", "True", "False", "''", "'x'", "'\\ud800\\x1b[31m\\n'", "'x' * 10000", "b'x'", "{}", "{'a': 1}", "{1, 2}", "[]", "()",
-    "[[1.0], [1.0, 2.0]]", "[[[[]]]]", "[None]", "['a', 1]", "[True]", "object()", "int", "len", "lambda: None", "fails",
-    "(one for one in range(3))", "iter([])", "1j", "Decimal('1.5')", "Decimal('NaN')", "Decimal('1e999')",
-    "Fraction(1, 3)", "date(2020, 1, 1)", "np.datetime64('2020-01-01')", "np.timedelta64(1, 's')", "np.float32(1.5)",
-    "np.int8(3)", "np.uint64(2**63)", "np.bool_(True)", "np.str_('x')", "np.array(1.0)", "np.array(2)", "np.array(None)",
-    "np.array([object()])", "np.array([1j])", "np.array(['a'])", "np.array([b'a'])", "np.array(['2020'], 'M8[Y]')",
-    "np.zeros(3, [('a', 'f8')])", "np.empty(0)", "np.empty((0, 3))", "np.empty((3, 0))", "np.ones(1)", "np.ones((1, 1))",
-    "np.ones((2, 2, 2))", "np.ma.masked", "np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])", "np.recarray((2,), [('a', 'f8')])",
-    "sp.csr_array((3, 3))", "sp.eye_array(3)", "sp.coo_array(np.eye(3))", "sp.csr_matrix([[1.0]])", "range(3)",
-    "0", "-1", "1", "7", "2.5", "-0.0", "1e-320", "1e-160", "1e160", "1e308", "-1e308", "nan", "inf", "-inf", "0.1", "10**400",
-    "-10**400", "10**30", "-10**30", "2**63", "2**63 - 1", "10**18", "tasks()", "sets()", "orderings.Cyclic()", "fg.Ball([0.0], 1.0)",
-    "orderings.Cyclic", "schemes.Kaczmarz()", "fg.RegressionTasks",
-]
-HUGE = {"10**400", "10**30", "2**63", "2**63 - 1", "10**18", "np.uint64(2**63)"}
-#: a promise to work for so long, or to make so much, is kept: huge numbers are no odd arguments of these
-WORK = {
-    "budget", "trials", "evaluations", "passes", "runs", "max_sweeps", "max_steps", "max_iter", "up_to", "width", "tasks",
-    "num_tasks", "size", "seconds", "dim", "n", "T", "d",
-}
-ORDERINGS = [
-    "orderings.Cyclic()", "orderings.WithReplacement()", "orderings.WithReplacement([1, 2, 3])", "orderings.NormWeighted()",
-    "orderings.WithoutReplacement()", "orderings.Reshuffled()", "orderings.Explicit([0, 2, 1, 1])", "orderings.GreedyDistance()",
-    "orderings.GreedyResidual(repeat=False)",
-]
-SCHEMES = [
-    "None", "schemes.Kaczmarz()", "schemes.SGD(0.5)", "schemes.SGD(3.0, 'loss')", "schemes.FiniteSteps(2, 0.1)",
-    "schemes.Ridge(0.5)", "schemes.NLMS(0.5)", "schemes.RecursiveLeastSquares()", "schemes.POCS()",
-    "schemes.GradientDescent(1e-6, 100)", "schemes.GradientDescent(1e-6, 100, batch_size=1)", "schemes.WeaklyRegularized(-5.0)",
-]
-VIEW = "orderings.TaskView(3, np.ones(3), lambda: np.ones(3), lambda: np.ones(3))"
-#: good arguments by the name of the parameter, the usual one first
-GOOD = {
-    "problem": ["tasks()", "sparse_tasks()", "kernel()", "classes()", "sets()", "affine_sets()", "unsolvable()"],
-    "tasks": ["tasks()"], "ordering": ORDERINGS, "k": ["3", "0", "1", "2"], "scheme": SCHEMES,
-    "w0": ["np.ones(3)", "None"], "w": ["np.ones(3)", "np.zeros(3)"], "seed": ["0", "2**40"], "runs": ["4", "None"],
-    "record_every": ["1", "2", "[0, 2]"], "callback": ["lambda t, w: None", "lambda t, w: True", "fails"], "threads": ["1"],
-    "method": ["'auto'", "'moments'", "'spectral'", "'subsets'", "'deterministic'", "'monte-carlo'", "'dykstra'"],
-    "quantities": ["('loss',)", "('loss', 'forgetting', 'regret', 'error', 'task_losses')"], "rtol": ["0.5"],
-    "memory": ["1e9", "1.0"], "confidence": ["0.9"], "first": ["orderings.Cyclic()", "(orderings.Cyclic(), schemes.SGD(0.5))"],
-    "second": ["orderings.WithReplacement()"], "matrices": ["[X(), X()]", "[sp.csr_array(X()), X()]"], "labels": ["[y(), 2 * y()]"],
-    "loss": ["'sum'", "'mean'"], "rank_tol": ["None", "1e-6"], "names": ["['a', 'b']"], "copy": ["False"],
-    "label_names": ["[-1, 1]"], "kernel": ["X() @ X().T"], "groups": ["[0, 0, 1, 1]", "['a', 'b', 'a', 'b']"],
-    "X": ["X()", "sp.csr_array(X())"], "y": ["y()", "[0, 1, 0, 1]"], "task_id": ["None", "[0, 0, 1, 1]", "'a'"], "task": ["1", "0"],
-    "fit_intercept": ["True"], "keep_history": ["False"], "max_iter": ["50"], "coefficients": ["np.ones(3)", "np.ones((2, 3))"],
-    "what": ["'this'"], "A": ["np.eye(3)[:2]"], "b": ["0.5", "[0.5, 0.25]"], "center": ["np.zeros(3)"], "radius": ["1.0"],
-    "lo": ["-1.0", "-np.ones(3)"], "hi": ["1.0", "np.ones(3)"], "a": ["np.ones(3)"], "dim": ["3"], "total": ["2.0"],
-    "vectors": ["np.eye(3)[:2]"], "check": ["False"], "project": ["lambda w: w", "fails", "lambda w: w[:1]", "lambda w: None"],
-    "warm": ["None"], "sets": ["[fg.Ball(np.zeros(3), 1.0), fg.Halfspace(np.ones(3), 0.5)]"], "max_sweeps": ["50"],
-    "tol": ["1e-6"], "R": ["[[0.9, 0.1], [0.6, 0.8]]"], "order": ["[0, 1]"], "convention": ["'first'", "'gem'", "'diaz'", "'max'"],
-    "higher_is_better": ["False"], "baseline": ["[0.1, 0.2]"], "loss_matrix": ["[[0.0, 3.0], [0.5, 0.0]]"], "learned": ["[0.0, 0.0]"],
-    "before": ["[1.0, 2.0]"], "u": ["np.ones(3)"], "v": ["np.arange(3.0)"], "log_lambdas": ["[-5.0, -10.0]"], "T": ["3"], "d": ["3"],
-    "rank": ["1", "[1, 2, 1]"], "condition": ["2.0"], "theta": ["0.5"], "w_star": ["(1, 0)"], "spread": ["10.0"], "angles": ["[0.25, 0.5]"],
-    "n": ["2"], "margin": ["0.3"], "mu": ["0.5"], "eps": ["0.5"], "max_steps": ["100"], "accelerated": ["True"], "batch_size": ["1"],
-    "warm_start": ["False"], "step_size": ["0.5"], "objective": ["'loss'"], "lam": ["0.5"], "log_lambda": ["-5.0", "'limit'"],
-    "p": ["[1, 2, 3]"], "seq": ["[0, 2, 1]"], "repeat": ["False"], "num_tasks": ["3"], "norms": ["np.ones(3)"],
-    "rng": ["np.random.default_rng(0)"], "size": ["2"], "rank_avg": ["1.5"], "rank_max": ["2"], "rank_joint": ["3"], "dist_sq": ["1.0"],
-    "radius_sq_mean": ["1.0"], "weight_ratio": ["1.0"], "eta": ["0.5"], "beta": ["1.0"], "sigma": ["0.5"], "G": ["1.0"],
-    "previous_loss": ["0.5"], "from_zero": ["False"], "quantity": ["'loss'", "'forgetting'"], "setting": ["fg.bounds.Setting(T=3, d=3, rank_avg=1)"],
-    "key": ["'trivial/loss'"], "name": ["'regression'"], "rows": ["2"], "second_hand": ["False"], "up_to": ["1000"], "orderings": ["('with replacement',)"],
-    "label": ["'lem:regret_bound'", "'thm:cl_by_sgd_main'"], "part": ["None"], "instance": ["instance()"], "budget": ["2"], "seconds": ["None"],
-    "extras": ["{'gamma': 0.5}"], "sides": ["fg.claims.Sides(1.0, 2.0)"], "kind": ["'inequality'"], "lhs": ["1.0"], "rhs": ["2.0"],
-    "convex_set": ["fg.Ball(np.zeros(3), 1.0)", "fg.CustomSet(lambda w: 0 * w, 3)"], "points": ["np.eye(3)"], "trials": ["4"], "solves": ["True"],
-    "passes": ["2"], "features": ["5", "lambda X: X", "fails"], "patience": ["0.0"], "title": ["'mine'"], "progress": ["lambda *_: None", "fails"],
-    "width": ["80"], "path": ["file()"], "paths": ["file()"], "text": ["small_audit().to_json()"], "indent": ["1"], "force": ["True"],
-    "message": ["'words'"], "certificate": ["[1.0]"], "residual": ["0.5"], "needed": ["2.0"], "allowed": ["1.0"], "claim": ["replace(fg.claims.get('lem:regret_bound'), label='demo')"],
-    "bound": ["replace(fg.bounds.get('trivial/loss'), key='demo')"], "positive": ["None"], "drop_nan": ["True"], "geometry": ["tasks().geometry"],
-    "similarity": ["auditing.principal_angles(tasks().geometry)"], "near": ["0.1"], "realizable": ["True"], "orders": ["[[0, 1, 2]]"], "exact": ["True", "False"],
-    "images": ["np.arange(160.0).reshape(10, 4, 4)"], "evaluations": ["5"], "starts": ["[[0, 1, 2]]"], "scale": ["1.0"], "self": [],
-}
-#: where the name of a parameter says too little
-GOOD_FOR = {
-    "fg.Affine": {"b": ["[0.5, 0.25]"]}, "fg.Polyhedron": {"b": ["[0.5, 0.25]"]}, "fg.Box": {"lo": ["-np.ones(3)"], "hi": ["np.ones(3)"]},
-    "fg.ClassificationTasks": {"labels": ["[[0, 1, 0, 1], [1, 1, 0, 0]]"], "matrices": ["[X(), X()]"]},
-    "fg.ClassificationTasks.from_arrays": {"y": ["[0, 1, 0, 1]"]}, "fg.one_versus_rest": {"y": ["[0, 1, 2, 1]"]},
-    "fg.ClassificationTasks.load": {"path": ["saved(classes())"]}, "fg.claims.Instance.load": {"path": ["saved(instance())"]},
-    "fg.KernelTasks": {"labels": ["y()"]}, "fg.ConvexSets": {"names": ["['a', 'b']"]},
-    "fg.ContinualClassifier": {"tol": ["1e-6"]}, "fg.ContinualClassifier.fit": {"y": ["[0, 1, 0, 1]", "['a', 'b', 'a', 'b']"], "order": ["None"]},
-    "fg.ContinualClassifier.partial_fit": {"y": ["[0, 1, 0, 1]"], "classes": ["[0, 1]"], "order": ["None"]},
-    "fg.ContinualClassifier.score": {"y": ["[0, 1, 0, 1]"], "sample_weight": ["np.ones(4)"]},
-    "fg.ContinualRegressor.score": {"sample_weight": ["np.ones(4)"]},
-    "fg.ContinualRegressor.fit": {"order": ["None"]}, "fg.ContinualRegressor.partial_fit": {"order": ["None"]},
-    "fg.families.repeated": {"n": ["2"]}, "fg.families.catastrophic": {"eps": ["3.0"]}, "fg.families.separable": {"n": ["2"]},
-    "fg.reductions.classification_to_pocs": {"tasks": ["classes()"]}, "fg.schemes.WeaklyRegularized": {"log_lambda": ["-5.0"]},
-    "fg.metrics.forgetting": {"convention": ["'first'", "'chaudhry'", "'max'"]}, "fg.orderings.Visits": {"tasks": ["orderings.TaskView(3)"]},
-    "fg.metrics.backward_transfer": {"convention": ["'gem'", "'diaz'"]}, "fg.metrics.forward_transfer": {"convention": ["'diaz'", "'gem'"]},
-    "fg.bounds.crossovers": {"rows": ["'stated'"], "quantities": ["('loss',)"]}, "fg.bounds.Setting": {"problem": ["'regression'"]},
-    "fg.bounds.Setting.of": {"problem": GOOD["problem"][:6]}, "fg.bounds.Crossovers.winner": {"ordering": ["'with replacement'"]},
-    "fg.bounds.all_bounds": {"ordering": ["'with replacement'"]}, "fg.checks.check_scheme": {"scheme": SCHEMES[1:]},
-    "fg.checks.check_ordering": {"k": ["5"]}, "fg.claims.Sides": {"scale": ["1.0"]}, "fg.claims.Certificate.from_json": {"text": ["small_certificate().to_json()"]},
-    "fg.audit": {"tasks": ["tasks()", "[(X(), y()), (2 * X(), y())]", "{'a': (X(), y())}"], "order": ["[2, 0, 1]"], "runs": ["4"]},
-    "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"]}, "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
-    "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]}, "fg.auditing.image_tasks": {"labels": ["range(10)"], "tasks": ["2"], "kind": ["'split'", "'rotated'"]},
-    "fg.auditing.Audit.ordering": {"name": ["'given order'"], "passes": ["1"]}, "fg.auditing.Audit.write_page": {"path": ["'page.html'"]},
-    "fg.RegressionTasks.save": {"path": ["'saved.npz'"]}, "fg.ClassificationTasks.save": {"path": ["'saved.npz'"]}, "fg.claims.Instance.save": {"path": ["'saved.npz'"]},
-    "fg.Expectation.interval": {"name": ["'loss'"]}, "fg.bounds.Range.why_not": {"T": ["3"]}, "fg.claims.Instance.extra": {"name": ["'gamma'"]},
-    "fg.claims.unregister": {"label": ["'lem:regret_bound'"]}, "fg.ConvexSets.nearest_in_intersection": {"method": ["'auto'", "'dykstra'"]},
-    "fg.auditing.search_orders": {"quantity": ["'forgetting'"]}, "fg.orderings.Explicit.check": {"k": ["3"]},
-    "fg.auditing.Audit.to_text": {"width": ["80"]}, "fg.bounds.table": {"k": ["3"], "setting": ["None", GOOD["setting"][0]]},
-    "fg.decay_rate": {"ordering": ORDERINGS[1:]}, "fg.families.back_and_forth": {"T": ["4"], "theta": ["0.1"]},
-    **{f"fg.{name[:-1].split('(')[0]}.first": {"tasks": [VIEW]} for name in ORDERINGS},
-}
-#: not left out in the usual call: without them it takes long, or is refused
-GIVEN = {"budget", "baseline"}
-#: keywords that **options stand for
-MORE = {
-    "fg.RegressionTasks.from_arrays": {"loss": ["'mean'"], "names": ["['a', 'b']"]}, "fg.ClassificationTasks.from_arrays": {"names": ["['a', 'b']"]},
-    "fg.bounds.evaluate": {"eta": ["0.5"], "beta": ["1.0"]}, "fg.bounds.crossovers": {"dist_sq": ["1.0"], "radius": ["2.0"]},
-    "fg.bounds.table": {"T": ["3"], "d": ["3"], "rank_avg": ["1.5"]}, "fg.bounds.Setting.of": {"eta": ["0.5"]}, "fg.auditing.read_tasks": {"loss": ["'mean'"]},
-    "fg.claims.declare": {"label": ["'demo'"]}, "fg.bounds.declare": {"key": ["'demo'"]},
-}
-#: an object of each class that has methods
-OBJECTS = {
-    "fg.Affine": "fg.Affine(np.eye(3)[:2], [0.5, 0.25])", "fg.Ball": "fg.Ball(np.zeros(3), 1.0)", "fg.Box": "fg.Box(-np.ones(3), np.ones(3))",
-    "fg.ClassificationTasks": "classes()", "fg.ContinualClassifier": "classifier()", "fg.ContinualRegressor": "regressor()", "fg.ConvexSets": "sets()",
-    "fg.CustomSet": "fg.CustomSet(lambda w: 0 * w, 3)", "fg.Expectation": "fg.expect(tasks(), orderings.Cyclic(), 3)", "fg.Halfspace": "fg.Halfspace(np.ones(3), 0.5)",
-    "fg.KernelTasks": "kernel()", "fg.Polyhedron": "fg.Polyhedron(np.eye(3), np.zeros(3))", "fg.RegressionTasks": "tasks()", "fg.SecondOrderCone": "fg.SecondOrderCone(3)",
-    "fg.Simplex": "fg.Simplex(3)", "fg.Slab": "fg.Slab(np.ones(3), 0.0, 1.0)", "fg.Subspace": "fg.Subspace(np.eye(3)[:2])", "fg.Trajectory": "run()",
-    "fg.Ensemble": "fg.run_many(tasks(), orderings.WithReplacement(), 3, 4)", "fg.bounds.Bound": "fg.bounds.get('trivial/loss')",
-    "fg.bounds.Cell": "fg.bounds.table('regression').rows[0][2]", "fg.bounds.Crossovers": "fg.bounds.crossovers(d=5, T=3, rank_avg=1, up_to=100)",
-    "fg.bounds.Evaluation": "fg.bounds.evaluate(tasks(), orderings.Cyclic(), 3)", "fg.bounds.Range": "fg.bounds.Range(last='T')",
-    "fg.bounds.Setting": "fg.bounds.Setting(T=3, d=3, rank_avg=1)", "fg.bounds.Table": "fg.bounds.table('regression', k=3, T=3, d=3, rank_avg=1, rank_max=1)",
-    "fg.claims.Certificate": "small_certificate()", "fg.claims.Claim": "fg.claims.get('lem:regret_bound')",
-    "fg.claims.Instance": "fg.claims.Instance(tasks(), orderings.WithReplacement(), 3, extras={'gamma': 0.5})", "fg.claims.Verdict": "fg.claims.get('lem:regret_bound').check(instance())",
-    "fg.claims.Hunt": "fg.claims.get('lem:regret_bound').hunt(budget=2)", "fg.orderings.TaskView": VIEW,
-    "fg.orderings.Visits": "orderings.Visits(orderings.Cyclic(), orderings.TaskView(3), np.random.default_rng(0))", "fg.auditing.Audit": "small_audit()",
-    **{f"fg.{name[:-1].split('(')[0]}": name for name in ORDERINGS},
-    **{f"fg.{name[:-1].split('(')[0]}": name for name in SCHEMES[1:]},
-}
-# fmt: on
-#: what the library makes, never a user: their methods are called, they are not
-RESULTS = {
-    "fg.Ensemble",
-    "fg.Expectation",
-    "fg.Problem",
-    "fg.Trajectory",
-    "fg.bounds.Bound",
-    "fg.bounds.Cell",
-    "fg.bounds.Condition",
-    "fg.bounds.Crossovers",
-    "fg.bounds.Evaluation",
-    "fg.bounds.Range",
-    "fg.bounds.Row",
-    "fg.bounds.Stretch",
-    "fg.bounds.Table",
-    "fg.claims.Certificate",
-    "fg.claims.Claim",
-    "fg.claims.Hunt",
-    "fg.claims.Sides",
-    "fg.claims.Verdict",
-    "fg.orderings.TaskView",
-    "fg.orderings.Visits",
-    "fg.reductions.DirectionCurve",
-    "fg.schemes.Learned",
-}  # fmt: skip
-#: what the library itself calls, with arguments it has checked
-TRUSTED = {
-    "visits", "batch", "learn", "start", "gains", "precise_gain", "scores", "nearest", "nearest_from", "reach", "weights",
-    "probabilities", "limit", "check", "draw", "sides", "precise", "missing", "settle", "compute", "with_dim", "equations",
-    "get_metadata_routing", "set_fit_request", "set_partial_fit_request", "set_predict_request", "set_score_request",
-    "set_params", "get_params", "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
-    "function",
-}  # fmt: skip
-#: they bring their own data, which takes long, or write to places of their own
-LEFT_OUT = {"fg.auditing.mnist", "fg.auditing.digits", "fg.claims.declare", "fg.bounds.declare"}
-SLOW = {
-    "fg.audit",
-    "fg.auditing.audit",
-    "fg.certify",
-    "fg.claims.certify",
-    "fg.auditing.Audit.write_page",
-    "fg.auditing.Audit.to_html",
-}
-#: NaN is an answer here, as their pages say
-NAN_IS_AN_ANSWER = {
-    "fg.metrics.forgetting", "fg.metrics.paper_forgetting", "fg.metrics.backward_transfer", "fg.metrics.forward_transfer",
-    "fg.metrics.paper_regret", "fg.reductions.angle_between",
-}  # fmt: skip
-
-
-def saved(thing: Any) -> Path:
-    path = Path(f"{type(thing).__name__}.npz")
-    thing.save(path)
-    return path
-
-
-NAMES = {**globals()}
 
 # ---------------------------------------------------------------------------------------------------------- the targets
 
@@ -591,17 +275,22 @@ def all_finite(value: Any) -> bool:
 
 
 def examine(seed: int, case: int, folder: Path) -> Outcome:
-    """Make one odd call, in a folder where it may leave files."""
+    """Make one odd call, in a folder where it may leave files; the call is kept if there is a defect."""
     rng = random.Random(f"{seed} {case}")
     names = [name for name in targets() if name not in SLOW or rng.random() < 0.1]
     call = odd_call(targets()[rng.choice(names)], rng.choice)
-    (folder / "last.txt").write_text(f"{case}: {call}\n", encoding="utf-8", errors="replace")
-    os.chdir(folder)
-    outcome = Outcome(case, "call", "refused", story=str(call))
+    kept = folder / f"{seed}-{case}.txt"
+    kept.write_text(str(call))
+    place = folder / str(os.getpid())
+    place.mkdir(exist_ok=True)
+    os.chdir(place)
+    outcome = Outcome(case, "call", "refused")
     try:
-        return replace(outcome, stage=perform(call), story="")
+        outcome = replace(outcome, stage=perform(call))
     except Exception as error:
         return replace(outcome, defect=campaign.name_defect(error), story=f"{call}\n{campaign.tell(error)}")
+    kept.unlink()
+    return outcome
 
 
 def warm() -> None:

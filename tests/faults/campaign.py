@@ -214,8 +214,8 @@ def _send_worker(script: Path, rest: range, coverage: bool, summary: Summary) ->
         code = process.wait()
         errors.seek(0)
         story = errors.read().decode(errors="replace")
-    if not begun:
-        raise RuntimeError(f"{script.name} does not start:\n{story}")
+    if not begun or code > 0:
+        raise RuntimeError(f"{script.name} has a mistake:\n{story}")
     if rest:
         summary.outcomes.append(Outcome(rest[0], "died", "died", _name_death(code, story), story[-4000:]))
     return rest[1:]
@@ -223,7 +223,7 @@ def _send_worker(script: Path, rest: range, coverage: bool, summary: Summary) ->
 
 def _name_death(code: int, story: str) -> str:
     """How a process ended, and where in this package, from what faulthandler wrote."""
-    kind = "hang" if -code in TIMERS else f"crash ({signal.Signals(-code).name})" if code < 0 else f"exit {code}"
+    kind = "hang" if -code in TIMERS else f"crash ({signal.Signals(-code).name})"
     frames = re.findall(r'File ".*?/forgetting/([^"]*)", line (\d+) in (\w+)', story)
     place = f"{frames[0][0]}, {frames[0][2]}, line {frames[0][1]}" if frames else "outside the package"
     return f"{kind} in {place}: "

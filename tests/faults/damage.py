@@ -21,6 +21,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 MARK = "<script>alert(7)</script>"
+TAG = '"><img src=x>'
 
 # fmt: off
 NUMBERS = [
@@ -49,7 +50,7 @@ MEMBERS = ["z.npy", "problem/z.npy", "extras/z.npy", "../z.npy", "/", "0/A.npy",
 LITERALS = [
     "null", "true", "false", "0", "-1", "1", "2", "1.5", "1e308", "-1e308", "1e400", "NaN", "-Infinity", "1e-320",
     "1" + "0" * 30, "1" + "0" * 400, "1" + "0" * 5000, '""', '"x"', '"\\u0000"', '"\\ud800"', '"../../X"', '"a/b"',
-    json.dumps(MARK), json.dumps("x" * 5000), '"1"', '"nan"', '"\\\\input{x}"', '"javascript:alert(7)"',
+    json.dumps(MARK), json.dumps(TAG), json.dumps("x" * 5000), '"1"', '"nan"', '"\\\\input{x}"',
     "[]", "{}", "[[]]", "[1]", "[null]", '[""]', '{"a": 1}', "[[1, 2], [3]]", "[" * 50 + "]" * 50,
     "[" * 20000 + "]" * 20000,
 ]
@@ -116,8 +117,9 @@ def change_array(rng: random.Random, array: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             near = [old + 1, old - 1, -old, 2 * old, 1e100 * old] if array.dtype.kind in "iuf" else []
             odd = rng.choice(NUMBERS + near)
-            if array.dtype.kind in "iu" and not (math.isfinite(odd) and int(odd) == odd and abs(odd) < 2**63):
-                changed = changed.astype(np.float64)
+            if array.dtype.kind in "biu":
+                whole = math.isfinite(odd) and int(odd) == odd and -(2**63) <= odd < 2**63
+                changed = changed.astype(np.int64 if whole else np.float64)
             changed.flat[at] = odd
         return changed
     if change == 5:  # the type

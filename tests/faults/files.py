@@ -10,9 +10,9 @@ import csv
 import io
 import json
 import math
+import os
 import random
 import re
-import shutil
 import tempfile
 import tomllib
 import zipfile
@@ -26,7 +26,7 @@ import campaign
 import numpy as np
 import scipy.sparse as sp
 from campaign import Outcome, WrongResultError
-from damage import MARK, change_bytes, change_csv, change_json, change_npz, change_toml
+from damage import MARK, TAG, change_bytes, change_csv, change_json, change_npz, change_toml
 from numpy.lib import format as npy
 
 import forgetting as fg
@@ -34,6 +34,7 @@ from forgetting import orderings, schemes
 from forgetting.auditing import Audit, read_tasks
 from forgetting.auditing.reading import Reading
 from forgetting.cli.problems import Loaded, load_problem, read_config
+from forgetting.errors import ForgettingError
 from forgetting.report import Report, load_report, write_report
 from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
 from forgetting.report.provenance import problem_hash
@@ -228,10 +229,12 @@ def saved_again(thing: Any, problem: Any, folder: Path) -> None:
     """What was loaded can be saved, and is the same when loaded again."""
     if problem is not None and problem.dim * problem.num_tasks > LARGE:
         return
-    path = folder / "again.npz"
+    path = folder / f"again-{os.getpid()}.npz"
     try:
         thing.save(path)
         again = type(thing).load(path)
+    except ForgettingError as error:
+        raise WrongResultError(f"it was loaded, but not again: {error}") from error
     finally:
         path.unlink(missing_ok=True)
     if problem is not None and problem_hash(problem) != problem_hash(getattr(again, "problem", again)):
@@ -250,12 +253,9 @@ def use_instance(case: Any, folder: Path) -> None:
     saved_again(case, case.problem, folder)
     if case.problem is not None:
         use_problem(case.problem, folder, case)
+    small = case.k <= 10 and all(np.size(one) < LARGE for one in case.extras.values())
     for claim in random.Random(case.k).sample(fg.claims.all(), 3):
-        if (
-            claim.why_not(case) is None
-            and case.k <= 10
-            and not any(np.size(one) > LARGE for one in case.extras.values())
-        ):
+        if small and claim.why_not(case) is None:
             str(claim.check(case))
 
 
@@ -270,22 +270,19 @@ def use_loaded(found: Loaded, folder: Path) -> None:
 def use_report(report: Report, folder: Path) -> None:
     """All renderers; nothing that a file says becomes part of the page's code, or a path."""
     pages = [to_html(report), to_latex_file(report), *map(to_csv, report.items())]
-    if MARK in pages[0] or "<script>alert" in pages[0]:
+    if MARK in pages[0] or TAG in pages[0]:
         raise WrongResultError("the page holds a script that the file brought")
     if Report.from_json(report.to_json()).to_json() != report.to_json():
         raise WrongResultError("written and read again it is another report")
     if any("/" in str(one.key) for one in report.items()):
-        inner = Path(tempfile.mkdtemp(dir=folder))
-        try:
-            (inner / "a" / "b").mkdir(parents=True)
-            write_report(report, inner / "a" / "b" / "out")
-            strangers = [
-                path for path in inner.rglob("*") if path.is_file() and inner / "a" / "b" / "out" not in path.parents
-            ]
+        with tempfile.TemporaryDirectory(dir=folder) as outside:
+            inside = Path(outside, "a", "b", "out")
+            inside.parent.mkdir(parents=True)
+            write_report(report, inside)
+            files = [path for path in Path(outside).rglob("*") if path.is_file()]
+            strangers = [path.relative_to(outside) for path in files if not path.is_relative_to(inside)]
             if strangers:
-                raise WrongResultError(f"writing a report into a folder made {strangers[0].relative_to(inner)}")
-        finally:
-            shutil.rmtree(inner)
+                raise WrongResultError(f"writing a report into a/b/out made {strangers[0]}")
 
 
 def use_certificate(found: Any, folder: Path) -> None:
@@ -298,7 +295,7 @@ def use_certificate(found: Any, folder: Path) -> None:
 def use_audit(found: Audit, folder: Path) -> None:
     str(found)
     page = found.to_html()
-    if MARK in page:
+    if MARK in page or TAG in page:
         raise WrongResultError("the page holds a script that the file brought")
     if Audit.from_json(found.to_json()).to_json() != found.to_json():
         raise WrongResultError("written and read again it is another audit")

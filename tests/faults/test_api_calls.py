@@ -1,7 +1,7 @@
 """Every public name, called with one odd argument, works, or says what is wrong with an error of this library.
 
 `make fuzz` makes many more such calls. Each failure shows the call as a line of Python, whose pieces are in
-`api_calls.py`.
+`pieces.py`.
 """
 
 import os
