@@ -11,7 +11,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -140,7 +140,7 @@ def odd_call(target: Target, choose: Choose) -> Call:
     for _ in range(choose((1, 1, 1, 2)) if target.parameters else 0):
         name = choose(target.parameters)
         good = given.get(name) or (good_pieces(target, name) or ["None"])[0]
-        if choose((False, True)) and ("(" in good or "[" in good):
+        if choose((False, True)) and ("(" in good or "[" in good) and not good.startswith("changed"):
             guises = [how for how in (*GUISES, *FORMATS) if how != "huge view" or "Continual" not in target.name]
             given[name] = f"changed({good}, {choose(guises)!r})"  # scikit-learn adds up huge views, for hours
         else:
@@ -294,12 +294,13 @@ def examine(seed: int, case: int, folder: Path) -> Outcome:
 
 
 def warm() -> None:
-    """Make the usual call of everything: it works, and what is compiled at first use is not timed."""
+    """Make the usual call of everything: what is compiled at first use is not timed."""
     here = Path.cwd()
     with campaign.tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for target in targets().values():
-            perform(good_call(target))
+            with suppress(Exception):  # new names may need other arguments; a test says so
+                perform(good_call(target))
         os.chdir(here)
 
 
