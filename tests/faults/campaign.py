@@ -257,6 +257,8 @@ def _work(examine: Examine, warm: Callable[[], None], options: argparse.Namespac
 # ----------------------------------------------------------------------------------------------------------- coverage
 
 READERS = (  # the modules that read what others wrote
+    "storage/arrays.py",
+    "storage/json_text.py",
     "tasks/files.py",
     "claims/instance.py",
     "claims/certificate.py",
