@@ -98,8 +98,10 @@ def is_refusal(error: BaseException) -> bool:
 def limit_memory() -> Callable[[], None]:
     """From now on at most `MEMORY` more bytes of address space; returns what takes the limit back."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
+    size = Path("/proc/self/statm")  # of Linux; elsewhere there is no limit
+    if size.exists():
+        used = int(size.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
