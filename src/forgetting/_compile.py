@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import numba
+import numpy as np
 from numba.core import caching, serialize
 from numba.core.compiler import CompileResult
 from numba.extending import register_jitable
@@ -29,11 +30,14 @@ from numba.misc.appdirs import AppDirs
 
 from forgetting.errors import NoCacheWarning
 
-__all__ = ["compiled", "compiled_fast", "folders", "inlined", "obstacle"]
+__all__ = ["compiled", "compiled_fast", "folders", "inlined", "kept_in"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
+NAME = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"  # of a folder that others use too
 NO_MATTER = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DEBUG_CACHE")  # settings that leave machine code as it is
+LARGEST = 2**20  # bytes that no file of ours exceeds
+REMEDY = "set NUMBA_CACHE_DIR to a folder that can be written"
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -62,9 +66,10 @@ def compiled_fast(function: F) -> F:
 
 
 def _compiled(function: F, fastmath: bool | set[str]) -> F:
+    if numba.config.DISABLE_JIT:
+        return np.errstate(all="ignore")(function)  # compiled code says nothing of overflow either
     made = numba.njit(nogil=True, fastmath=fastmath)(function)
-    if made is not function:  # it is with NUMBA_DISABLE_JIT=1
-        made._cache = Files(function)
+    made._cache = Files(function)
     return cast(F, made)
 
 
@@ -88,25 +93,27 @@ def folders() -> list[Path]:
     >>> all(folder.is_absolute() for folder in folders())
     True
     """
-    mine = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"
     if numba.config.CACHE_DIR:
-        return [Path(numba.config.CACHE_DIR).absolute() / mine]
+        return [Path(numba.config.CACHE_DIR).absolute() / NAME]
     user = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-    return [PACKAGE / "__pycache__", *([user / mine] if user.is_absolute() else [])]  # "~" where there is no home
+    return [PACKAGE / "__pycache__", *([user / NAME] if user.is_absolute() else [])]  # "~" where there is no home
 
 
-def obstacle(folder: Path) -> str | None:
-    """Why no file can be written there, or None if one can.
+def kept_in() -> str:
+    """Where compiled code is kept, in words, or why it is kept nowhere. A file is written there and removed.
 
-    >>> obstacle(Path(os.devnull) / "folder") is None
-    False
+    >>> kept_in().endswith(("writable", "set NUMBA_CACHE_DIR to a folder that can be written"))
+    True
     """
-    try:
-        _write(folder / "try", bytes(4096))
-        (folder / "try").unlink(missing_ok=True)
-    except OSError as error:
-        return error.strerror or str(error)
-    return None
+    trial, reasons = f"trial.{uuid4().hex}", []
+    for folder in folders():
+        try:
+            _write(folder / trial, bytes(LARGEST))
+            (folder / trial).unlink()
+            return f"{folder}, writable"
+        except OSError as error:
+            reasons.append(f"{folder}: {error.strerror or error}")
+    return f"not kept ({'; '.join(reasons)}): {REMEDY}"
 
 
 class Files(caching.NullCache):  # type: ignore[misc]
@@ -144,12 +151,8 @@ class Files(caching.NullCache):  # type: ignore[misc]
                 reasons.append(f"{folder}: {error.strerror or error}")
         if not Files.told:
             Files.told = True
-            warnings.warn(
-                f"compiled code cannot be kept ({'; '.join(reasons)}), so that every process compiles again, for seconds "
-                "up to a minute; set NUMBA_CACHE_DIR to a folder that can be written",
-                NoCacheWarning,
-                stacklevel=1,
-            )
+            nowhere = f"compiled code cannot be kept ({'; '.join(reasons)}), so that every process compiles again"
+            warnings.warn(f"{nowhere}, for up to a minute: {REMEDY}", NoCacheWarning, stacklevel=1)
 
     def _name_and_key(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
         """The name of a file, and what its data must fit beyond the name."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,13 +24,15 @@ INTERRUPTED = 130  # how newer parsers of options report Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code; errors are one line on stderr.
+    """Run the command line and exit with its code; errors and warnings of this package are one line on stderr each.
 
     >>> main(["table", "classification", "--k", "0"])
     Traceback (most recent call last):
     SystemExit: 2
     """
-    sys.exit(run_app(list(sys.argv[1:] if arguments is None else arguments)))
+    with warnings.catch_warnings():
+        warnings.showwarning = _show
+        sys.exit(run_app(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run_app(arguments: list[str]) -> int:
@@ -87,6 +90,16 @@ def _usage(error: Any) -> int:
 def _interrupted() -> int:
     said = f"{finished[-1]} is complete" if finished else "nothing was written"
     return _complain(f"interrupted; {said}", exit_code(), "")
+
+
+def _show(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning; those of other libraries say where they come from."""
+    if category.__module__ == ForgettingError.__module__:
+        _complain(str(message), 0, "warning: ")
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
 
 
 def _complain(message: str, code: int, kind: str = "error: ") -> int:

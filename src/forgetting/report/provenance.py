@@ -27,6 +27,8 @@ def versions() -> dict[str, str]:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
+        except Exception as error:  # a damaged installation computes nothing wrong by being unnamed
+            found[name] = f"unreadable ({type(error).__name__})"
     return found
 
 
