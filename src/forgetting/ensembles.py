@@ -14,6 +14,7 @@ import numpy as np
 
 from forgetting import metrics
 from forgetting._arrays import Array, IntArray, as_count
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
@@ -80,7 +81,7 @@ class Ensemble:
     def forgetting(self) -> Array:
         """Forgetting after each step, (runs, k); NaN at steps that were not recorded."""
         if not isinstance(self.scheme, LinearScheme):
-            return np.stack([self[i].forgetting for i in range(len(self))])
+            return self._replayed("forgetting", 1)
         result = np.full(self.order.shape, np.nan)
         keep = self.steps[self.steps > 0]
         values = batch_forgetting(self.problem.geometry, self.scheme, self.order, self.w0, keep, threads=self.threads)
@@ -90,32 +91,42 @@ class Ensemble:
     @cached_property
     def iterates(self) -> Array:
         """Iterates at the recorded steps, (runs, len(steps), d)."""
-        return np.stack([self[i].iterates for i in range(len(self))])
+        return self._replayed("iterates", self.problem.dim)
 
     @cached_property
     def scaled_iterates(self) -> Array:
         """What losses are computed on at the recorded steps, (runs, len(steps), d); see `Trajectory`."""
-        return np.stack([self[i].scaled_iterates for i in range(len(self))])
+        return self._replayed("scaled_iterates", self.problem.dim)
 
     @cached_property
     def forgetting_bound(self) -> Array:
         """R^2/(2k) sum_t dist^2(w_k, C_tau(t)) after each step, (runs, k); see `Trajectory`."""
-        return np.stack([self[i].forgetting_bound for i in range(len(self))])
+        return self._replayed("forgetting_bound", 1)
 
     @cached_property
     def residuals(self) -> Array:
         """Distances to every task's solutions at the recorded steps, (runs, len(steps), T)."""
-        return np.stack([self[i].residuals for i in range(len(self))])
+        return self._replayed("residuals", self.problem.num_tasks)
 
     @cached_property
     def predictions(self) -> Array:
         """For kernel tasks: the model's values at all rows, (runs, len(steps), N)."""
-        return np.stack([self[i].predictions for i in range(len(self))])
+        return self._replayed("predictions", self.problem.dim)
 
     @cached_property
     def loss_matrix(self) -> Array:
         """Task losses at the recorded steps, (runs, len(steps), T)."""
-        return np.stack([self[i].loss_matrix for i in range(len(self))])
+        return self._replayed("loss_matrix", self.problem.num_tasks)
+
+    def _replayed(self, name: str, width: int) -> Array:
+        """An attribute of every run, with that many numbers at each recorded step."""
+        shape = len(self), len(self.steps), width
+        require_memory(
+            16.0 * len(self) * len(self.steps) * width,
+            f"the {name} of {shape[0]} runs, {shape[1]} steps and {width} numbers each,",
+            "ask single runs, ensemble[i], or record fewer steps: record_every=",
+        )
+        return np.stack([getattr(self[i], name) for i in range(len(self))])
 
 
 def run_many(
@@ -147,20 +158,27 @@ def run_many(
     ordering.check(problem.num_tasks, k)
     start = space.w0
     steps = recorded_steps(k, record_every)
+    compiled = isinstance(scheme, LinearScheme) and not ordering.adaptive
+    each = 32.0 * k + 8.0 * len(steps) * (1 if compiled else 1 + len(space.start()))  # order, losses; iterates
+    require_memory(
+        runs * each,
+        f"{runs} runs of {k} steps, {len(steps)} of them recorded,",
+        'use fewer runs, record fewer steps (record_every=), or fg.expect(..., method="monte-carlo") for means alone',
+    )
     if ordering.adaptive or not isinstance(scheme, LinearScheme):
-        each = [whole_run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
+        made = [whole_run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
         return Ensemble(
             problem,
             ordering,
             scheme,
             seed,
-            np.stack([one.order for one in each]),
+            np.stack([one.order for one in made]),
             steps,
-            np.stack([one.losses for one in each]),
-            tuple(dict.fromkeys(complaint for one in each for complaint in one.complaints)),
+            np.stack([one.losses for one in made]),
+            tuple(dict.fromkeys(complaint for one in made for complaint in one.complaints)),
             start,
-            np.stack([one.before for one in each]),
-            np.stack([one.after for one in each]),
+            np.stack([one.before for one in made]),
+            np.stack([one.after for one in made]),
             workers,
         )
     rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed")).spawn(1)[0])

@@ -10,6 +10,7 @@ import numpy as np
 
 from forgetting import schemes
 from forgetting._arrays import Array, IntArray, as_count, as_index, as_number, as_vector, read_only
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView, Visits
@@ -183,7 +184,11 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     """0, every, 2 every, ..., and k; or the given steps, and 0 and k."""
     if np.ndim(record_every) == 0:
-        chosen = np.arange(0, k + 1, as_count(record_every, "record_every", least=1))
+        every = as_count(record_every, "record_every", least=1)
+        require_memory(
+            32.0 * (k // every), f"the numbers of {k // every} recorded steps", "record fewer: record_every="
+        )
+        chosen = np.arange(0, k + 1, every)
     else:
         chosen = as_index(record_every, k + 1, "record_every")  # type: ignore[arg-type]
     return np.unique(np.concatenate([chosen, [0, k]]))
@@ -244,6 +249,11 @@ def run(
     ordering.check(problem.num_tasks, k)
     order_seed, scheme_seed = np.random.SeedSequence(as_count(seed, "seed")).spawn(2)
     start = space.start()
+    require_memory(
+        32.0 * k + 8.0 * len(steps) * len(start),  # the order, inner steps, losses before and after; the iterates
+        f"{k} steps with {len(steps)} recorded iterates of {len(start)} numbers",
+        "record fewer iterates, record_every=" if len(steps) * len(start) > 4 * k else "use fewer steps",
+    )
     stepper: _Stepper
     if isinstance(scheme, LinearScheme):
         stepper = _Compiled(space.problem, scheme, start)

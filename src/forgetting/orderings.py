@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_flag, as_index, read_only, real_array
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 
 __all__ = [
@@ -312,6 +313,8 @@ class WithoutReplacement(Ordering):
         yield rng.permutation(tasks.num_tasks)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+        what = f"{runs} permutations of {tasks.num_tasks} tasks"
+        require_memory(8.0 * runs * tasks.num_tasks, what, "draw fewer at a time: runs=")
         rows = np.tile(np.arange(tasks.num_tasks), (runs, 1))
         return rng.permuted(rows, axis=1, out=rows)[:, :k]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from forgetting import metrics
 from forgetting._arrays import Array, IntArray
+from forgetting._memory import require_memory
 from forgetting.errors import NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
@@ -18,6 +19,8 @@ from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
 from forgetting.tasks import KernelTasks, Problem
 from forgetting.tasks.problem import no_common_solution
+
+PART = 2**24  # numbers computed at once, where all would be more
 
 __all__ = ["Direct", "Reduced", "Space", "Trajectory", "remarks"]
 
@@ -158,6 +161,7 @@ class Trajectory:
     @cached_property
     def iterates(self) -> Array:
         """w at the recorded steps, (len(steps), d)."""
+        self._require(self.w0.size, "iterates")
         return self._space.iterates(self.states)
 
     @cached_property
@@ -169,16 +173,19 @@ class Trajectory:
     @cached_property
     def losses(self) -> Array:
         """L(w) at the recorded steps, (len(steps),)."""
-        return self._space.mean_losses(self.states)
+        parts = [self._space.mean_losses(self.states[rows]) for rows in self._parts(len(self.steps))]
+        return np.concatenate(parts)
 
     @cached_property
     def loss_matrix(self) -> Array:
         """Every task's loss at the recorded steps, (len(steps), T)."""
+        self._require(self._width, "loss_matrix")
         return self._space.task_losses(self.states)
 
     @cached_property
     def residuals(self) -> Array:
         """Distance to every task's solutions at the recorded steps, (len(steps), T)."""
+        self._require(self._width, "residuals")
         return self._space.distances(self.states)
 
     @cached_property
@@ -205,12 +212,26 @@ class Trajectory:
         radius = float(getattr(self.problem, "radius", 1.0))
         return self._over_visits(lambda states: 0.5 * (radius * self._space.distances(states)) ** 2)
 
+    @property
+    def _width(self) -> int:
+        """How many numbers the losses of all tasks at one step are made of, roughly."""
+        problem = self._space.problem
+        return int(2 * problem.num_tasks + 3 * len(getattr(problem, "sigma", ())))
+
+    def _require(self, width: int, name: str) -> None:
+        steps = len(self.steps)
+        require_memory(8.0 * steps * width, f"{name} at {steps} steps", "record fewer steps: record_every=")
+
+    def _parts(self, most: int) -> Iterator[slice]:
+        """The recorded steps, at most so many at a time, and so few that they take little memory."""
+        return _chunks(len(self.steps), max(1, min(most, PART // max(1, self._width))))
+
     def _over_visits(self, values: Callable[[Array], Array]) -> Array:
         """1/t sum_(s<=t) of the value of task tau(s) at w_t, for t = 1..k; `values` gives T of them for each state."""
         result = np.full(self.k, np.nan)
         visits = np.zeros(self._space.problem.num_tasks)
         previous = 0
-        for rows in _chunks(len(self.steps), 1024):
+        for rows in self._parts(1024):
             table = values(self.states[rows])
             for step, row in zip(self.steps[rows].tolist(), table, strict=True):
                 np.add.at(visits, self.order[previous:step], 1)

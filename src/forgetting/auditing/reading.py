@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import TextIOWrapper
-from os import PathLike
+from os import PathLike, fstat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.tasks import RegressionTasks
@@ -207,6 +208,9 @@ def _file_task(path: Path, files: list[Path], taken: set[str]) -> str:
 
 def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
     try:
+        with open_regular(path) as opened:
+            size = fstat(opened.fileno()).st_size
+        require_memory(8.0 * size, f"the cells of {path}", "split the file, or save its columns with np.savez")
         with open_regular(path) as opened, TextIOWrapper(opened, newline="", encoding="utf-8-sig") as handle:
             first = handle.readline()
             handle.seek(0)

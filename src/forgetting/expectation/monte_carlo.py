@@ -163,10 +163,7 @@ def simulate(
     if not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {confidence:g}")
     budget = runs or (DEFAULT_RUNS if rtol is None else 2**20)
-    if isinstance(request.scheme, LinearScheme):
-        count = min(BATCH, budget)
-        needed = 32.0 * count * request.last  # orders, and losses before and after each step
-        require_memory(needed, f"{count} simulated runs of {request.last} steps", "use fewer runs or steps")
+    _require_room(request, budget)
     most = -(-budget // BATCH)
     gathered: dict[str, list[Array]] = {name: [] for name in request.names}
     ranges = {name: value_range(request, name) for name in request.names}
@@ -211,6 +208,17 @@ def simulate(
         spent_runs,
         notes,
     )
+
+
+def _require_room(request: Request, budget: int) -> None:
+    """One batch of runs, and the values of all of them."""
+    count, steps, last = min(BATCH, budget), len(request.steps), request.last
+    values = 16.0 * steps * sum(request.problem.num_tasks if name == "task_losses" else 1 for name in request.names)
+    each = 32.0 * last  # orders, and losses before and after each step
+    if not isinstance(request.scheme, LinearScheme) or request.ordering.adaptive:
+        each += 8.0 * steps * request.problem.dim
+    require_memory(count * each, f"{count} simulated runs of {last} steps", "use fewer runs or steps")
+    require_memory(budget * values, f"the values of {budget} simulated runs at {steps} steps", "ask for fewer of them")
 
 
 def column_intervals(samples: Array, bounds: tuple[float, float] | None, confidence: float) -> Array:

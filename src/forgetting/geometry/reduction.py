@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray, is_sparse, read_only
+from forgetting._memory import require_memory
 from forgetting.geometry.factor import Factor, Tolerance, factor_task, joint_directions
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ EPS = float(np.finfo(np.float64).eps)
 DELICATE = 100.0  # condition number from which float64 costs bases and solutions more than two digits
 AT_ONCE = 2e6  # products of numbers of two floats that nobody notices: 10 ms
 IN_A_SECOND = 2e8
+SPEED = 1.7e11  # products and sums per second of a factorisation on two cores; only for messages
 CHUNK_ENTRIES = 2**24  # entries of X^T handled at once by the chunked QR: 128 MiB
 
 
@@ -147,6 +149,8 @@ class Geometry:
     @cached_property
     def gram(self) -> Array:
         """M = U^T U, the R x R block Gram matrix of the subspaces: all that the dual form needs."""
+        total = len(self.rows)
+        require_memory(8.0 * total**2, f"inner products of {total} directions", "use tasks of fewer rows, or fewer")
         gram = self.rows @ self.rows.T
         for start, stop in pairwise(self.offsets.tolist()):
             gram[start:stop, start:stop] = np.eye(stop - start)
@@ -329,6 +333,7 @@ def from_data(
     width = dim if columns is None else len(columns)
     num_rows = sum(matrix.shape[0] for matrix in matrices)
     basis = None
+    _require_room(matrices, num_rows, width)
     if num_rows < width:
         basis, triangle = _row_space_qr(matrices, columns)
         splits = np.cumsum([matrix.shape[0] for matrix in matrices])[:-1]
@@ -343,6 +348,22 @@ def from_data(
     found = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False), data)
     delicate = float(np.max(found.spans, initial=1.0)) * found.condition > DELICATE
     return _refined(found) if delicate and found.refinement < AT_ONCE else found
+
+
+def _require_room(matrices: Sequence[Matrix], num_rows: int, width: int) -> None:
+    """Estimate memory and time before anything is computed: they grow with d N and N^3, also for sparse data."""
+    ranks = sum(min(matrix.shape[0], width) for matrix in matrices)
+    if num_rows < width:  # the basis, some N x N matrices, and a part of X made dense
+        numbers = float(width) * num_rows + 12.0 * num_rows**2 + max(2.0 * num_rows**2, CHUNK_ENTRIES)
+    else:
+        numbers = width * (2.0 * num_rows + 4.0 * ranks)
+    small = min(num_rows, width)
+    seconds = (8.0 * width * num_rows * small + 60.0 * ranks * small**2) / SPEED
+    require_memory(
+        8 * numbers,
+        f"the row spaces of {num_rows} rows with {width} columns (and roughly {seconds:.2g} seconds)",
+        "use fewer rows, or give inner products: fg.KernelTasks(X @ X.T, y, groups) needs N^2 numbers for N rows",
+    )
 
 
 def from_gram(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_number, is_sparse, real_array
+from forgetting._memory import require_memory
 from forgetting.errors import InfeasibleError, InvalidInputError
 from forgetting.projections.base import ConvexSet
 
@@ -23,6 +24,13 @@ def as_rows(value: Any, what: str) -> Array:
     array([[1., 0.],
            [0., 1.]])
     """
+    if is_sparse(value):
+        shape = value.shape
+        require_memory(
+            24.0 * float(np.prod(shape)),
+            f"the rows of {what}, {shape}, which are stored dense,",
+            "use fewer rows or columns",
+        )
     matrix = real_array(value.toarray() if is_sparse(value) else value, what)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidInputError(f"{what}: expected a matrix with rows and columns, got shape {matrix.shape}")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_task, is_sparse, read_only
+from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.projections import ConvexSet, Polyhedron
 from forgetting.projections.base import as_point
@@ -83,6 +84,11 @@ class ClassificationTasks:
         self.num_rows: IntArray = read_only(np.array([len(sign) for sign in y]))
         self._starts: IntArray = np.concatenate([[0], np.cumsum(self.num_rows)[:-1]])
         self._signs = np.concatenate(y)
+        require_memory(
+            16.0 * self.dim * len(self._signs) if any(map(is_sparse, parts)) else 0.0,
+            f"{len(self._signs)} sparse rows with {self.dim} columns, which are stored dense,",
+            "keep fewer columns (those that few rows use), or fewer rows",
+        )
         dense = [part.toarray() if is_sparse(part) else part for part in parts]
         self._rows: Array = np.concatenate(dense) * self._signs[:, None]
         self._rows.setflags(write=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from forgetting import geometry as _geometry
 from forgetting._arrays import Array, as_number, as_vector, group_rows, read_only, real_array
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.tasks.linear import LinearTasks
@@ -52,6 +53,7 @@ class KernelTasks(LinearTasks):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
             raise InvalidInputError(f"K: expected a square matrix, got shape {matrix.shape}")
         rows = len(matrix)
+        require_memory(64.0 * rows**2, f"the eigenvectors of a kernel matrix of {rows} rows", "use fewer rows")
         asymmetry = float(np.max(np.abs(matrix - matrix.T)))
         if asymmetry > 1e-10 * float(np.max(np.abs(matrix), initial=0.0)):
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
