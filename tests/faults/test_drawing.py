@@ -148,12 +148,31 @@ def test_pages_tables_and_sheets_of_any_numbers_are_written(item: Item):
     assert Report.from_json(again.to_json()) == again
 
 
-@given(figures)
-@example(CONSTANT)
-@settings(max_examples=20)
-def test_matplotlib_draws_any_numbers_without_a_warning(tmp_path_factory, item: Item):
+@pytest.mark.parametrize("kind", [curves, regions, paths, matrices])
+@given(data=st.data())
+@settings(max_examples=6)
+def test_matplotlib_draws_any_numbers_without_a_warning(tmp_path_factory, kind, data):
     folder = tmp_path_factory.mktemp("figures")
-    assert [path.stat().st_size > 0 for path in save_figure(item, folder)] == [True, True]
+    assert [path.stat().st_size > 0 for path in save_figure(data.draw(kind()), folder)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        CONSTANT,
+        Curves("c", "$", "$", "_", "_", (Series("_a$", AWKWARD, AWKWARD[::-1], AWKWARD, AWKWARD[::-1]),), False, False),
+        Regions("r", "", "", "k", "d", tuple(Band(y, y, y, "a") for y in AWKWARD), ("a",)),
+        Paths("p", "", "", (), (None, 1e300), (Stage("s", tuple((a, a) for a in AWKWARD), (0,) * (len(AWKWARD) - 1)),)),
+        Paths("p", "", "", tuple(Line("$", (a, 0.0), (a, a)) for a in AWKWARD), (0.0, 1e-300), ()),
+        Matrix("m", "", "", "", "", ("a",), ("$",) * len(AWKWARD), (AWKWARD,)),
+        Matrix("m", "", "", "", "", (), (), ()),
+    ],
+    ids=lambda item: item.kind,
+)
+def test_both_renderers_draw_all_awkward_numbers_at_once(tmp_path, item):
+    assert save_figure(item, tmp_path)
+    for value in coordinates(figure_svg(item)):
+        assert not re.search(r"nan|inf|None", value), value
 
 
 @given(tables(), st.integers(1, 100))
@@ -162,7 +181,16 @@ def test_a_table_of_anything_is_printed_at_any_width(table: Table, width: int):
     assert table.title in table_text(table, width)
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=4), st.booleans(), st.booleans())
+FINITE = tuple(value for value in AWKWARD if value is not None and math.isfinite(value))
+
+
+@given(
+    st.lists(st.sampled_from(FINITE) | st.floats(allow_nan=False, allow_infinity=False), max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
+@example([0.125, math.nextafter(0.125, 1)], False, False)
+@example([0.125, math.nextafter(0.125, 1)], True, False)
 @settings(max_examples=250)
 def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, whole):
     shown = [value for value in values if value > 0 or not log]

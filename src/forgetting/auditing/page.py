@@ -88,7 +88,7 @@ def _orderings(audit: Audit) -> Section:
     for name, both in pairs.items():
         one, many = both[1], both[P]
         method = one.method if one.method == many.method else f"{one.method}, {many.method}"
-        rows.append((names[name], one.forgetting, one.loss, many.forgetting, many.loss, method))
+        rows.append((names.get(name, name), one.forgetting, one.loss, many.forgetting, many.loss, method))
     heads = ("ordering", "F once", "L once", f"F x{P}", f"L x{P}", "method")
     caption = (
         f"Expected forgetting F and loss L after one pass (k = {audit.num_tasks}) and after {P} (k = "
@@ -218,7 +218,8 @@ def _matrix(
     if len(names) > SQUARES:
         size = math.ceil(len(names) / SQUARES)
         starts = np.arange(0, len(names), size)
-        sums = np.add.reduceat(np.add.reduceat(np.array(values), starts, axis=0), starts, axis=1)
+        with np.errstate(over="ignore"):
+            sums = np.add.reduceat(np.add.reduceat(np.array(values), starts, axis=0), starts, axis=1)
         counts = np.diff([*starts, len(names)])
         values = tuple(tuple(row) for row in (sums / np.outer(counts, counts)).tolist())
         names = tuple(names[i] for i in starts.tolist())
@@ -236,7 +237,7 @@ def _fit(audit: Audit) -> Section:
         ("mean loss before learning", fit.start),
         *(("way out" + (", tried" if offer.tried else ""), offer.words) for offer in fit.offers),
     ]
-    text = fit.message[0].upper() + fit.message[1:] + "."
+    text = fit.message[:1].upper() + fit.message[1:] + "."
     return Section(
         "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
     )

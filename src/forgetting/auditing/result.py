@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import types
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING
 
 from forgetting.auditing.findings import Fit, Outlier
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.similarity import Duplicate
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.storage.json_text import decode_json, typed
 
 if TYPE_CHECKING:
     from forgetting.report.data import Report
@@ -226,15 +226,16 @@ class Audit:
         return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=indent)
 
     @classmethod
-    def from_json(cls, text: str) -> Audit:
-        """Read what `to_json` wrote."""
+    def from_json(cls, text: str | bytes) -> Audit:
+        """Read what `to_json` wrote; what is not an audit is refused."""
         try:
-            data = json.loads(text)
-            if data.pop("format") != FORMAT:
-                raise KeyError("format")
-            found: Audit = _built(cls, data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInputError(f"not an audit ({error!r})") from error
+            data = decode_json(text)
+            if data.pop("format", None) != FORMAT:
+                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
+            found: Audit = typed(cls, data, "audit")
+            _check(found)
+        except ProblemFileError as error:
+            raise InvalidInputError(f"not an audit ({error})") from error
         return found
 
     def to_report(self) -> Report:
@@ -265,16 +266,24 @@ class Audit:
         return self.to_text()
 
 
-def _built(kind: Any, data: Any) -> Any:
-    """Dataclasses, tuples and numbers from what JSON made of them."""
-    if is_dataclass(kind) and isinstance(kind, type):
-        hints = get_type_hints(kind)
-        return kind(**{field.name: _built(hints[field.name], data[field.name]) for field in fields(kind)})
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        return tuple(_built(inner[0], one) for one in data)
-    if origin in (Union, types.UnionType):
-        return None if data is None else _built(next(one for one in inner if one is not type(None)), data)
-    if kind is float and not isinstance(data, bool):
-        return float(data)
-    return data
+def _check(audit: Audit) -> None:
+    """Raise unless its parts fit together: numbers of tasks, sizes, and the orderings that every audit has."""
+    T = audit.num_tasks
+    named = [*audit.given, *audit.search.best.order, *audit.search.worst.order, *audit.fit.offenders]
+    named += [task for one in audit.passes_along for task in one.order]
+    named += [task for row in audit.tasks for task in (row.worst_by, row.nearest) if task is not None]
+    named += [task for one in audit.duplicates for task in (one.task, one.of)] + [one.task for one in audit.outliers]
+    stranger = next((task for task in named if not 0 <= task < T), None)
+    if stranger is not None:
+        raise ProblemFileError(f"there is no task {stranger} of {T}")
+    for name in ("overlap", "smallest_angle", "largest_angle", "influence"):
+        rows = getattr(audit, name)
+        if [len(row) for row in rows] != [T] * T:
+            raise ProblemFileError(f"{name} is not {T} x {T}")
+    if any(len(one.forgetting) != T for one in audit.passes_along):
+        raise ProblemFileError(f"a pass does not have {T} steps")
+    rows = {(row.name, row.passes) for row in audit.orderings}
+    for name in {"random permutation", *(name for name, _ in rows)}:
+        missing = {1, audit.passes} - {passes for other, passes in rows if other == name}
+        if missing:
+            raise ProblemFileError(f"no ordering {name!r} of {min(missing)} passes")

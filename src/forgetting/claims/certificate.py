@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from forgetting.bounds.setting import describe_ordering, describe_scheme
 from forgetting.claims.exact import Numbers, as_least_squares, remembered, start_noise
 from forgetting.claims.instance import Instance
 from forgetting.claims.registry import TOLERANCE, all_claims, get
-from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.orderings import Ordering, WithReplacement
 from forgetting.schemes import Scheme
+from forgetting.storage.json_text import decode_json, typed
 from forgetting.tasks import ConvexSets, RegressionTasks
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
@@ -138,25 +139,26 @@ class Certificate:
     claims: tuple[ClaimRow, ...]
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        as_count(self.k, "k")
+        as_count(self.seed, "seed")
+
     def to_json(self) -> str:
         """As JSON text."""
         return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Certificate:
-        """Read what `to_json` wrote."""
+    def from_json(cls, text: str | bytes) -> Certificate:
+        """Read what `to_json` wrote, also with the `holds` and `meta` of the command line; the rest is refused."""
         try:
-            data = json.loads(text)
-            if data.pop("format") != FORMAT:
-                raise KeyError("format")
-            rows: dict[str, Any] = {"measured": Measured, "bounds": BoundRow, "residuals": Residual, "claims": ClaimRow}
-            parts = {name: tuple(kind(**_numbers(kind, row)) for row in data[name]) for name, kind in rows.items()}
-            data["w0"] = None if data["w0"] is None else tuple(float(one) for one in data["w0"])
-            data["notes"] = tuple(data["notes"])
-            data["k"], data["seed"] = as_count(data["k"], "k"), as_count(data["seed"], "seed")
-            return cls(**{field.name: parts.get(field.name, data[field.name]) for field in fields(cls)})
-        except (KeyError, TypeError, ValueError, AttributeError, ForgettingError) as error:
-            raise InvalidInputError(f"not a certificate ({error!r})") from error
+            data = decode_json(text)
+            if data.pop("format", None) != FORMAT:
+                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
+            own = {name: value for name, value in data.items() if name not in ("holds", "meta")}
+            found: Certificate = typed(cls, own, "certificate", unbounded=True)
+        except ProblemFileError as error:
+            raise InvalidInputError(f"not a certificate ({error})") from error
+        return found
 
     @property
     def holds(self) -> bool:
@@ -171,7 +173,9 @@ class Certificate:
         for one in self.measured:
             spread = "exact" if one.exact else f"[{one.low:.2g}, {one.high:.2g}]"
             lines += _row(f"{one.quantity}, by {one.method}", f"{one.value:.6g}", spread)
-        for quantity in sorted({row.quantity for row in self.bounds}, key=ORDER.index):
+        for quantity in dict.fromkeys((*ORDER, *(row.quantity for row in self.bounds))):
+            if not any(row.quantity == quantity for row in self.bounds):
+                continue
             lines += ["", *_row(f"bounds on the {quantity}", "bound", "measured/bound")]
             for row in self.bounds:
                 if row.quantity == quantity:
@@ -205,14 +209,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _numbers(kind: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its numbers as numbers again."""
-    named = {one.name: str(one.type) for one in fields(kind)}
-    return {
-        name: float(value) if "float" in named[name] and value is not None else value for name, value in row.items()
-    }
 
 
 def _row(name: str, *cells: str) -> list[str]:
