@@ -191,6 +191,8 @@ FINITE = tuple(value for value in AWKWARD if value is not None and math.isfinite
 )
 @example([0.125, math.nextafter(0.125, 1)], False, False)
 @example([0.125, math.nextafter(0.125, 1)], True, False)
+@example([0.125, 0.125 * (1 + 1e-9)], False, False)
+@example([0.125, 0.125 * (1 + 1e-9)], True, False)
 @settings(max_examples=250)
 def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, whole):
     shown = [value for value in values if value > 0 or not log]
