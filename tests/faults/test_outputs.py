@@ -102,6 +102,25 @@ def test_a_link_is_not_followed(tmp_path):
         check_output(tmp_path / "a.txt", force=True)
 
 
+def test_a_problem_is_saved_over_one_of_ours_and_nothing_else(tmp_path):
+    import numpy as np
+
+    tasks = fg.families.two_lines(0.5)
+    for name, content in {"mine.npz": None, "text.npz": b"years of work"}.items():
+        if content is None:
+            np.savez(tmp_path / name, X=[1.0], format="mine")
+        else:
+            (tmp_path / name).write_bytes(content)
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(ProblemFileError, match=f"{name} exists, was not written by forgetting, and is kept"):
+            tasks.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+    for theta in (0.5, 0.6):
+        fg.families.two_lines(theta).save(tmp_path / "ours.npz")
+    fg.claims.Instance(tasks, None, 1).save(tmp_path / "ours.npz")
+    assert fg.claims.Instance.load(tmp_path / "ours.npz").k == 1
+
+
 def test_the_manifest_is_one_that_other_programs_check(tmp_path):
     import hashlib
 
@@ -241,7 +260,7 @@ def test_a_result_that_cannot_be_drawn_is_saved(tmp_path, monkeypatch):
 
     curve = Curves("f", "Title", "", "k", "loss", (Series("a", (1.0, 2.0), (1.0, 0.5)),))
     report = Report("Title", (Section("all", "All", "", (curve,)),), {})
-    monkeypatch.setattr("forgetting.report.files.save_figure", broken)
+    monkeypatch.setattr("forgetting.report.render.plots.draw", broken)
     with pytest.raises(ProblemFileError, match=r"could not be drawn \(ZeroDivisionError.*the result is in .*out.json"):
         write_report(report, tmp_path / "out")
     with pytest.raises(ProblemFileError, match=r"the result is in .*f.png.json"):

@@ -75,7 +75,7 @@ def _fit(blocks: list[list[list[str]]], room: int) -> list[int]:
     while sum(widths) > room:
         loose = [j for j in columns if widths[j] > least[j]]
         if not loose:  # words that cannot be broken at spaces are broken anywhere
-            loose = [j for j in columns if widths[j] > 1]
+            loose = [j for j in columns if widths[j] > 8]
         if not loose:
             break
         widest = max(loose, key=lambda j: widths[j])

@@ -17,14 +17,13 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.orderings import Ordering
 from forgetting.projections import ConvexSet
 from forgetting.schemes import Scheme
-from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words
+from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words, write_arrays
 from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks
 from forgetting.tasks.files import (
     classification_arrays,
     classification_from,
     regression_arrays,
     regression_from,
-    write_atomically,
 )
 
 __all__ = ["Instance"]
@@ -107,7 +106,7 @@ class Instance:
         if self.w0 is not None:
             arrays["w0"] = self.w0
         arrays |= {f"extras/{name}": np.asarray(value) for name, value in self.extras.items()}
-        write_atomically(Path(path), arrays)
+        write_arrays(Path(path), arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Instance:

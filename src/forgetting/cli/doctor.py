@@ -75,10 +75,10 @@ def _compiled_code() -> str:
     return "none, by NUMBA_DISABLE_JIT" if numba.config.DISABLE_JIT else kept_in()
 
 
-def _memory() -> float | str:
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return "unknown"
-    return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+def _memory() -> float:
+    from forgetting._memory import available_memory
+
+    return round(available_memory() / 2**30, 1)
 
 
 def _disk() -> float:
@@ -122,7 +122,7 @@ MACHINE: dict[str, Callable[[], Any]] = {
     "cores": _cores,
     "threads of numba": _threads,
     "compiled code": _compiled_code,
-    "memory, GiB": _memory,
+    "available memory, GiB": _memory,
     "free disk here, GiB": _disk,
 }
 TESTS: dict[str, Callable[[], float]] = {

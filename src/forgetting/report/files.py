@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.report.data import Item, Report
 from forgetting.report.render.latex import to_latex_file
 from forgetting.report.render.page import to_html
-from forgetting.report.render.plots import save_figure
+from forgetting.report.render.plots import pictures, save_figure
 from forgetting.report.render.sheets import to_csv
 from forgetting.storage import versions
 from forgetting.storage.atomic import write
@@ -128,9 +127,7 @@ def _content(report: Report, ending: str) -> bytes:
 
 
 def _picture(report: Report, ending: str) -> bytes:
-    item = _first(report, ("curves", "regions", "paths", "matrix"))
-    with TemporaryDirectory() as folder:
-        return next(path for path in save_figure(item, Path(folder)) if path.suffix == ending).read_bytes()
+    return pictures(_first(report, ("curves", "regions", "paths", "matrix")), [ending])[ending]
 
 
 def _first(report: Report, kinds: tuple[str, ...]) -> Item:

@@ -12,6 +12,7 @@ from io import BytesIO
 from itertools import pairwise
 from math import prod
 from os import PathLike
+from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
@@ -19,8 +20,9 @@ from numpy.lib import format as npy
 
 from forgetting._memory import available_memory, in_bytes
 from forgetting.errors import ForgettingError, MemoryLimitError, ProblemFileError
+from forgetting.storage.atomic import write
 
-__all__ = ["damaged", "entry", "open_regular", "read_arrays", "require_room", "whole_number", "words"]
+__all__ = ["damaged", "entry", "open_regular", "read_arrays", "require_room", "whole_number", "words", "write_arrays"]
 
 KINDS = "biufU"  # truth values, whole numbers, real numbers, text
 HEADER = 1024  # bytes that describe one array: its dtype and up to 32 lengths
@@ -60,6 +62,32 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
             raise
         except Exception as error:  # zipfile and zlib answer one damage or another with a dozen kinds of exceptions
             raise ProblemFileError(f"{path}: not a readable .npz file ({_reason(error)})") from error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write an .npz file, whole or not at all; a file that this library did not write is kept.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder, "mine.npz"), X=[1.0])
+    ...     write_arrays(Path(folder, "mine.npz"), {"format": np.array("forgetting/regression/1")})
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: ...mine.npz exists, was not written by forgetting, and is kept; ...
+    """
+    if os.path.lexists(path) and not _is_ours(path):
+        raise ProblemFileError(
+            f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
+        )
+    write(path, lambda handle: np.savez_compressed(handle, **arrays))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file says that this library wrote it; a damaged one of ours says so too, as far as it can be read."""
+    try:
+        with open_regular(path) as handle, zipfile.ZipFile(handle) as archive:
+            return str(_unpack(archive, archive.getinfo("format.npy"), path)).startswith("forgetting/")
+    except Exception:  # as above: damage has many names
+        return False
 
 
 def open_regular(path: str | PathLike[str]) -> BinaryIO:

@@ -10,8 +10,7 @@ import numpy as np
 
 from forgetting._arrays import IntArray, as_index, is_sparse
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words
-from forgetting.storage.atomic import write
+from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words, write_arrays
 
 if TYPE_CHECKING:
     from forgetting.tasks.classification import ClassificationTasks
@@ -26,7 +25,6 @@ __all__ = [
     "regression_from",
     "save_classification",
     "save_regression",
-    "write_atomically",
 ]
 
 FORMAT = "forgetting/regression/1"
@@ -35,7 +33,7 @@ CLASSIFICATION = "forgetting/classification/1"
 
 def save_regression(tasks: RegressionTasks, path: str | PathLike[str]) -> None:
     """Write the distinct tasks, stacked, and which one every task is."""
-    write_atomically(Path(path), regression_arrays(tasks))
+    write_arrays(Path(path), regression_arrays(tasks))
 
 
 def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
@@ -138,7 +136,7 @@ def _sparse_parts(arrays: dict[str, Any], ends: IntArray) -> list[Any]:
 
 def save_classification(tasks: ClassificationTasks, path: str | PathLike[str]) -> None:
     """Write the rows, stacked, their labels as -1 and +1, and the two labels these stand for."""
-    write_atomically(Path(path), classification_arrays(tasks))
+    write_arrays(Path(path), classification_arrays(tasks))
 
 
 def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
@@ -183,8 +181,3 @@ def classification_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Cl
             names=words(arrays, "names", len(ends)),
             label_names=pair.tolist(),
         )
-
-
-def write_atomically(path: Path, arrays: dict[str, Any]) -> None:
-    """Write an .npz file, whole or not at all."""
-    write(path, lambda handle: np.savez_compressed(handle, **arrays))

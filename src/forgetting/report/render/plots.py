@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from forgetting.report.render.palette import (
 from forgetting.report.render.plane import Plane
 from forgetting.report.render.ticks import Axis
 
-__all__ = ["draw", "paper_style", "plot_curves", "save_figure"]
+__all__ = ["draw", "paper_style", "pictures", "plot_curves", "save_figure"]
 
 STYLE = {
     "font.family": "serif",
@@ -62,17 +63,32 @@ def save_figure(item: Item, folder: Path) -> list[Path]:
     """
     if item.kind == "table":
         return []
+    paths = []
+    for ending, content in pictures(item).items():
+        paths.append(folder / f"{item.key}{ending}")
+        paths[-1].write_bytes(content)
+    return paths
+
+
+def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:
+    """The content of a file for each ending; it depends on the data alone, not on the day.
+
+    >>> from forgetting.report.data import Band
+    >>> pictures(Regions("r", "Phases", "", "k", "d", (Band(10.0, 1.0, 5.0, "a"),), ("a",)), [".png"])[".png"][1:4]
+    b'PNG'
+    """
+    made = {}
     with paper_style() as plt:
         figure = draw(item, plt)
-        paths = [folder / f"{item.key}.{ending}" for ending in ("png", "pdf")]
         figure.canvas.draw()
-        box = figure.get_tightbbox().padded(0.06)  # once for both files
-        for path in paths:
-            # a file that depends on its data alone, not on the day
-            known = {"CreationDate": None} if path.suffix == ".pdf" else None
-            figure.savefig(path, metadata=known, bbox_inches=box)
+        box = figure.get_tightbbox().padded(0.06)  # once for all files
+        for ending in endings:
+            buffer = BytesIO()
+            known = {"CreationDate": None} if ending == ".pdf" else None
+            figure.savefig(buffer, format=ending[1:], metadata=known, bbox_inches=box)
+            made[ending] = buffer.getvalue()
         plt.close(figure)
-    return paths
+    return made
 
 
 @contextmanager
