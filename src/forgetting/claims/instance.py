@@ -29,17 +29,6 @@ from forgetting.tasks.files import (
 __all__ = ["Instance"]
 
 FORMAT = "forgetting/instance/1"
-#: what rebuilds each convex set; a set that is not here cannot be saved
-PARTS = {
-    "Affine": ("A", "b"),
-    "Ball": ("center", "radius"),
-    "Box": ("lo", "hi"),
-    "Halfspace": ("a", "b"),
-    "Polyhedron": ("A", "b"),
-    "SecondOrderCone": ("dim",),
-    "Simplex": ("dim", "total"),
-    "Slab": ("a", "lo", "hi"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +164,7 @@ def _settings(role: str, one: Any) -> dict[str, Any]:
 
 
 def _own_class(home: Any, base: type, name: str) -> Any:
-    """The ordering or scheme of that name among those that the library makes public; None if there is none."""
+    """The ordering, scheme or set of that name among those that the library makes public; None if there is none."""
     kind = getattr(home, name) if name in home.__all__ else None
     return kind if isinstance(kind, type) and issubclass(kind, base) and not isabstract(kind) else None
 
@@ -215,9 +204,9 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
         "names": np.array(problem.names),
     }
     for position, one in enumerate(problem.sets):
-        if type(one).__name__ not in PARTS:
+        if _own_class(projections, ConvexSet, type(one).__name__) is not type(one) or not one.parts:
             raise NotSupportedError(f"set {position}: {type(one).__name__} cannot be saved")
-        for name in PARTS[type(one).__name__]:
+        for name in one.parts:
             arrays[f"{position}/{name}"] = np.asarray(getattr(one, name))
     return arrays
 
@@ -225,10 +214,11 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
 def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
     sets: list[ConvexSet] = []
     for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
-        if kind not in PARTS:
+        known = _own_class(projections, ConvexSet, kind)
+        if known is None or not known.parts:
             raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
-        values = [arrays[f"{position}/{name}"] for name in PARTS[kind]]
-        sets.append(getattr(projections, kind)(*[value if value.ndim else value.item() for value in values]))
+        values = [arrays[f"{position}/{name}"] for name in known.parts]
+        sets.append(known(*[value if value.ndim else value.item() for value in values]))
     require_room(8.0 * max((one.dim for one in sets), default=0), "points of the sets")
     return ConvexSets(sets, names=words(arrays, "names", len(sets)))
 

@@ -57,6 +57,7 @@ class Affine(ConvexSet):
     forgetting.errors.InfeasibleError: {A w = b} is empty: ...
     """
 
+    parts = ("A", "b")
     A: Array
     b: Array
     basis: Array
@@ -104,6 +105,8 @@ class Subspace(ConvexSet):
     array([1., 1.])
     """
 
+    parts = ("vectors",)
+    vectors: Array
     basis: Array
 
     def __init__(self, vectors: Any, *, rank_tol: float | None = None) -> None:
@@ -111,7 +114,7 @@ class Subspace(ConvexSet):
         _, sigma, right = np.linalg.svd(matrix, full_matrices=False)
         tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
         rank = int(np.count_nonzero(sigma > tol * sigma[0]))
-        self._freeze(dim=matrix.shape[1], basis=np.ascontiguousarray(right[:rank]))
+        self._freeze(dim=matrix.shape[1], vectors=matrix, basis=np.ascontiguousarray(right[:rank]))
 
     def nearest(self, w: Array) -> Array:
         return self.basis.T @ (self.basis @ w)

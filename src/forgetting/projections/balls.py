@@ -23,6 +23,7 @@ class Ball(ConvexSet):
     forgetting.errors.InvalidInputError: the ball is empty: radius must be at least 0, got -1.0
     """
 
+    parts = ("center", "radius")
     center: Array
     radius: float
 
@@ -56,6 +57,8 @@ class SecondOrderCone(ConvexSet):
     >>> SecondOrderCone(3).project([3, 4, 0]), SecondOrderCone(3).project([1, 0, -2])
     (array([1.5, 2. , 2.5]), array([0., 0., 0.]))
     """
+
+    parts = ("dim",)
 
     def __init__(self, dim: int) -> None:
         self._freeze(dim=as_count(dim, "dim", least=2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class ConvexSet(ABC):
     """
 
     dim: int
+    #: what defines a set of the library: the attributes that its constructor takes, in order
+    parts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def nearest(self, w: Array) -> Array:

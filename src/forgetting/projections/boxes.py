@@ -23,6 +23,7 @@ class Box(ConvexSet):
     forgetting.errors.InvalidInputError: the box is empty: lo[1] = 2 is above hi[1] = 1
     """
 
+    parts = ("lo", "hi")
     lo: Array
     hi: Array
 
@@ -74,6 +75,7 @@ class Simplex(ConvexSet):
     array([0.5, 0.5, 0. ])
     """
 
+    parts = ("dim", "total")
     total: float
 
     def __init__(self, dim: int, total: float = 1.0) -> None:

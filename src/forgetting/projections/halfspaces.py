@@ -33,6 +33,7 @@ class Halfspace(ConvexSet):
     (array([5., 1.]), 0.0)
     """
 
+    parts = ("a", "b")
     a: Array
     b: float
     _unit: Array
@@ -63,6 +64,7 @@ class Slab(ConvexSet):
     forgetting.errors.InvalidInputError: the slab is empty: lo = 1 is above hi = -1
     """
 
+    parts = ("a", "lo", "hi")
     a: Array
     lo: float
     hi: float

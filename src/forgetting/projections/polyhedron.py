@@ -93,6 +93,7 @@ class Polyhedron(ConvexSet):
     forgetting.errors.InfeasibleError: {A w >= b} is empty: ...
     """
 
+    parts = ("A", "b")
     A: Array
     b: Array
     _rows: Array
