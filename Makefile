@@ -1,13 +1,14 @@
 # Two commands do everything on a fresh machine with Python 3.11+: `make report` and `make test`.
 PYTHON ?= python3
 OLDEST_PYTHON ?= python3.11
+NEWEST_PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 $(PYTHON); do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 NEWS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
-.PHONY: help report test lint machines docs bench hunt fuzz oldest newest constraints clean
+.PHONY: help report test lint machines docs bench hunt fuzz oldest newest sdist constraints clean
 
 help:
 	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
@@ -15,10 +16,11 @@ help:
 	@echo "make machines     a part of the tests again, on other processors that this one can imitate"
 	@echo "make docs         the site, into docs/_build/html"
 	@echo "make bench        timings against peers, as ratios"
-	@echo "make hunt         the long searches; then \`make oldest\` and \`make newest\`"
-	@echo "make fuzz         damaged files and odd calls, 100000 each: hours; what goes wrong is kept in fuzz-out/"
+	@echo "make hunt         the long searches; then \`make oldest\`, \`make newest\` and \`make sdist\`"
+	@echo "make fuzz         damaged files, odd calls, kills: hours; what goes wrong is kept in fuzz-out/"
 	@echo "make oldest       the tests with the oldest dependencies that pyproject.toml allows, in .venv-oldest"
-	@echo "make newest       the tests with the newest dependencies, in .venv-newest"
+	@echo "make newest       the tests with the newest dependencies and Python, in .venv-newest"
+	@echo "make sdist        the tests of the source distribution, as it is unpacked"
 	@echo "make constraints  the newest dependencies become the tested ones, in constraints.txt"
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -64,14 +66,17 @@ docs: $(VENV)/ready
 	@echo "docs/_build/html/index.html"
 
 hunt: $(VENV)/ready-dev
-	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 15 --out docs/claims.md --save docs/counterexamples
+	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 15 --force --out docs/claims.md \
+	  --save docs/counterexamples
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python tests/machines.py --whole
-	$(MAKE) oldest newest
+	$(MAKE) oldest newest sdist
 
 fuzz: $(VENV)/ready-dev
 	$(BIN)/python tests/faults/files.py --cases 100000 --seed 1 --processes 2 --folder fuzz-out/files
 	$(BIN)/python tests/faults/api_calls.py --cases 100000 --seed 1 --processes 2 --folder fuzz-out/calls
+	$(BIN)/python tests/faults/command_lines.py --cases 2500 --seed 1
+	$(BIN)/python tests/faults/kills.py --kills 200 --signals 100 --hunts 3
 
 constraints:
 	$(OLDEST_PYTHON) -m venv --clear .venv-newest
@@ -87,9 +92,18 @@ oldest:
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2
 
 newest:  # deprecations of what this package calls are news here, not failures
-	$(PYTHON) -m venv --clear .venv-newest
+	$(NEWEST_PYTHON) -m venv --clear .venv-newest
 	.venv-newest/bin/python $(PIP_INSTALL) -e '.[dev]'
 	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n 2 $(NEWS)
+
+sdist:
+	rm -rf build/sdist
+	$(PYTHON) -m venv --clear .venv-sdist
+	.venv-sdist/bin/python $(PIP_INSTALL) hatchling
+	.venv-sdist/bin/python -m hatchling build -t sdist -d build/sdist
+	tar -xzf build/sdist/*.tar.gz -C build/sdist --strip-components 1
+	.venv-sdist/bin/python $(PIP_INSTALL) -c $(CONSTRAINTS) 'build/sdist[dev]'
+	cd build/sdist && $(ONE_THREAD) ../../.venv-sdist/bin/python -m pytest -n 2 tests
 
 clean:
 	rm -rf .venv* report-out fuzz-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -165,6 +165,12 @@ def test_a_gap_and_a_correction_are_named_in_the_table():
 # ------------------------------------------------------------------------------------------------- what the docs show
 
 
+def test_make_hunt_may_replace_the_page():
+    from forgetting.storage.outputs import check_output
+
+    check_output(DOCS / "claims.md", force=True)  # its manifest is kept with it
+
+
 def documented():
     """The lines of the table in the docs: label, part, verdict; each has the statement of a claim."""
     lines = (DOCS / "claims.md").read_text().splitlines()

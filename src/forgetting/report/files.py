@@ -25,9 +25,9 @@ CONTENT = ("report.html", "report.json", "tables.tex", "figures", "data")
 def check_folder(folder: Path, force: bool = False) -> None:
     """Raise if a report may not be written there, before anything is computed.
 
-    >>> check_folder(Path("pyproject.toml", "out"))
+    >>> check_folder(Path("/dev/null/out"))
     Traceback (most recent call last):
-    forgetting.errors.ProblemFileError: pyproject.toml/out: cannot be written (Not a directory)
+    forgetting.errors.ProblemFileError: /dev/null/out: cannot be written (Not a directory)
     """
     versions.check_folder(folder, CONTENT, force=force)
 
