@@ -19,6 +19,7 @@ __all__ = [
     "as_flag",
     "as_index",
     "as_number",
+    "as_seed",
     "as_task",
     "as_vector",
     "check_finite",
@@ -30,6 +31,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+LARGEST = 2**63 - 1  # of a whole number in an array
 
 
 def real_array(value: Any, what: str, *, squares: bool = False) -> Array:
@@ -118,19 +120,46 @@ def as_vector(value: Any, length: int, what: str) -> Array:
 
 
 def as_count(value: Any, what: str, *, least: int = 0) -> int:
-    """A whole number, at least `least`.
+    """A whole number, at least `least`, that fits into 64 bits.
 
     >>> as_count(3.5, "k")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: k must be a whole number, got 3.5
     """
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise InvalidInputError(f"{what} must be a whole number, got {value!r}") from None
+    count = _whole(value, what)
     if count < least:
-        raise InvalidInputError(f"{what} must be at least {least}, got {count}")
+        raise InvalidInputError(f"{what} must be at least {least}, got {_said(value)}")
+    if count > LARGEST:
+        raise InvalidInputError(f"{what} must be at most {LARGEST}, got {_said(value)}")
     return count
+
+
+def as_seed(value: Any, what: str = "seed") -> int:
+    """A whole number of any size, at least 0.
+
+    >>> as_seed(2**100) == 2**100
+    True
+    """
+    seed = _whole(value, what)
+    if seed < 0:
+        raise InvalidInputError(f"{what} must be at least 0, got {_said(value)}")
+    return seed
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a whole number, got {_said(value)}") from None
+
+
+def _said(value: Any) -> str:
+    """A value in a message, cut where it is long."""
+    try:
+        words = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return f"a number of {value.bit_length()} bits"
+    return words if len(words) <= 60 else f"{words[:57]}..."
 
 
 def as_number(value: Any, what: str, *, above: float | None = None, least: float | None = None) -> float:
@@ -144,14 +173,16 @@ def as_number(value: Any, what: str, *, above: float | None = None, least: float
         if isinstance(value, str):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(f"{what} must be a number, got {value!r:.80}") from None
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{what} must be a number, got {_said(value)}") from None
+    except OverflowError:
+        raise InvalidInputError(f"{what} must be at most 1.8e+308 in size, got {_said(value)}") from None
     if not np.isfinite(number):
-        raise InvalidInputError(f"{what} must be finite, got {value!r}")
+        raise InvalidInputError(f"{what} must be finite, got {_said(value)}")
     if above is not None and not number > above:
-        raise InvalidInputError(f"{what} must be greater than {above:g}, got {value!r}")
+        raise InvalidInputError(f"{what} must be greater than {above:g}, got {_said(value)}")
     if least is not None and not number >= least:
-        raise InvalidInputError(f"{what} must be at least {least:g}, got {value!r}")
+        raise InvalidInputError(f"{what} must be at least {least:g}, got {_said(value)}")
     return number
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import metrics
-from forgetting._arrays import Array, IntArray, as_count
+from forgetting._arrays import Array, IntArray, as_count, as_seed
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
@@ -181,7 +181,7 @@ def run_many(
             np.stack([one.after for one in made]),
             workers,
         )
-    rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed")).spawn(1)[0])
+    rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed)).spawn(1)[0])
     orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
     losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
     return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, (), start, before, after, workers)
@@ -189,7 +189,7 @@ def run_many(
 
 def _seed_of(seed: int, i: int) -> int:
     """A seed for run i, unrelated to the runs of neighbouring seeds."""
-    return int(np.random.SeedSequence(as_count(seed, "seed"), spawn_key=(1, i)).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence(as_seed(seed), spawn_key=(1, i)).generate_state(1, np.uint64)[0])
 
 
 def batch_losses(

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from forgetting import schemes
-from forgetting._arrays import Array, IntArray, as_count, as_index, as_number, as_vector, read_only
+from forgetting._arrays import Array, IntArray, as_count, as_index, as_number, as_seed, as_vector, read_only
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
@@ -247,7 +247,7 @@ def run(
         raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
-    order_seed, scheme_seed = np.random.SeedSequence(as_count(seed, "seed")).spawn(2)
+    order_seed, scheme_seed = np.random.SeedSequence(as_seed(seed)).spawn(2)
     start = space.start()
     require_memory(
         32.0 * k + 8.0 * len(steps) * len(start),  # the order, inner steps, losses before and after; the iterates

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from forgetting._text import one_line
+
 if TYPE_CHECKING:
     from forgetting.auditing.result import Audit, OrderingRow, Split
     from forgetting.auditing.similarity import Duplicate
@@ -32,7 +34,7 @@ def recommend(audit: Audit) -> tuple[str, ...]:
 
 def task_name(audit: Audit, task: int) -> str:
     """A task in a sentence: its name, quoted unless it is a number."""
-    name = audit.tasks[task].name
+    name = one_line(audit.tasks[task].name)
     return f"task {name}" if name.isdigit() else f"task '{name}'"
 
 
@@ -211,7 +213,7 @@ def _bound(audit: Audit) -> Iterator[str]:
 
 
 def _listed(audit: Audit, order: tuple[int, ...]) -> str:
-    names = [audit.tasks[task].name for task in order]
+    names = [one_line(audit.tasks[task].name) for task in order]
     if len(names) > 12:
         names = [*names[:8], "...", *names[-3:]]
     return ", ".join(names)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import bounds
-from forgetting._arrays import Array, IntArray, as_count, as_number
+from forgetting._arrays import Array, IntArray, as_count, as_number, as_seed
 from forgetting.auditing.advice import recommend
 from forgetting.auditing.findings import find_outliers, measure_fit
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
@@ -93,7 +93,7 @@ def audit(
 
     begin(0)
     given_tasks, notes, name = _door(tasks)
-    problem, features, name = _prepared(given_tasks, rows, features, as_count(seed, "seed"), name)
+    problem, features, name = _prepared(given_tasks, rows, features, as_seed(seed), name)
     T, P = problem.num_tasks, as_count(passes, "passes", least=2)
     if T > MOST_TASKS:
         raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count
+from forgetting._arrays import Array, as_count, as_seed
 from forgetting.geometry import Geometry
 from forgetting.loop import resolve, whole_run
 from forgetting.orderings import Explicit
@@ -101,7 +101,7 @@ def random_influence(
     if math.factorial(min(T, 20)) <= ALL:
         return forgetting_matrix(problem, permutations(range(T)), scheme, space.w0)
     count = _affordable(problem.geometry) if runs is None else as_count(runs, "runs", least=2)
-    rng = np.random.default_rng(np.random.SeedSequence(as_count(seed, "seed"), spawn_key=(7,)))
+    rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed), spawn_key=(7,)))
     return forgetting_matrix(problem, (rng.permutation(T) for _ in range(count)), scheme, space.w0, exact=False)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_index
+from forgetting._arrays import Array, IntArray, as_count, as_index, as_seed
 from forgetting.ensembles import batch_losses
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
@@ -139,7 +139,7 @@ def search_orders(
     easy = (GreedyDistance(repeat=False), GreedyResidual(repeat=False))
     upward = [_visited(problem, ordering, chosen, space.w0) for ordering in easy]
     downward = [_visited(problem, _Reluctant(), chosen, space.w0), *(order[::-1] for order in upward)]
-    streams = np.random.SeedSequence(as_count(seed, "seed")).spawn(2)
+    streams = np.random.SeedSequence(as_seed(seed)).spawn(2)
     best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
     worst, more = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
     return OrderSearch(

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from forgetting._text import one_line
 from forgetting.auditing.advice import ROUNDING, SLACK, task_name
 from forgetting.auditing.result import Audit, OrderingRow
 from forgetting.report.data import Curves, Item, Matrix, Report, Section, Series, Table
@@ -109,7 +110,7 @@ def _orderings(audit: Audit) -> Section:
         columns = ("ordering", "k", "quantity", "mean", "low", "high")
         items.append(Table("intervals", "Intervals", level, columns, tuple(cells)))
     orders = (("given", audit.given), ("best", audit.search.best.order), ("worst", audit.search.worst.order))
-    listed = tuple((name, ", ".join(audit.tasks[task].name for task in order)) for name, order in orders)
+    listed = tuple((name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in orders)
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), listed))
     text = f"Notes: {'; '.join(audit.notes)}." if audit.notes else ""
     return Section("orderings", "Orderings", text, tuple(items))
@@ -167,16 +168,16 @@ def _tasks(audit: Audit) -> Section:
     remarks: dict[int, list[str]] = {}
     for one in audit.duplicates:
         verb = "contradicts" if one.contradicts else "repeats"
-        remarks.setdefault(one.task, []).append(f"{verb} {audit.tasks[one.of].name} ({one.kind})")
+        remarks.setdefault(one.task, []).append(f"{verb} {one_line(audit.tasks[one.of].name)} ({one.kind})")
     for other in audit.outliers:
         remarks.setdefault(other.task, []).append(f"outlier: {other.measure}")
     order = sorted(range(audit.num_tasks), key=lambda task: (task not in remarks, -audit.tasks[task].forgotten))
     rows = []
     for task in order:
         row = audit.tasks[task]
-        near = "" if row.nearest is None else f"{audit.tasks[row.nearest].name} ({row.overlap:.2f})"
+        near = "" if row.nearest is None else f"{one_line(audit.tasks[row.nearest].name)} ({row.overlap:.2f})"
         said = "; ".join(remarks.get(task, []))
-        rows.append((row.name, row.rows or None, row.rank, row.norm, row.forgotten, row.causes, near, said))
+        rows.append((one_line(row.name), row.rows or None, row.rank, row.norm, row.forgotten, row.causes, near, said))
     heads = ("task", "rows", "rank", "norm", "forgotten", "causes", "nearest (overlap)", "remarks")
     caption = (
         "Forgotten: the increase of the loss of a task from when it was learned to the end of a random pass. Causes: "

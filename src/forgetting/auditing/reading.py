@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
+from forgetting._text import one_line
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.tasks import RegressionTasks
@@ -25,6 +27,7 @@ __all__ = ["Reading", "read_tasks", "task_notes"]
 PathName = str | PathLike[str]
 SEPARATORS = (",", ";", "\t")  # of which the header has most
 MISSING = ("", "nan", "na", "n/a", "null", "none", "inf", "-inf", "+inf", "infinity")
+COMPARED = 1000  # columns that a wrong name is compared with
 UNNAMED = ("", "nan")  # no name of a task; "na" and "none" may be one
 CLASSES = 20  # labels of at most so many different whole numbers may be classes, and so many classes are listed
 
@@ -96,7 +99,7 @@ def read_tasks(
     if not several:
         raise ProblemFileError("no file given")
     files = [Path(one) for one in several]
-    twice = next((path for at, path in enumerate(files) if path in files[:at]), None)
+    twice = _repeated(files)
     if twice is not None:
         raise ProblemFileError(f"{twice}: given twice")
     if len(files) == 1 and files[0].suffix.lower() == ".npz":
@@ -220,7 +223,7 @@ def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
     except UnicodeDecodeError as error:
         what = f"{error.object[error.start : error.start + 1]!r} at byte {error.start}"
         raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from error
-    except (OSError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise ProblemFileError(f"{path}: cannot be read as CSV ({error})") from error
     if not table:
         raise ProblemFileError(f"{path}: a header without rows" if header else f"{path}: the file is empty")
@@ -270,9 +273,9 @@ def _read_npz(path: Path, task: str, label: str, several: bool) -> _Sheet:
 
 def _columns(path: Path, names: list[str], task: str, label: str, several: bool) -> tuple[int | None, int]:
     """Where the task (None: the file is one task) and the label are."""
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = _repeated(names)
     if twice is not None:
-        raise ProblemFileError(f"{path}: two columns are called {twice!r}")
+        raise ProblemFileError(f"{path}: two columns are called {twice!r:.60}")
     if label not in names:
         raise ProblemFileError(f"{path}: no column {label!r} for the labels{_nearest(label, names)}")
     if task not in names and not several:
@@ -280,11 +283,21 @@ def _columns(path: Path, names: list[str], task: str, label: str, several: bool)
     return (names.index(task) if task in names else None), names.index(label)
 
 
+def _repeated(names: Iterable[Any]) -> Any:
+    """The first of several that is there more than once, or None.
+
+    >>> _repeated(["a", "b", "a"]), _repeated([])
+    ('a', None)
+    """
+    return next((name for name, times in Counter(names).items() if times > 1), None)
+
+
 def _nearest(name: str, names: Iterable[str]) -> str:
     known = list(names)
-    close = get_close_matches(name, known, n=1, cutoff=0.4)
+    close = get_close_matches(name, [one for one in known[:COMPARED] if len(one) <= 60], n=1, cutoff=0.4)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{hint} the columns are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+    listed = [one_line(one, 60) for one in known[:12]]
+    return f"{hint} the columns are {', '.join(listed)}{', ...' if len(known) > 12 else ''}"
 
 
 def _number(word: str, path: Path, line: int, column: str) -> float:

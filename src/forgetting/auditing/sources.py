@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, is_sparse
+from forgetting._arrays import Array, as_count, as_number, as_seed, is_sparse
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import RegressionTasks
@@ -63,7 +63,7 @@ def image_tasks(
     """
     pictures, classes = np.asarray(images, dtype=np.float64), np.asarray(labels)
     T = as_count(tasks, "tasks", least=1)
-    rng = np.random.default_rng(as_count(seed, "seed"))
+    rng = np.random.default_rng(as_seed(seed))
     if kind not in get_args(Kind):
         raise InvalidInputError(f"kind must be 'split', 'permuted' or 'rotated', got {kind!r}")
     if kind == "split" and T > 5:
@@ -116,6 +116,7 @@ class RandomFeatures:
     def __post_init__(self) -> None:
         as_count(self.dim, "the number of features", least=1)
         as_number(self.scale, "scale", above=0)
+        as_seed(self.seed)
         if self.kind not in ("relu", "fourier"):
             raise InvalidInputError(f"random features are 'relu' or 'fourier', got {self.kind!r}")
 
@@ -155,7 +156,7 @@ def subsample_rows(tasks: RegressionTasks, rows: int, seed: int = 0) -> Regressi
     """
     _require_data(tasks, "sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
-    rng = np.random.default_rng(as_count(seed, "seed"))
+    rng = np.random.default_rng(as_seed(seed))
     drawn: dict[int, tuple[Any, Array]] = {}
     pairs = []
     for task in range(tasks.num_tasks):

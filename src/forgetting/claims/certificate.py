@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import bounds
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_seed
 from forgetting.bounds.setting import describe_ordering, describe_scheme
 from forgetting.claims.exact import Numbers, as_least_squares, remembered, start_noise
 from forgetting.claims.instance import Instance
@@ -141,7 +141,7 @@ class Certificate:
 
     def __post_init__(self) -> None:
         as_count(self.k, "k")
-        as_count(self.seed, "seed")
+        as_seed(self.seed)
 
     def to_json(self) -> str:
         """As JSON text."""
@@ -256,7 +256,7 @@ def certify(
     >>> Certificate.from_json(c.to_json()) == c
     True
     """
-    k, seed = as_count(k, "k", least=1), as_count(seed, "seed")
+    k, seed = as_count(k, "k", least=1), as_seed(seed)
     instance = Instance(problem, ordering, k, scheme=scheme, w0=w0)
     rows = bounds.evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
     measured, notes = _measure(instance, seed, runs)

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_number
+from forgetting._arrays import as_count, as_number, as_seed
 from forgetting.claims.draws import mutate
 from forgetting.claims.instance import Instance
 from forgetting.claims.registry import Claim, Verdict
@@ -93,7 +93,7 @@ def score(verdict: Verdict) -> float:
 
 def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
     """Hunt one claim; see `Claim.hunt`."""
-    seed, budget = as_count(seed, "seed"), as_count(budget, "budget", least=1)
+    seed, budget = as_seed(seed), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
     tried = checked = 0
     best: tuple[float, Verdict, Instance] | None = None

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from forgetting._text import one_line
 from forgetting.cli.app import make_app
 from forgetting.cli.interrupts import exit_code, uninterrupted
 from forgetting.errors import ForgettingError
@@ -21,6 +22,7 @@ __all__ = ["main"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # how newer parsers of options report Ctrl-C
+LONGEST = 1000  # characters of a message
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     with warnings.catch_warnings():
         warnings.showwarning = _show
-        sys.exit(run_app(list(sys.argv[1:] if arguments is None else arguments)))
+        code = run_app(list(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(code)
 
 
 def run_app(arguments: list[str]) -> int:
@@ -103,5 +106,8 @@ def _show(
 
 
 def _complain(message: str, code: int, kind: str = "error: ") -> int:
-    print(f"{kind}{' '.join(message.split())}", file=sys.stderr)
+    line = one_line(message)
+    if len(line) > LONGEST:  # begins with what it is about, and ends with what to do
+        line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
+    print(f"{kind}{line}", file=sys.stderr)
     return code

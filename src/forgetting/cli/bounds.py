@@ -45,7 +45,7 @@ def bounds_command(
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
-    wanted = QUANTITIES if quantity == "all" else tuple(quantity.split(","))
+    wanted = QUANTITIES if quantity == "all" else tuple(dict.fromkeys(quantity.split(",")))
     for name in wanted:
         if name not in QUANTITIES:
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -129,11 +130,14 @@ def steps_from(words: str) -> list[int]:
 
 def _whole(word: str, words: str) -> int:
     from forgetting.errors import InvalidInputError
+    from forgetting.expectation.api import MOST_STEPS
 
     try:
         number = float(word)
     except ValueError:
-        number = -1.0
-    if number < 0 or number != int(number):
-        raise InvalidInputError(f"k must be whole numbers with commas, or first..last, got {words!r}")
+        number = math.nan
+    if number > MOST_STEPS:
+        raise InvalidInputError(f"k must be at most {MOST_STEPS:g}, got {number:g}")
+    if not number >= 0 or not number.is_integer():
+        raise InvalidInputError(f"k must be whole numbers with commas, or first..last, got {words!r:.60}")
     return int(number)

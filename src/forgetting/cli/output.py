@@ -11,10 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from forgetting._text import one_line, visible
 from forgetting.errors import ProblemFileError
 from forgetting.report.data import Item, Report, Section, Table
 
 __all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width", "write_and_show"]
+
+SOON = 1.0  # seconds until a bar is worth it
 
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
@@ -137,13 +140,13 @@ def without(table: Table, hidden: Sequence[str]) -> Table:
 
 
 def say(*lines: str) -> None:
-    """Print; a symbol that the terminal cannot show does not end the program.
+    r"""Print; what the terminal cannot show does not end the program, and what it would obey is shown.
 
-    >>> say("one", "two")
+    >>> say("one", "two \x1b[31m")
     one
-    two
+    two \x1b[31m
     """
-    for line in lines:
+    for line in map(visible, lines):
         try:
             print(line)
         except UnicodeEncodeError:
@@ -174,13 +177,15 @@ def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     began, task = time.monotonic(), bar.add_task("", total=None)
 
     def update(name: str, done: int, total: int) -> None:
-        bar.update(task, description=name, completed=done, total=total, refresh=True)  # else short stages go unseen
-        if time.monotonic() - began > 1.0 and not bar.live.is_started:
+        bar.update(
+            task, description=one_line(name, 60), completed=done, total=total, refresh=True
+        )  # else short stages go unseen
+        if time.monotonic() - began > SOON and not bar.live.is_started:
             bar.start()
 
     try:

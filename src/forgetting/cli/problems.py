@@ -8,12 +8,13 @@ import inspect
 import re
 import shlex
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_seed
 from forgetting.errors import InvalidInputError, ProblemFileError
 
 __all__ = [
@@ -96,14 +97,16 @@ def read_config(path: Path, seed: int | None = None) -> Loaded:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ProblemFileError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
+    except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
         raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
     _known(config, TOP, f"{path}: unknown key")
     for name in ("problem", "report"):
         if not isinstance(config.get(name, {}), dict):
             raise InvalidInputError(f"{path}: {name} must be a table, [{name}]")
     _known(config.get("report", {}), REPORT, f"{path}: unknown key in [report]")
-    chosen = as_count(config.get("seed", 0), f"{path}: seed") if seed is None else seed
+    chosen = as_seed(config.get("seed", 0), f"{path}: seed") if seed is None else seed
     values = dict(config.get("problem", {}))
     copies = values.pop("copies", 1)
     sources = [name for name in ("family", "file", "tasks") if name in values]
@@ -170,7 +173,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _named(home: Any, base: type, words: str, what: str) -> Any:
-    first, *rest = shlex.split(words) or [""]
+    try:
+        first, *rest = shlex.split(words) or [""]
+    except ValueError as error:
+        raise InvalidInputError(f"{what} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
     kinds = {
         _kebab(name): kind
         for name in home.__all__
@@ -233,7 +239,9 @@ def _value(text: str) -> Any:
     if text.lower() in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text.lower()]
     try:
-        return ast.literal_eval(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of strange escapes in a text
+            return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
 

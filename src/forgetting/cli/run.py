@@ -34,6 +34,7 @@ def run_command(
     import numpy as np
 
     import forgetting as fg
+    from forgetting._arrays import as_count
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import emit, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
@@ -43,6 +44,7 @@ def run_command(
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
+    k = as_count(k, "k", least=1)
     loaded = load_problem(problem, seed)
     every = np.unique(np.linspace(0, k, min(k, RECORDED) + 1).round().astype(int))
     with uninterrupted():

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_number
+from forgetting._arrays import IntArray, as_count, as_number, as_seed
 from forgetting._memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import exact, spectral
@@ -84,7 +84,7 @@ def expect(
         most = None if runs is None else as_count(runs, "runs", least=1)
         target = None if rtol is None else as_number(rtol, "rtol", above=0)
         workers = None if threads is None else as_count(threads, "threads", least=1)
-        result = simulate(request, as_count(seed, "seed"), most, target, as_number(confidence, "confidence"), workers)
+        result = simulate(request, as_seed(seed), most, target, as_number(confidence, "confidence"), workers)
     elif picked in EXACT:
         with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
             result = EXACT[picked](request)

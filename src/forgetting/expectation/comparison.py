@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_number
+from forgetting._arrays import Array, IntArray, as_count, as_number, as_seed
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import monte_carlo
 from forgetting.expectation.api import ask, expect
@@ -67,7 +67,7 @@ def compare(
     samples: list[dict[str, Array]] = []
     ranges: list[dict[str, tuple[float, float] | None]] = []
     for request, _ in requests:
-        drawn = list(monte_carlo.sample(request, as_count(seed, "seed"), batches, None, count))
+        drawn = list(monte_carlo.sample(request, as_seed(seed), batches, None, count))
         samples.append({name: np.concatenate([part[name] for part in drawn]) for name in request.names})
         ranges.append({name: monte_carlo.value_range(request, name) for name in request.names})
     values, intervals = {}, {}

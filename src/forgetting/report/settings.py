@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_number, as_seed
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
 from forgetting.tasks import families
@@ -80,8 +80,9 @@ class Settings:
     eps: tuple[float, ...] = field(default=(6.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.4, 0.3))
 
     def __post_init__(self) -> None:
-        for name, least in (("k", 3), ("points", 2), ("runs", 2), ("seed", 0), ("hunt", 1)):
+        for name, least in (("k", 3), ("points", 2), ("runs", 2), ("hunt", 1)):
             as_count(getattr(self, name), name, least=least)
+        as_seed(self.seed)
         if not self.orderings:
             raise InvalidInputError("no orderings given; a report compares at least one")
         keys = [ordering_key(ordering) for ordering in self.orderings]
@@ -90,3 +91,6 @@ class Settings:
             raise InvalidInputError(f"two orderings are called {ordering_name(self.orderings[twice])!r}; leave one out")
         if not self.eps:
             raise InvalidInputError("eps is empty; give at least one value for the catastrophic family")
+        for one in self.eps:
+            if not 0.01 <= as_number(one, "eps") <= 6:
+                raise InvalidInputError(f"eps must be between 0.01 and 6, got {one!r}")
