@@ -5,19 +5,22 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = [
+    "SQUARED",
     "Array",
     "IntArray",
     "as_count",
     "as_flag",
     "as_index",
+    "as_kind",
     "as_number",
     "as_seed",
     "as_task",
@@ -25,6 +28,7 @@ __all__ = [
     "check_finite",
     "group_rows",
     "is_sparse",
+    "numbers",
     "read_only",
     "real_array",
 ]
@@ -32,16 +36,44 @@ __all__ = [
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LARGEST = 2**63 - 1  # of a whole number in an array
+Kind = TypeVar("Kind")
+SQUARED = 1e300  # the most that squares may add up to: sums and differences of such vectors have finite squares too
 
 
-def real_array(value: Any, what: str, *, squares: bool = False) -> Array:
+def as_kind(value: Kind, kind: Any, what: str, where: str = "") -> Kind:
+    """An object of the kind (or of one of several) that is expected here.
+
+    >>> as_kind(3, dict, "a dict of numbers", "extras: ")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: extras: expected a dict of numbers, got 3
+    """
+    if not isinstance(value, kind):
+        telling = isinstance(value, str | int | float | type | None)
+        raise InvalidInputError(f"{where}expected {what}, got {f'{value!r:.80}' if telling else type(value).__name__}")
+    return value
+
+
+def real_array(value: Any, what: str, *, shape: tuple[int, ...] | None = None, squares: bool = False) -> Array:
     """A float64 array of finite numbers (with finite squares, if asked), or an error that names the first bad entry.
+
+    The shape is looked at first, where one is given: a view may stand for more numbers than memory can hold.
 
     >>> real_array([1, 2], "y")
     array([1., 2.])
     >>> real_array([[1.0, float("nan")]], "task 0, X")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: task 0, X: entry at row 0, column 1 is nan; remove or impute it first
+    """
+    array = numbers(value, what, shape=shape)
+    check_finite(array, what, squares=squares)
+    return array
+
+
+def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> Array:
+    """A float64 array of real numbers, of which some may be NaN or infinite.
+
+    >>> numbers([1, float("inf")], "hi")
+    array([ 1., inf])
     """
     if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
         raise InvalidInputError(f"{what}: {int(np.sum(value.mask))} masked entries; fill or leave them out first")
@@ -53,9 +85,12 @@ def real_array(value: Any, what: str, *, squares: bool = False) -> Array:
         names = {"c": "complex numbers", "U": f"text such as {str(raw.flat[0]) if raw.size else ''!r:.40}"}
         kind = names.get(raw.dtype.kind, f"dtype {raw.dtype}")
         raise InvalidInputError(f"{what}: expected real numbers, got {kind}; convert to float64 first")
-    array = np.asarray(raw, dtype=np.float64)
-    check_finite(array, what, squares=squares)
-    return array
+    if shape is not None and raw.shape != shape:
+        raise InvalidInputError(f"{what}: expected shape {shape}, got {raw.shape}")
+    if not raw.flags.forc or raw.dtype != np.float64:  # copied to be read
+        require_memory(8.0 * raw.size, f"{what}: {raw.size} numbers", "give fewer")
+    with np.errstate(over="ignore"):  # longer floats, which become infinite
+        return np.asarray(raw, dtype=np.float64)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -89,7 +124,7 @@ def check_finite(array: Any, what: str, *, squares: bool = False) -> None:
     with np.errstate(all="ignore"):
         flat = stored.ravel(order="K")
         total = np.dot(flat, flat)  # one pass and no temporary
-        if np.isfinite(total) and (total > 1e-290 or array.ndim < 2 or not flat.any()):
+        if total < SQUARED and (total > 1e-290 or array.ndim < 2 or not flat.any()):
             return
     finite = np.isfinite(stored)
     if finite.all():
@@ -107,16 +142,16 @@ def check_finite(array: Any, what: str, *, squares: bool = False) -> None:
 
 
 def as_vector(value: Any, length: int, what: str) -> Array:
-    """A finite float64 vector of the given length.
+    """A finite float64 vector of the given length, with a finite norm; one that is it already is returned at once.
 
     >>> as_vector([0, 1], 3, "w0")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: w0: expected shape (3,), got (2,)
     """
-    vector = real_array(value, what)
-    if vector.shape != (length,):
-        raise InvalidInputError(f"{what}: expected shape ({length},), got {vector.shape}")
-    return vector
+    plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (length,)
+    if plain and np.vdot(value, value) < SQUARED:  # `vdot` does not warn of overflow
+        return value  # type: ignore[no-any-return]
+    return real_array(value, what, shape=(length,), squares=True)
 
 
 def as_count(value: Any, what: str, *, least: int = 0) -> int:
@@ -162,15 +197,17 @@ def _said(value: Any) -> str:
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
-def as_number(value: Any, what: str, *, above: float | None = None, least: float | None = None) -> float:
-    """A finite float, optionally bounded below.
+def as_number(
+    value: Any, what: str, *, above: float | None = None, least: float | None = None, below: float | None = None
+) -> float:
+    """A finite float, optionally bounded.
 
     >>> as_number(-1, "lam", above=0)
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: lam must be greater than 0, got -1
     """
     try:
-        if isinstance(value, str):
+        if isinstance(value, str) or value is np.ma.masked:
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
@@ -183,6 +220,8 @@ def as_number(value: Any, what: str, *, above: float | None = None, least: float
         raise InvalidInputError(f"{what} must be greater than {above:g}, got {_said(value)}")
     if least is not None and not number >= least:
         raise InvalidInputError(f"{what} must be at least {least:g}, got {_said(value)}")
+    if below is not None and not number < below:
+        raise InvalidInputError(f"{what} must be less than {below:g}, got {_said(value)}")
     return number
 
 
@@ -210,22 +249,27 @@ def as_task(task: int, num_tasks: int) -> int:
     return number
 
 
-def as_index(value: Sequence[int] | IntArray, bound: int, what: str) -> IntArray:
-    """A vector of indices in 0..bound-1.
+def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str) -> IntArray:
+    """A vector of indices in 0..bound-1; None is no bound.
 
     >>> as_index([0, 5], 3, "order")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: order[1] is 5, but must be between 0 and 2
     """
-    raw = np.asarray(value)
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise InvalidInputError(f"{what} must be a sequence of whole numbers, got one of sequences") from None
     if raw.size == 0:
         return np.empty(0, dtype=np.int64)
     if raw.ndim != 1 or raw.dtype.kind not in "iu":
         raise InvalidInputError(f"{what} must be a sequence of whole numbers, got {raw.dtype} of shape {raw.shape}")
-    bad = np.flatnonzero((raw < 0) | (raw >= bound))
+    require_memory(16.0 * raw.size, f"{what}: {raw.size} numbers", "give fewer")
+    bad = np.flatnonzero((raw < 0) | (raw >= (2**63 if bound is None else bound)))
     if bad.size:
         first = int(bad[0])
-        raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but must be between 0 and {bound - 1}")
+        span = "a task number" if bound is None else f"between 0 and {bound - 1}"
+        raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but must be {span}")
     return raw.astype(np.int64)
 
 

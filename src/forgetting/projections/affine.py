@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_number, is_sparse, real_array
+from forgetting._arrays import SQUARED, Array, as_number, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InfeasibleError, InvalidInputError
 from forgetting.projections.base import ConvexSet
@@ -65,14 +65,17 @@ class Affine(ConvexSet):
 
     def __init__(self, A: Any, b: Any, *, rank_tol: float | None = None, rtol: float = 1e-8) -> None:
         matrix = as_rows(A, "A")
-        label = np.array(real_array(b, "b"))
+        label = np.array(real_array(b, "b", squares=True))
         if label.shape != (len(matrix),):
             raise InvalidInputError(f"b: expected shape ({len(matrix)},), one entry per row of A, got {label.shape}")
         left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-        tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
+        tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
         rank = int(np.count_nonzero(sigma > tol * sigma[0]))
         along = left[:, :rank].T @ label
-        targets = along / sigma[:rank]
+        with np.errstate(over="ignore"):
+            targets = along / sigma[:rank]
+        if not np.vdot(targets, targets) < SQUARED:
+            raise InvalidInputError("A is so small beside b that w overflows when squared; rescale the rows")
         missed = label - left[:, :rank] @ along
         size = float(sigma[0] * np.linalg.norm(targets) + np.linalg.norm(label))
         if np.linalg.norm(missed) > as_number(rtol, "rtol", least=0) * size:
@@ -112,7 +115,7 @@ class Subspace(ConvexSet):
     def __init__(self, vectors: Any, *, rank_tol: float | None = None) -> None:
         matrix = as_rows(vectors, "vectors")
         _, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-        tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
+        tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
         rank = int(np.count_nonzero(sigma > tol * sigma[0]))
         self._freeze(dim=matrix.shape[1], vectors=matrix, basis=np.ascontiguousarray(right[:rank]))
 

@@ -28,7 +28,7 @@ class Ball(ConvexSet):
     radius: float
 
     def __init__(self, center: Any, radius: float) -> None:
-        middle = np.array(real_array(center, "center"))
+        middle = np.array(real_array(center, "center", squares=True))
         if middle.ndim != 1 or middle.size == 0:
             raise InvalidInputError(f"center: expected a vector, got shape {middle.shape}")
         size = as_number(radius, "radius")

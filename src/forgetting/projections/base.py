@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import isfinite
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from forgetting._arrays import Array, as_number, as_vector
 
-__all__ = ["ConvexSet", "as_point"]
-
-
-def as_point(w: Any, dim: int) -> Array:
-    """A finite float64 vector: `as_vector`, which costs as much as a small projection, only where it is needed.
-
-    >>> as_point([1, 2], 2)
-    array([1., 2.])
-    """
-    if isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (dim,) and isfinite(w.dot(w)):
-        return w
-    return as_vector(w, dim, "w")
+__all__ = ["ConvexSet"]
 
 
 class ConvexSet(ABC):
@@ -48,11 +36,11 @@ class ConvexSet(ABC):
 
     def project(self, w: Any) -> Array:
         """The point of the set nearest to w."""
-        return self.nearest(as_point(w, self.dim))
+        return self.nearest(as_vector(w, self.dim, "w"))
 
     def distance(self, w: Any) -> float:
         """|w - project(w)|."""
-        point = as_point(w, self.dim)
+        point = as_vector(w, self.dim, "w")
         return float(np.linalg.norm(point - self.nearest(point)))
 
     def contains(self, w: Any, tol: float = 1e-9) -> bool:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number
-from forgetting.errors import InvalidInputError
+from forgetting._arrays import Array, as_count, as_kind, as_number, as_seed, real_array
 from forgetting.projections.base import ConvexSet
 from forgetting.projections.custom import CustomSet
 
@@ -58,8 +57,7 @@ def check_convex_set(
     Traceback (most recent call last):
     forgetting.projections.conformance.ProjectionCheckError: ... is not obtuse-angle: ...
     """
-    if not isinstance(convex_set, ConvexSet):
-        raise InvalidInputError(f"expected a set such as fg.CustomSet(project, dim), got {type(convex_set).__name__}")
+    as_kind(convex_set, ConvexSet, "a set such as fg.CustomSet(project, dim)")
     if dim is not None and isinstance(convex_set, CustomSet):
         convex_set = convex_set.with_dim(as_count(dim, "dim", least=1))
     tol = as_number(tol, "tol", above=0)
@@ -94,14 +92,14 @@ def check_convex_set(
 
 def _samples(convex_set: ConvexSet, points: Any, trials: int, seed: int) -> list[Array]:
     """Random points at several scales, some of them pushed out from the set, and the user's own."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(as_seed(seed))
     scales = np.geomspace(0.1, 100, trials)
     samples = list(rng.standard_normal((trials, convex_set.dim)) * scales[:, None])
     for index in range(0, trials, 2):
         image = convex_set.project(samples[index])
         samples[index] = image + scales[trials - 1 - index] / 100 * rng.standard_normal(convex_set.dim)
     if points is not None:
-        samples.extend(np.array(np.atleast_2d(points), dtype=np.float64))
+        samples.extend(np.array(np.atleast_2d(real_array(points, "points", squares=True))))
     return samples
 
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number, real_array
+from forgetting._arrays import Array, IntArray, as_number, as_vector, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.projections._certificate import best_combination, refined, rounding, vanishes
 from forgetting.projections.affine import as_rows
-from forgetting.projections.base import ConvexSet, as_point
+from forgetting.projections.base import ConvexSet
 
 __all__ = ["Polyhedron", "Projection", "WarmStart"]
 
@@ -303,7 +303,7 @@ class Polyhedron(ConvexSet):
 
     def project_full(self, w: Any, warm: WarmStart | None = None) -> Projection:
         """The projection with its multipliers and residuals; `warm` is the `.warm` of an earlier one onto this set."""
-        p = as_point(w, self.dim)
+        p = as_vector(w, self.dim, "w")
         if warm is not None and not isinstance(warm, WarmStart):
             raise InvalidInputError(f"warm must be the .warm of an earlier projection, got {type(warm).__name__}")
         if warm is not None and warm.total != len(self._rows):
@@ -317,7 +317,7 @@ class Polyhedron(ConvexSet):
         return Projection(point, multipliers, active, residual, missed, changes, left)
 
     def contains(self, w: Any, tol: float = 1e-9) -> bool:
-        point, allowed = as_point(w, self.dim), as_number(tol, "tol", least=0)
+        point, allowed = as_vector(w, self.dim, "w"), as_number(tol, "tol", least=0)
         if len(self._rows) == 0:
             return True
         missed = float(np.max(self._levels - self._rows @ point))

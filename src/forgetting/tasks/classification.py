@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_task, is_sparse, read_only
+from forgetting._arrays import Array, IntArray, as_task, as_vector, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.projections import ConvexSet, Polyhedron
-from forgetting.projections.base import as_point
 from forgetting.tasks.labels import Label, signs
 from forgetting.tasks.regression import as_task_matrix, split_rows
 from forgetting.tasks.separability import Separability, decide
@@ -140,6 +139,7 @@ class ClassificationTasks:
 
     def task(self, task: int) -> tuple[Array, Array]:
         """(X_m, y_m), with labels -1 and +1."""
+        task = as_task(task, self.num_tasks)
         start = int(self._starts[task])
         label = self._signs[start : start + int(self.num_rows[task])]
         return self.signed_rows(task) * label[:, None], label.copy()
@@ -153,11 +153,11 @@ class ClassificationTasks:
 
     def margins(self, w: Any) -> Array:
         """y_i x_i.w for all rows, task after task."""
-        return np.asarray(self._rows @ as_point(w, self.dim))
+        return np.asarray(self._rows @ as_vector(w, self.dim, "w"))
 
     def task_loss(self, task: int, w: Any) -> float:
         """1/2 max_i (1 - y_i x_i.w)_+^2 over the rows of one task."""
-        worst = float(self.signed_rows(task).dot(as_point(w, self.dim)).min())
+        worst = float(self.signed_rows(task).dot(as_vector(w, self.dim, "w")).min())
         return 0.5 * max(0.0, 1.0 - worst) ** 2
 
     def task_losses(self, w: Any) -> Array:
@@ -242,7 +242,7 @@ class ClassificationTasks:
 
     def nearest_solution(self, w0: Any) -> Array:
         """The w nearest to w_0 with all margins at least 1."""
-        start = as_point(w0, self.dim)
+        start = as_vector(w0, self.dim, "w0")
         if not start.any():
             return self.w_star
         self.require_separable("the nearest solution")
@@ -260,7 +260,7 @@ class ClassificationTasks:
 
     def scale_from(self, w0: Any) -> float:
         """|w_0 - w*|^2 R^2, with w* the joint solution nearest to w_0."""
-        gap = as_point(w0, self.dim) - self.nearest_solution(w0)
+        gap = as_vector(w0, self.dim, "w0") - self.nearest_solution(w0)
         return float(gap @ gap) * self.radius**2
 
     def __len__(self) -> int:

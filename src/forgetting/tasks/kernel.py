@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, as_number, as_vector, group_rows, read_only, real_array
+from forgetting._arrays import Array, as_number, as_task, as_vector, group_rows, read_only, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
@@ -66,7 +66,7 @@ class KernelTasks(LinearTasks):
         self.names = tuple(names)
         self.dim = rows
         self.loss_kind = loss
-        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
+        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
         self.rtol = as_number(rtol, "rtol", least=0)
         lowest = float(np.linalg.eigvalsh(self.kernel)[0])
         if lowest < -1e-8 * float(np.max(np.diag(self.kernel), initial=0.0)):
@@ -96,7 +96,10 @@ class KernelTasks(LinearTasks):
 
     def predict(self, coefficients: Any) -> Array:
         """K a: the values at all rows, for one or several (one per row) vectors of dual coefficients."""
-        return np.asarray(real_array(coefficients, "coefficients") @ self.kernel)
+        given = real_array(coefficients, "coefficients")
+        if given.ndim not in (1, 2) or given.shape[-1] != self.dim:
+            raise InvalidInputError(f"coefficients: expected {self.dim} numbers, or rows of so many, got {given.shape}")
+        return np.asarray(given @ self.kernel)
 
     def task_losses(self, w: Any) -> Array:
         """L_m for every task at dual coefficients w."""
@@ -110,7 +113,7 @@ class KernelTasks(LinearTasks):
 
     def task_loss(self, task: int, w: Any) -> float:
         """L_m at dual coefficients w."""
-        return float(self.task_losses(w)[task])
+        return float(self.task_losses(w)[as_task(task, self.num_tasks)])
 
     def __len__(self) -> int:
         return len(self.rows_of)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_task, read_only
+from forgetting._arrays import Array, as_kind, as_task, as_vector, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.projections import (
@@ -20,7 +20,6 @@ from forgetting.projections import (
     Subspace,
     nearest_common_point,
 )
-from forgetting.projections.base import as_point
 from forgetting.tasks.linear import Realizability
 from forgetting.tasks.regression import RegressionTasks
 
@@ -76,10 +75,7 @@ class ConvexSets:
         if not given:
             raise InvalidInputError("no sets given; a collection needs at least one")
         for position, one in enumerate(given):
-            if not isinstance(one, ConvexSet):
-                raise InvalidInputError(
-                    f"set {position}: expected a convex set such as fg.Halfspace(a, b), got {type(one).__name__}"
-                )
+            as_kind(one, ConvexSet, "a convex set such as fg.Halfspace(a, b)", f"set {position}: ")
         dims = [(position, one.dim) for position, one in enumerate(given) if "dim" in one.__dict__]
         if not dims:
             raise InvalidInputError("no set knows its dimension; give dim= to a CustomSet")
@@ -103,6 +99,7 @@ class ConvexSets:
         >>> fg.ConvexSets.from_affine(fg.families.two_lines(0.5)).sets[0]
         Affine(d=2, rank=1)
         """
+        as_kind(tasks, RegressionTasks, "RegressionTasks")
         distinct: dict[int, Affine] = {}
         sets: list[ConvexSet] = []
         for task in range(tasks.num_tasks):
@@ -142,7 +139,7 @@ class ConvexSets:
         return np.array([known[one] for one in self.sets])
 
     def _point(self, w: Any) -> Array:
-        return as_point(w, self.dim)
+        return as_vector(w, self.dim, "w")
 
     # ------------------------------------------------------------------------------------------------- intersection
 
