@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from forgetting import metrics
-from forgetting._arrays import Array, IntArray, as_count, as_seed
+from forgetting._arrays import Array, IntArray, as_count, as_kind, as_seed
 from forgetting._memory import require_memory
-from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
 from forgetting.orderings import Explicit, Ordering, drawn_orders
@@ -152,8 +151,7 @@ def run_many(
     """
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
     workers = (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1)
-    if not isinstance(ordering, Ordering):
-        raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
+    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
     start = space.w0

@@ -9,7 +9,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from forgetting import schemes
-from forgetting._arrays import Array, IntArray, as_count, as_index, as_number, as_seed, as_vector, read_only
+from forgetting._arrays import (
+    Array,
+    IntArray,
+    as_count,
+    as_index,
+    as_kind,
+    as_number,
+    as_seed,
+    as_vector,
+    read_only,
+)
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
@@ -164,11 +174,9 @@ class _Interpreted:
 
 def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
     """The scheme to use (None: the problem's natural one) and the coordinates to use it in."""
-    if not isinstance(problem, Problem):
-        raise InvalidInputError(f"expected a problem such as RegressionTasks, got {type(problem).__name__}")
+    as_kind(problem, Problem, "a problem such as RegressionTasks")
     chosen: Scheme = getattr(schemes, problem.natural_scheme)() if scheme is None else scheme
-    if not isinstance(chosen, Scheme):
-        raise InvalidInputError(f"expected a scheme such as fg.schemes.Kaczmarz(), got {scheme!r}")
+    as_kind(chosen, Scheme, "a scheme such as fg.schemes.Kaczmarz()")
     as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
     if not chosen.intrinsic:
@@ -177,7 +185,7 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
     if geometry is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
     if chosen.needs_realizable:
-        problem.require_realizable(str(chosen))  # type: ignore[attr-defined]
+        problem.require_realizable(str(chosen))
     return chosen, Reduced(geometry, start)
 
 
@@ -243,8 +251,7 @@ def run(
     """
     k = as_count(k, "k")
     steps = recorded_steps(k, record_every)
-    if not isinstance(ordering, Ordering):
-        raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
+    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
     order_seed, scheme_seed = np.random.SeedSequence(as_seed(seed)).spawn(2)

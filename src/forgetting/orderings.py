@@ -14,7 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_flag, as_index, read_only, real_array
+from forgetting._arrays import (
+    Array,
+    IntArray,
+    as_count,
+    as_flag,
+    as_index,
+    as_kind,
+    as_seed,
+    read_only,
+    real_array,
+)
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 
@@ -30,8 +40,6 @@ __all__ = [
     "Visits",
     "WithReplacement",
     "WithoutReplacement",
-    "drawn_orders",
-    "task_probabilities",
 ]
 
 TIED = 1e-12  # of the largest score
@@ -114,8 +122,12 @@ class Ordering(ABC):
 
     def first(self, tasks: TaskView, k: int, seed: int | np.random.Generator = 0) -> IntArray:
         """The first k tasks."""
-        self.check(tasks.num_tasks, k)
-        return Visits(self, tasks, np.random.default_rng(seed)).take(k)
+        count = as_kind(tasks, TaskView, "a TaskView(num_tasks)").num_tasks
+        k = as_count(k, "k")
+        self.check(count, k)
+        require_memory(16.0 * k, f"the first {k} tasks", "ask for fewer")
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(as_seed(seed))
+        return Visits(self, tasks, rng).take(k)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
         """`runs` independent orders of length k, one per row; row i does not depend on how many rows there are."""
@@ -360,10 +372,9 @@ class Explicit(Ordering):
     random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        order = np.asarray(self.seq)
-        if order.ndim != 1 or (order.size and order.dtype.kind not in "iu"):
-            raise InvalidInputError(f"an explicit ordering is a sequence of task numbers, got {self.seq!r}")
-        object.__setattr__(self, "seq", tuple(int(task) for task in order))
+        order = as_index(self.seq, None, "Explicit ordering: seq")
+        require_memory(40.0 * len(order), f"an explicit ordering of {len(order)} steps", "use a shorter one")
+        object.__setattr__(self, "seq", tuple(order.tolist()))
 
     def limit(self, num_tasks: int) -> int:
         return len(self.seq)

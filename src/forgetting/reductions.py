@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting.errors import InvalidInputError
+from forgetting._arrays import Array, IntArray, as_kind, real_array
 from forgetting.loop import whole_run
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import POCS, WeaklyRegularized
@@ -24,7 +23,8 @@ def angle_between(u: Any, v: Any) -> float:
     >>> round(angle_between([1.0, 0.0], [1.0, 1e-12]) * 1e12, 6)
     1.0
     """
-    a, b = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
+    a = real_array(u, "u", squares=True)
+    b = real_array(v, "v", shape=a.shape, squares=True)
     sizes = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     if not min(sizes) > 0:
         return float("nan")
@@ -77,8 +77,7 @@ def classification_to_pocs(
     >>> bool((falls > 8).all() and (falls < 12).all())
     True
     """
-    if not isinstance(tasks, ClassificationTasks):
-        raise InvalidInputError(f"expected ClassificationTasks, got {type(tasks).__name__}")
+    as_kind(tasks, ClassificationTasks, "ClassificationTasks")
     limit = whole_run(tasks, ordering, k, POCS(), seed=seed)
     angles, gaps, inner, complaints = [], [], [], []
     for value in log_lambdas:

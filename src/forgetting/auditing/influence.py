@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_seed
+from forgetting._arrays import Array, as_count, as_kind, as_seed
 from forgetting.geometry import Geometry
 from forgetting.loop import resolve, whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
 
 __all__ = ["Influence", "forgetting_matrix", "random_influence"]
 
@@ -65,7 +66,7 @@ def forgetting_matrix(
     >>> round(float(fg.run(tasks, fg.orderings.Explicit([0, 1]), k=2).forgetting[-1]), 6)    # half: a mean over tasks
     0.044255
     """
-    T = problem.num_tasks
+    T = as_kind(problem, Problem, "a problem such as RegressionTasks").num_tasks
     total = np.zeros((T, T))
     rows: list[Array] = []
     columns: list[Array] = []
@@ -96,8 +97,8 @@ def random_influence(
     >>> found.runs, round(float(found.matrix.sum() / 4 - expected), 12) + 0.0
     (24, 0.0)
     """
-    T = problem.num_tasks
     _, space = resolve(problem, scheme, w0)
+    T = problem.num_tasks
     if math.factorial(min(T, 20)) <= ALL:
         return forgetting_matrix(problem, permutations(range(T)), scheme, space.w0)
     count = _affordable(problem.geometry) if runs is None else as_count(runs, "runs", least=2)

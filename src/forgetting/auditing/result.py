@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forgetting._arrays import as_count
 from forgetting.auditing.findings import Fit, Outlier
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.similarity import Duplicate
@@ -222,8 +223,9 @@ class Audit:
         raise InvalidInputError(f"no ordering {name!r} of {passes} passes; there are {names}, 1 and {self.passes}")
 
     def to_json(self, indent: int | None = None) -> str:
-        """As JSON text."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=indent)
+        """As JSON text, on one line, or with every level indented by so many spaces."""
+        spaces = None if indent is None else as_count(indent, "indent")
+        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=spaces)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Audit:
@@ -248,7 +250,7 @@ class Audit:
         """A page for a terminal of this width."""
         from forgetting.auditing.page import text_of
 
-        return text_of(self, width)
+        return text_of(self, as_count(width, "width", least=1))
 
     def to_html(self) -> str:
         """A page for a browser, complete in one file."""

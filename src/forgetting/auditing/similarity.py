@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, IntArray, as_kind, as_number
 from forgetting.geometry import Geometry
 
 __all__ = ["Duplicate", "Similarity", "find_duplicates", "principal_angles"]
@@ -68,6 +68,7 @@ def principal_angles(geometry: Geometry) -> Similarity:
     >>> found.smallest.round(6).tolist(), found.overlap.round(6).tolist()
     ([[0.0, 60.0], [60.0, 0.0]], [[1.0, 0.25], [0.25, 1.0]])
     """
+    as_kind(geometry, Geometry, "the geometry of tasks")
     count, offsets, ranks = geometry.num_distinct, geometry.offsets, geometry.ranks
     overlap, smallest, largest, inner = (np.zeros((count, count)) for _ in range(4))
     least = np.minimum.outer(ranks, ranks)
@@ -115,6 +116,9 @@ def find_duplicates(
     >>> [(one.task, one.of, one.kind) for one in find_duplicates(tasks.geometry, principal_angles(tasks.geometry))]
     [(2, 0, 'identical'), (3, 1, 'identical')]
     """
+    as_kind(geometry, Geometry, "the geometry of tasks")
+    as_kind(similarity, Similarity, "what principal_angles(geometry) gives")
+    near = as_number(near, "near", least=0)
     index = geometry.index
     leaders: list[int] = []
     seen: dict[int, int] = {}  # distinct tasks, and where they came first

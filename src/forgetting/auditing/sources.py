@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, as_seed, is_sparse
+from forgetting._arrays import Array, as_count, as_index, as_number, as_seed, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import RegressionTasks
@@ -61,7 +61,11 @@ def image_tasks(
         rows: images of each task, drawn at random; all if left out.
         seed: for permutations and drawing.
     """
-    pictures, classes = np.asarray(images, dtype=np.float64), np.asarray(labels)
+    pictures, classes = real_array(images, "images"), as_index(labels, None, "labels")
+    if pictures.ndim != 3 or len(pictures) != len(classes):
+        raise InvalidInputError(
+            f"images: expected shape (n, height, width) and n labels, got {pictures.shape} and {len(classes)} labels"
+        )
     T = as_count(tasks, "tasks", least=1)
     rng = np.random.default_rng(as_seed(seed))
     if kind not in get_args(Kind):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds.registry import ORIGINS, Bound, all_bounds
 from forgetting.bounds.setting import Setting, as_regression, describe_ordering, describe_scheme
 from forgetting.errors import InvalidInputError, OrderingError
@@ -118,8 +118,7 @@ def evaluate(
     'covers cyclic orderings'
     """
     k = as_count(k, "k")
-    if not isinstance(ordering, Ordering | str):
-        raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
+    as_kind(ordering, Ordering | str, "an ordering such as fg.orderings.Cyclic()")
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:
         raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds.setting import ORDERINGS, ProblemKind, Setting
 from forgetting.errors import InvalidInputError
 
@@ -147,6 +147,7 @@ class Bound:
 
     def not_known(self, setting: Setting) -> str | None:
         """Which number is missing or wrong, whatever k is, or None."""
+        as_kind(setting, Setting, "a Setting")
         needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
         missing = sorted(name for name in needed if getattr(setting, name) is None)
         if missing:
@@ -160,7 +161,7 @@ class Bound:
 
     def not_covered(self, setting: Setting, k: int) -> str | None:
         """Why k is not covered where all numbers are known, or None."""
-        outside = self.range.why_not(k, setting.T)
+        outside = self.range.why_not(k, as_kind(setting, Setting, "a Setting").T)
         return outside or next((c.reason for c in self.conditions if not c.holds(setting, k)), None)
 
     def value(self, setting: Setting, k: int) -> float:
@@ -189,6 +190,7 @@ def register(bound: Bound) -> Bound:
     True
     >>> unregister("demo/loss")
     """
+    as_kind(bound, Bound, "a Bound")
     if bound.key in _BOUNDS:
         raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key")
     _BOUNDS[bound.key] = bound
@@ -244,6 +246,7 @@ def get(key: str) -> Bound:
     >>> get("thm:random_convergence_rate/loss").source
     'Evron et al. 2026, Theorem thm:random_convergence_rate'
     """
+    as_kind(key, str, "the key of a bound")
     try:
         return _BOUNDS[key]
     except KeyError:

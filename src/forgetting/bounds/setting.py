@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_number, as_vector
+from forgetting._arrays import as_count, as_kind, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import (
     Cyclic,
@@ -263,8 +263,7 @@ def describe_scheme(
     >>> describe_scheme(fg.schemes.SGD(0.1, objective="loss"), radius=2.0)[1:]
     (0.1, 4.0)
     """
-    if scheme is not None and not isinstance(scheme, Scheme):
-        raise InvalidInputError(f"expected a scheme such as fg.schemes.Kaczmarz(), got {scheme!r}")
+    as_kind(scheme, Scheme | None, "a scheme such as fg.schemes.Kaczmarz()")
     if scheme is None and isinstance(problem, Setting) and {problem.eta, problem.beta} - {None, 1.0}:
         return frozenset({"sgd"}), problem.eta, problem.beta
     name = getattr(problem, "natural_scheme", "Kaczmarz") if scheme is None else type(scheme).__name__

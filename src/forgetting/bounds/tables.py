@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds import render
 from forgetting.bounds.registry import get
 from forgetting.bounds.setting import Setting
@@ -55,7 +55,8 @@ class Cell:
         return reasons[0] if reasons and None not in reasons else None
 
     def _step(self, setting: Setting, k: int) -> int:
-        return setting.T if self.single_pass and setting.T is not None else k
+        tasks = as_kind(setting, Setting, "a Setting").T
+        return tasks if self.single_pass and tasks is not None else k
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Table:
 
     def to_text(self, width: int = 80) -> str:
         """For a terminal."""
-        return render.text(self, width)
+        return render.text(self, as_count(width, "width", least=1))
 
     def to_markdown(self) -> str:
         """For a README."""
@@ -282,7 +283,8 @@ def table(
         if setting is not None or numbers:
             raise InvalidInputError("numbers are given, but not k; give k too, or leave all of them out")
         return base
-    at, step = Setting(**numbers) if setting is None else setting, as_count(k, "k", least=1)
+    at = Setting(**numbers) if setting is None else as_kind(setting, Setting, "a Setting")
+    step = as_count(k, "k", least=1)
     used = {one for row in base.rows for cell in row for key in cell.keys for one in (*get(key).needs, "dist_sq")}
     known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
     given = ", ".join(f"{name} = {value:g}" for name, value in known.items() if value is not None)

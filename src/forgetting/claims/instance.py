@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from forgetting import orderings, projections, schemes
-from forgetting._arrays import Array, as_count, as_vector
+from forgetting._arrays import Array, as_count, as_kind, as_vector
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.projections import ConvexSet
 from forgetting.schemes import Scheme
 from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words, write_arrays
-from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks
+from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
 from forgetting.tasks.files import (
     classification_arrays,
     classification_from,
@@ -61,8 +61,10 @@ class Instance:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", as_count(self.k, "k"))
-        if self.ordering is not None and not isinstance(self.ordering, Ordering):
-            raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {self.ordering!r}")
+        as_kind(self.ordering, Ordering | None, "an ordering such as fg.orderings.Cyclic()")
+        as_kind(self.scheme, Scheme | None, "a scheme such as fg.schemes.Kaczmarz()")
+        as_kind(self.problem, Problem | None, "a problem such as RegressionTasks")
+        as_kind(self.extras, Mapping, "extras by their names, such as {'gamma': 0.5}")
         if self.w0 is not None:
             object.__setattr__(self, "w0", as_vector(self.w0, self.problem.dim, "w0").copy())
         values = {}

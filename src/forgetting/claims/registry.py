@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from forgetting._arrays import as_kind
 from forgetting.claims.instance import Instance
 from forgetting.errors import InvalidInputError, NotSupportedError
 
@@ -113,6 +114,7 @@ class Verdict:
     @classmethod
     def of(cls, sides: Sides, kind: Kind) -> Verdict:
         """Judge both sides."""
+        as_kind(sides, Sides, "fg.claims.Sides(lhs, rhs)")
         lhs, rhs = float(sides.lhs), float(sides.rhs)
         size = max(abs(lhs), abs(rhs))
         scale = size if sides.scale is None else float(sides.scale)
@@ -181,6 +183,7 @@ class Claim:
 
     def why_not(self, instance: Instance) -> str | None:
         """Why the statement says nothing about the instance, or None."""
+        as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
         lacking = [name for name in self.needs if name not in instance.extras]
         if lacking:
             return f"needs extras {', '.join(lacking)}"
@@ -191,8 +194,6 @@ class Claim:
 
     def check(self, instance: Instance) -> Verdict:
         """Compute both sides; an error gives the reason where the statement does not apply."""
-        if not isinstance(instance, Instance):
-            raise InvalidInputError(f"expected fg.claims.Instance(problem, ordering, k), got {type(instance).__name__}")
         reason = self.why_not(instance)
         if reason is not None:
             raise InvalidInputError(f"{self.name}: {reason}")
@@ -206,6 +207,7 @@ class Claim:
         >>> print(get("thm:random_convergence_rate", "loss").confirm(case))
         holds: 0.001516 <= 0.001858, ratio 0.8158 (50 digits)
         """
+        as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
         if self.precise is None:
             return None
         try:
@@ -272,6 +274,7 @@ def register(claim: Claim) -> Claim:
     True
     >>> unregister("demo")
     """
+    as_kind(claim, Claim, "a Claim")
     key = (claim.label, claim.part)
     if key in _CLAIMS:
         raise InvalidInputError(f"there is already a claim {claim.name}; choose another label or part")

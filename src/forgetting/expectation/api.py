@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_number, as_seed
+from forgetting._arrays import IntArray, as_count, as_kind, as_number, as_seed
 from forgetting._memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import exact, spectral
@@ -107,8 +107,7 @@ def ask(
     memory: float | None = None,
 ) -> tuple[Request, Callable[[Outcome], Expectation]]:
     """The checked request, with its steps sorted, and the way back to the order and shape in which they came."""
-    if not isinstance(ordering, Ordering):
-        raise InvalidInputError(f"expected an ordering such as fg.orderings.Cyclic(), got {ordering!r}")
+    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
     scalar = np.ndim(k) == 0
     counted = [as_count(one, "k") for one in ([k] if scalar else k)]
     if max(counted, default=0) > MOST_STEPS:
