@@ -11,12 +11,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_index
+from forgetting._arrays import Array, IntArray, as_index, numbers
 from forgetting.errors import InvalidInputError
+
+quietly = np.errstate(
+    over="ignore", invalid="ignore"
+)  # infinite values, of what diverged, are answered with inf or NaN
 
 __all__ = ["backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
 
+quietly = np.errstate(over="ignore", invalid="ignore")  # losses of what diverged are infinite
 
+
+@quietly
 def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array:
     """F(k) = 1/k sum_{t<=k} (L_{tau(t)}(w_k) - L_{tau(t)}(w_t)) for k = 1..K (`def:forgetting`).
 
@@ -28,7 +35,7 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     >>> paper_forgetting([0, 1], [[0.0, 3.0], [0.5, 0.0]])
     array([0.  , 0.25])
     """
-    losses = np.asarray(loss_matrix, dtype=np.float64)
+    losses = numbers(loss_matrix, "loss_matrix")
     if losses.ndim != 2:
         raise InvalidInputError(f"loss_matrix: expected one row per step and one column per task, got {losses.shape}")
     tasks = as_index(order, losses.shape[1], "order")
@@ -37,22 +44,26 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     steps = np.arange(len(tasks))
     visits = np.zeros_like(losses)
     visits[steps, tasks] = 1
-    after = losses[steps, tasks] if learned is None else np.asarray(learned, dtype=np.float64)
+    after = losses[steps, tasks] if learned is None else numbers(learned, "learned", shape=tasks.shape)
     seen = np.cumsum(visits, axis=0)
     in_sample: Array = np.sum(np.where(seen > 0, seen * losses, 0.0), axis=1)  # tasks not yet visited may be NaN
     return np.asarray((in_sample - np.cumsum(after)) / (steps + 1))
 
 
+@quietly
 def paper_regret(before: Any) -> Array:
     """1/k sum_{t<=k} L_{tau(t)}(w_{t-1}) for k = 1..K: the loss of each iterate on the next task.
 
     >>> paper_regret([1.0, 0.0, 2.0])
     array([1. , 0.5, 1. ])
     """
-    losses = np.asarray(before, dtype=np.float64)
+    losses = numbers(before, "before")
+    if losses.ndim == 0:
+        raise InvalidInputError("before: expected the losses of several steps, got one number")
     return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)
 
 
+@quietly
 def forgetting(
     R: Any,
     order: Any,
@@ -90,6 +101,7 @@ def forgetting(
     return result
 
 
+@quietly
 def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem") -> float:
     """The influence of later learning on earlier tasks; negative is forgetting (higher performance is better).
 
@@ -111,6 +123,7 @@ def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "
     return _mean(terms)
 
 
+@quietly
 def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem", *, baseline: Any = None) -> float:
     """The influence of learning on tasks not yet learned (higher performance is better).
 
@@ -125,7 +138,7 @@ def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "g
     _check_transfer(convention)
     if convention == "gem" and baseline is None:
         raise InvalidInputError("the 'gem' forward transfer needs baseline=, the performances of the untrained model")
-    base = np.zeros(values.shape[1]) if convention == "diaz" else np.asarray(baseline, dtype=np.float64)
+    base = np.zeros(values.shape[1]) if convention == "diaz" else numbers(baseline, "baseline")
     if base.shape != (values.shape[1],):
         raise InvalidInputError(f"baseline: expected one value for each of {values.shape[1]} tasks, got {base.shape}")
     terms: list[float] = []
@@ -137,7 +150,7 @@ def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "g
 
 def _table(R: Any, order: Any) -> tuple[Array, dict[int, int]]:
     """The matrix, and the row after which each task was first learned."""
-    values = np.asarray(R, dtype=np.float64)
+    values = numbers(R, "R")
     if values.ndim != 2 or values.size == 0:
         raise InvalidInputError(f"R must be a matrix of steps x tasks, got shape {values.shape}")
     tasks: IntArray = as_index(order, values.shape[1], "order")
