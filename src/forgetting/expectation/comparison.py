@@ -57,7 +57,7 @@ def compare(
                 name: np.asarray(a.uncertainty.get(name, 0.0)) + np.asarray(b.uncertainty.get(name, 0.0))
                 for name in values
             },
-            notes=a.notes + b.notes,
+            notes=tuple(dict.fromkeys(a.notes + b.notes)),
         )
     level = as_number(confidence, "confidence")
     if not 0 < level < 1:

@@ -63,12 +63,12 @@ class Expectation:
 
     @property
     def forgetting(self) -> Array:
-        """E F(k)."""
+        """E F(k); NaN at k = 0, where there is no step to forget."""
         return self._get("forgetting", self.values)
 
     @property
     def regret(self) -> Array:
-        """E of 1/k sum_t L_tau(t)(w_(t-1))."""
+        """E of 1/k sum_t L_tau(t)(w_(t-1)); NaN at k = 0."""
         return self._get("regret", self.values)
 
     @property
@@ -159,6 +159,10 @@ class Outcome:
 
     def build(self, steps: IntArray, scalar: bool, order: IntArray) -> Expectation:
         """Back to the order, and the shape, in which the steps were asked for."""
+
+        undefined = [name for name in ("forgetting", "regret") if name in self.values and not steps.all()]
+        if undefined:
+            self.notes += (f"{' and '.join(undefined)} at k = 0: a mean over no steps, nan",)
 
         def shape(table: Values) -> dict[str, Any]:
             picked = {name: value[order] for name, value in table.items()}
