@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, as_vector
+from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector, real_array
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
@@ -39,12 +40,14 @@ def gaussian(
     ([1, 2, 3, 2], 2.0)
     """
     T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
+    _require_room(T, T, d)
     if np.ndim(rank) > 0 and np.shape(rank) != (T,):
         raise InvalidInputError(f"rank: expected one number or one for each of {T} tasks, got shape {np.shape(rank)}")
     ranks = np.broadcast_to(np.asarray(rank), (T,))
     for task, r in enumerate(ranks):
         if as_count(r, f"rank of task {task}") > d or r < 1:
             raise InvalidInputError(f"rank of task {task} is {r}; it must be between 1 and d = {d}")
+    _require_room(T, int(ranks.sum()), d)
     rng = _rng(seed)
     matrices = [rng.standard_normal((int(r), d)) for r in ranks]
     if condition is not None:
@@ -64,8 +67,10 @@ def rank_one(T: int, d: int, seed: int = 0) -> RegressionTasks:
     >>> rank_one(T=5, d=3).radius
     1.0
     """
+    T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
+    _require_room(T, T, d)
     rng = _rng(seed)
-    rows = rng.standard_normal((as_count(T, "T", least=1), as_count(d, "d", least=1)))
+    rows = rng.standard_normal((T, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     w_star = rng.standard_normal(d)
     return _realizable([row[None] for row in rows], w_star / np.linalg.norm(w_star))
@@ -96,6 +101,7 @@ def orthogonal(d: int) -> RegressionTasks:
     3
     """
     d = as_count(d, "d", least=1)
+    _require_room(d, d, d)
     return _realizable([row[None] for row in np.eye(d)], np.full(d, d**-0.5))
 
 
@@ -112,6 +118,7 @@ def back_and_forth(T: int, theta: float) -> RegressionTasks:
     T = as_count(T, "T", least=2)
     if T % 2:
         raise InvalidInputError(f"T must be even to go back and forth, got {T}")
+    _require_room(T, T, 2)
     turns = np.array([*range(T // 2), *range(T // 2 - 2, -2, -1)])
     return _realizable([_line(angle) for angle in turns * as_number(theta, "theta")], np.array([1.0, 0.0]))
 
@@ -147,9 +154,9 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     >>> clones.num_tasks, clones.geometry.num_distinct
     (200, 2)
     """
+    as_kind(tasks, RegressionTasks, "RegressionTasks")
     n = as_count(n, "n", least=1)
-    if not isinstance(tasks, RegressionTasks):
-        raise InvalidInputError(f"only regression tasks can be repeated here, not {type(tasks).__name__}")
+    _require_room(n * tasks.num_tasks, 0, tasks.dim)
     pairs = [tasks.task(m) for m in range(tasks.num_tasks)] * n
     return RegressionTasks(
         [X for X, _ in pairs],
@@ -171,10 +178,11 @@ def principal_angles(angles: Sequence[float], seed: int | None = None) -> Regres
     >>> tasks.num_tasks, tasks.rank_avg, tasks.rank_joint
     (2, 2.0, 4)
     """
-    angle = np.asarray([as_number(a, "angle") for a in angles])
+    angle = real_array(angles, "angles")
+    if angle.ndim != 1 or angle.size == 0:
+        raise InvalidInputError(f"give at least one angle, in a list; got shape {angle.shape}")
     r = len(angle)
-    if r == 0:
-        raise InvalidInputError("give at least one angle")
+    _require_room(2, 4 * r, 2 * r)
     first = np.eye(r, 2 * r)
     second = np.hstack([np.diag(np.cos(angle)), np.diag(np.sin(angle))])
     rotation = np.eye(2 * r)
@@ -212,6 +220,7 @@ def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> Cla
     (4, 1.0, 0.2, 25.0)
     """
     T, d, n = as_count(T, "T", least=1), as_count(d, "d", least=2), as_count(n, "n", least=1)
+    _require_room(T, 2 * T * n, d)
     margin = as_number(margin, "margin", above=0)
     if margin > 1:
         raise InvalidInputError(f"margin is relative to the largest row, so that it is at most 1, got {margin:g}")
@@ -240,6 +249,12 @@ def _rng(seed: Any) -> np.random.Generator:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InvalidInputError(f"seed must be a whole number, at least 0, got {seed!r:.60}") from None
+
+
+def _require_room(tasks: int, rows: int, dim: int) -> None:
+    """Raise unless so many tasks with so many rows fit in memory, before any of them is made."""
+    needed = 500.0 * tasks + 16.0 * rows * dim  # the rows, and the copy that the collection keeps
+    require_memory(needed, f"{tasks} tasks in dimension {dim}", "use fewer tasks, or smaller ones")
 
 
 def _line(angle: float) -> Array:
