@@ -76,7 +76,7 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
         kept = sigma[:rank]
         return _split(right[:rank], kept, left[:, :rank], label, top / kept)
     sizes = np.max(np.abs(matrix), axis=1)
-    scaled = matrix * np.where(sizes > 0, 2.0 ** -np.frexp(np.where(sizes > 0, sizes, 1.0))[1], 0.0)[:, None]
+    scaled = np.ldexp(matrix, -np.frexp(sizes)[1][:, None])  # by powers of 2, which do not round
     _, spectrum, directions = np.linalg.svd(scaled, full_matrices=False)
     rank = int(np.count_nonzero(spectrum > tolerance(matrix.shape) * spectrum[0]))
     condition = float(spectrum[0] / spectrum[rank - 1])
@@ -106,7 +106,9 @@ def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Ar
     missed_sq = 0.5 * float(missed @ missed)
     # below rounding of the projection itself there is nothing unexplained
     floor = (8 * EPS * np.linalg.norm(label)) ** 2 * len(label)
-    return Factor(basis, sigma, along / sigma, missed_sq if missed_sq > floor else 0.0, np.asarray(conditions))
+    with np.errstate(over="ignore"):  # refused where the task has a number
+        targets = along / sigma
+    return Factor(basis, sigma, targets, missed_sq if missed_sq > floor else 0.0, np.asarray(conditions))
 
 
 def joint_directions(

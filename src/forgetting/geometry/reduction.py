@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, is_sparse, read_only
+from forgetting._arrays import SQUARED, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
+from forgetting.errors import InvalidInputError
 from forgetting.geometry.factor import Factor, Tolerance, factor_task, joint_directions
 
 if TYPE_CHECKING:
@@ -406,6 +407,12 @@ def _assemble(
 ) -> Geometry:
     """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
     factors = [factor_task(matrix, label, tolerance) for matrix, label in zip(matrices, labels, strict=True)]
+    for which, one in enumerate(factors):
+        if not np.vdot(one.targets, one.targets) < SQUARED:
+            raise InvalidInputError(
+                f"task {int(np.argmax(index == which))}: its rows are so small beside its labels that its solution "
+                "overflows when squared; rescale them"
+            )
     ranks = np.array([len(one.sigma) for one in factors], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64)
     rows = np.concatenate([one.basis for one in factors])

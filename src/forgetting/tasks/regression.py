@@ -29,6 +29,7 @@ from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
 
 NOISE = 1e-12  # of the largest row of its task: a row below it may be noise
+VANISHING = 1e-290  # a row below it loses its digits
 
 __all__ = ["RegressionTasks", "as_task_matrix", "split_rows"]
 
@@ -80,7 +81,7 @@ class RegressionTasks(LinearTasks):
         if loss not in ("sum", "mean"):
             raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
         self.loss_kind = loss
-        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0)
+        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
         self.rtol = as_number(rtol, "rtol", least=0)
         self._matrices: list[Matrix] = []
         self._labels: list[Array] = []
@@ -118,7 +119,10 @@ class RegressionTasks(LinearTasks):
         return index
 
     def _warn_of_small_rows(self) -> None:
-        """Say which rows may be noise: they are tiny beside the largest of their task, and count all the same."""
+        """Say which rows may be noise: they are tiny beside the largest of their task, and count all the same.
+
+        Those that are too small for any computation are refused.
+        """
         if self.rank_tol is not None:  # whoever sets the tolerance has thought of them
             return
         for which, matrix in enumerate(self._matrices):
@@ -126,6 +130,12 @@ class RegressionTasks(LinearTasks):
             small = np.flatnonzero((sizes > 0) & (sizes < NOISE * sizes.max()))
             if small.size:
                 task = int(np.flatnonzero(self._index == which)[0])
+                if sizes[small].min() < VANISHING:
+                    row = int(small[np.argmin(sizes[small])])
+                    raise InvalidInputError(
+                        f"task {task} ({self.names[task]}), row {row}: its largest entry is {sizes[row]:.2g}, which "
+                        "vanishes; rescale the row, or set it to zero"
+                    )
                 warnings.warn(
                     f"task {task} ({self.names[task]}), row {small[0]}: its largest entry is {sizes[small[0]]:.2g}, "
                     f"that of the task {sizes.max():.2g}. The row counts like any other; if it is noise, set it to "
