@@ -185,11 +185,15 @@ def perform(call: Call) -> str:
 
 
 def sklearn_may_warn() -> None:
-    """Estimators warn as scikit-learn does."""
+    """Estimators warn as scikit-learn does, and its own arithmetic may."""
     from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
     campaign.warnings.simplefilter("ignore", ConvergenceWarning)
     campaign.warnings.simplefilter("ignore", DataConversionWarning)
+    campaign.warnings.filterwarnings("ignore", category=RuntimeWarning, module="sklearn")
+
+
+SKLEARN = ValueError, AttributeError, OverflowError  # of its validation
 
 
 def is_allowed(error: Exception, name: str) -> bool:
@@ -206,7 +210,7 @@ def is_allowed(error: Exception, name: str) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = "" if trace is None else trace.tb_frame.f_code.co_filename
-    return name.startswith("fg.Continual") and isinstance(error, ValueError | AttributeError) and "/sklearn/" in where
+    return name.startswith("fg.Continual") and isinstance(error, SKLEARN) and "/sklearn/" in where
 
 
 def bytes_of(value: Any) -> Any:

@@ -157,7 +157,7 @@ GUISES: dict[str, Callable[[np.ndarray], Any]] = {
     "one more": lambda a: np.concatenate([a, a[-1:]]),
     "lists": lambda a: a.tolist(),
     "generator": lambda a: iter(a.tolist()),
-    "huge view": lambda a: np.broadcast_to(a[:1] if a.ndim else a, (2**40, *a.shape[1:])),
+    "huge view": lambda a: np.broadcast_to(a[:1] if a.ndim else a, (2**40, *a.shape[1:])) if a.size else a,
 }
 
 # fmt: off

@@ -148,7 +148,11 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coef_")
         matrix = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        scores: Array = matrix @ coef.T + intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: Array = matrix @ coef.T + intercept
+        beyond = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+        if beyond.size:
+            raise InvalidInputError(f"X: row {beyond[0]} is so large that x.w overflows; rescale it")
         return scores
 
     # ----------------------------------------------------------------------------------------------- history
@@ -235,7 +239,7 @@ def _visits(
 
 def _plain(value: Any) -> Hashable:
     """A task id as Python has it, so that 1 and np.int64(1) are the same in print too."""
-    plain = value.item() if isinstance(value, np.generic | np.ndarray) else value
+    plain = value.item() if isinstance(value, np.generic | np.ndarray) and value.size == 1 else value
     if not isinstance(plain, Hashable) or plain != plain:
         raise InvalidInputError(f"a task id is a number or a name, got {plain!r}")
     return plain

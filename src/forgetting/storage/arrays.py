@@ -98,7 +98,7 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
     forgetting.errors.ProblemFileError: nowhere.npz: no such file
     """
     try:
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        number = os.open(os.fspath(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise ProblemFileError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
