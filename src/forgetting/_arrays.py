@@ -31,6 +31,7 @@ __all__ = [
     "numbers",
     "read_only",
     "real_array",
+    "shape_of",
 ]
 
 Array = NDArray[np.float64]
@@ -91,6 +92,18 @@ def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> A
         require_memory(8.0 * raw.size, f"{what}: {raw.size} numbers", "give fewer")
     with np.errstate(over="ignore"):  # longer floats, which become infinite
         return np.asarray(raw, dtype=np.float64)
+
+
+def shape_of(value: Any, what: str) -> tuple[int, ...]:
+    """The shape, () of one value.
+
+    >>> shape_of(3, "k"), shape_of([1, 2], "k")
+    ((), (2,))
+    """
+    try:
+        return np.shape(value)
+    except ValueError:
+        raise InvalidInputError(f"{what}: rows of different lengths do not make an array") from None
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -154,8 +167,8 @@ def as_vector(value: Any, length: int, what: str) -> Array:
     return real_array(value, what, shape=(length,), squares=True)
 
 
-def as_count(value: Any, what: str, *, least: int = 0) -> int:
-    """A whole number, at least `least`, that fits into 64 bits.
+def as_count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> int:
+    """A whole number, at least `least` and at most `most`, which fits into 64 bits.
 
     >>> as_count(3.5, "k")
     Traceback (most recent call last):
@@ -164,8 +177,8 @@ def as_count(value: Any, what: str, *, least: int = 0) -> int:
     count = _whole(value, what)
     if count < least:
         raise InvalidInputError(f"{what} must be at least {least}, got {_said(value)}")
-    if count > LARGEST:
-        raise InvalidInputError(f"{what} must be at most {LARGEST}, got {_said(value)}")
+    if count > most:
+        raise InvalidInputError(f"{what} must be at most {most}, got {_said(value)}")
     return count
 
 

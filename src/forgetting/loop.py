@@ -19,6 +19,7 @@ from forgetting._arrays import (
     as_seed,
     as_vector,
     read_only,
+    shape_of,
 )
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -191,7 +192,7 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
 
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     """0, every, 2 every, ..., and k; or the given steps, and 0 and k."""
-    if np.ndim(record_every) == 0:
+    if shape_of(record_every, "record_every") == ():
         every = as_count(record_every, "record_every", least=1)
         require_memory(
             32.0 * (k // every), f"the numbers of {k // every} recorded steps", "record fewer: record_every="

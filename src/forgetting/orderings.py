@@ -7,6 +7,7 @@ each yield, for the distance or the loss of every task at the current iterate, a
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -152,6 +153,7 @@ class Visits:
 
     def take(self, size: int) -> IntArray:
         """The next `size` tasks."""
+        size = operator.index(size)
         blocks: list[Any] = [self._rest]
         singles: list[Any] = []
         have, empty = len(self._rest), 0

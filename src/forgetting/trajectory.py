@@ -45,7 +45,7 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Reduced:
-    """Errors z in the frame of a geometry."""
+    """Errors z in the frame of a geometry; those of a run that diverged are infinite, and its status says so."""
 
     problem: Geometry
     w0: Array
@@ -53,15 +53,19 @@ class Reduced:
     def start(self) -> Array:
         return self.problem.start(self.w0)
 
+    @metrics.quietly
     def iterates(self, states: Array) -> Array:
         return self.problem.lift(states, self.w0)
 
+    @metrics.quietly
     def task_losses(self, states: Array) -> Array:
         return self.problem.task_losses(states)
 
+    @metrics.quietly
     def mean_losses(self, states: Array) -> Array:
         return self.problem.mean_losses(states)
 
+    @metrics.quietly
     def distances(self, states: Array) -> Array:
         return self.problem.distances(states)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_count, as_kind, as_seed
+from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.loop import resolve, whole_run
 from forgetting.orderings import Explicit
@@ -81,6 +82,8 @@ def forgetting_matrix(
         rows.append(matrix.sum(axis=1))
         columns.append(matrix.sum(axis=0))
     runs = len(rows)
+    if runs == 0:
+        raise InvalidInputError("orders is empty; give at least one")
     errors = [np.std(part, axis=0) / math.sqrt(runs) if not exact else np.zeros(T) for part in (rows, columns)]
     return Influence(total / runs, errors[0], errors[1], runs, exact)
 

@@ -224,7 +224,7 @@ class Audit:
 
     def to_json(self, indent: int | None = None) -> str:
         """As JSON text, on one line, or with every level indented by so many spaces."""
-        spaces = None if indent is None else as_count(indent, "indent")
+        spaces = None if indent is None else as_count(indent, "indent", most=100)
         return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=spaces)
 
     @classmethod

@@ -51,7 +51,7 @@ class Range:
 
     def why_not(self, k: int, T: int | None) -> str | None:
         """The reason why k is outside, or None."""
-        tasks = 1 if T is None else as_count(T, "T")
+        k, tasks = as_count(k, "k"), 1 if T is None else as_count(T, "T")
         first = tasks**2 if self.first == "T^2" else self.first
         last = {"T": tasks, "T-1": tasks - 1, None: math.inf}[self.last]
         if first <= k <= last and (self.every is None or k % tasks == 0):

@@ -167,7 +167,8 @@ class Ridge(LinearScheme):
 
 def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions."""
-    given = np.asarray(scheme.gains(geometry.sigma))
+    with np.errstate(over="ignore", invalid="ignore"):  # gains that are not finite are refused
+        given = np.asarray(scheme.gains(geometry.sigma))
     if given.dtype.kind not in "biuf" or given.shape != geometry.sigma.shape or not np.isfinite(given).all():
         raise InvalidInputError(
             f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"

@@ -84,8 +84,8 @@ def as_file_error(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as error:
-        raise ProblemFileError(f"{path}: cannot be written ({error.strerror or error})") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that the system has no letters for
+        raise ProblemFileError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
 
 
 def temporary_name(path: Path) -> Path:

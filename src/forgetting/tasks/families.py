@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector, real_array
+from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector, real_array, shape_of
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
@@ -41,8 +41,9 @@ def gaussian(
     """
     T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
     _require_room(T, T, d)
-    if np.ndim(rank) > 0 and np.shape(rank) != (T,):
-        raise InvalidInputError(f"rank: expected one number or one for each of {T} tasks, got shape {np.shape(rank)}")
+    shape = shape_of(rank, "rank")
+    if shape not in ((), (T,)):
+        raise InvalidInputError(f"rank: expected one number or one for each of {T} tasks, got shape {shape}")
     ranks = np.broadcast_to(np.asarray(rank), (T,))
     for task, r in enumerate(ranks):
         if as_count(r, f"rank of task {task}") > d or r < 1:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, as_number, as_task, as_vector, group_rows, read_only, real_array
+from forgetting._arrays import SQUARED, Array, as_number, as_task, as_vector, group_rows, read_only, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
@@ -54,8 +54,11 @@ class KernelTasks(LinearTasks):
             raise InvalidInputError(f"K: expected a square matrix, got shape {matrix.shape}")
         rows = len(matrix)
         require_memory(64.0 * rows**2, f"the eigenvectors of a kernel matrix of {rows} rows", "use fewer rows")
+        largest = float(np.max(np.abs(matrix)))
+        if largest > SQUARED:
+            raise InvalidInputError(f"K: entries of size {largest:g} overflow when added; rescale them")
         asymmetry = float(np.max(np.abs(matrix - matrix.T)))
-        if asymmetry > 1e-10 * float(np.max(np.abs(matrix), initial=0.0)):
+        if asymmetry > 1e-10 * largest:
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
         if loss not in ("sum", "mean"):
             raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
