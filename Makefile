@@ -13,7 +13,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test proce
 help:
 	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
 	@echo "make test         lint, types, layers, doctests and tests; then \`make machines\`"
-	@echo "make machines     a part of the tests again, on other processors that this one can imitate"
+	@echo "make machines     a part of the tests again, on other processors and with other settings of numba"
 	@echo "make docs         the site, into docs/_build/html"
 	@echo "make bench        timings against peers, as ratios"
 	@echo "make hunt         the long searches; then \`make oldest\`, \`make newest\` and \`make sdist\`"

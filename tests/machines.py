@@ -1,8 +1,10 @@
-"""A part of the suite again, on two other processors that this one can imitate: `python tests/machines.py`.
+"""A part of the suite again, on other processors and with other settings of numba: `python tests/machines.py`.
 
 Sums are rounded differently by each processor, since OpenBLAS, NumPy and numba choose their code by what it can do.
-Their choices can be forced, as long as the processor has the instructions. Each machine below prints a line: what
-passed and in how many seconds, or why it is left out. With `--whole`, all machines that can be imitated run all tests.
+Their choices can be forced, as long as the processor has the instructions, and two other processors are imitated. Then
+come two settings of numba: one that checks every access to an array, and one that compiles nothing. Each prints a line:
+what passed and in how many seconds, or why it is left out. With `--whole`, all machines that can be imitated run all
+tests.
 """
 
 from __future__ import annotations
@@ -28,6 +30,32 @@ PART = [  # what prints numbers or compares them closely: examples, pages, known
     "tests/exact",
 ]
 LEFT_OUT = "gallery or covers_the_true_error or hundred_thousand_steps or does_not_settle"  # they take long
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable of numba, what it does, and the tests that are run with it: those of kernels that take no time."""
+
+    name: str
+    effect: str
+    tests: tuple[str, ...]
+    left_out: str
+
+
+SETTINGS = [
+    Setting(
+        "NUMBA_BOUNDSCHECK",
+        "every access to an array is checked",
+        ("tests/test_runs.py", "tests/projections/test_polyhedron.py", "tests/exact/test_hard_cases.py"),
+        "million or two_thousand",
+    ),
+    Setting(
+        "NUMBA_DISABLE_JIT",
+        "nothing is compiled",
+        ("tests/test_runs.py", "tests/projections/test_polyhedron.py", "tests/exact/test_arithmetic.py"),
+        "million or two_thousand or lengthen",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -105,16 +133,15 @@ def obstacle(machine: Machine, plain: dict[str, str]) -> str | None:
     return None
 
 
-def passes(machine: Machine, plain: dict[str, str], tests: list[str]) -> bool:
+def passes(where: Machine | str, environment: dict[str, str], tests: list[str]) -> bool:
     """Run the tests there, and print the line; all that pytest says if something fails."""
     began = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider", *tests]
-    environment = plain | machine.environment(probe(plain)[2])
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     said = done.stdout.strip().splitlines() or ["nothing was run"]
     if done.returncode:
         print(done.stdout, done.stderr, sep="\n")
-    print(f"{machine}: {said[-1].partition(' in ')[0]} in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{where}: {said[-1].partition(' in ')[0]} in {time.monotonic() - began:.0f} s", flush=True)
     return done.returncode == 0
 
 
@@ -128,9 +155,13 @@ def main(whole: bool) -> int:
         enough = not whole and len(passed) == ENOUGH
         reason = f"{ENOUGH} others are enough" if enough else obstacle(machine, plain)
         if reason is None:
-            passed.append(passes(machine, plain, tests))
+            passed.append(passes(machine, plain | machine.environment(probe(plain)[2]), tests))
         else:
             print(f"{machine}: left out, {reason}", flush=True)
+    one_thread = plain | dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"], "1")
+    for setting in SETTINGS:
+        part = ["-k", f"not ({setting.left_out})", *setting.tests]
+        passed.append(passes(f"{setting.name}, {setting.effect}", one_thread | {setting.name: "1"}, part))
     return 0 if all(passed) else 1
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -32,13 +33,20 @@ def triple(x):
 TRY = "import kernel; print(kernel.triple(2.0), sum(kernel.triple.stats.cache_hits.values()))"
 
 
-def python(*arguments, folder, package=PACKAGE, **environment):
+def start(*arguments, folder, package=PACKAGE, **environment):
     """A process of its own with no settings of numba but these, and modules from `folder`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    paths = os.pathsep.join([str(folder), str(package.parent)])
-    command = [sys.executable, *arguments]
-    environment = kept | {"PYTHONPATH": paths, "COLUMNS": "80", "OPENBLAS_NUM_THREADS": "1"} | environment
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    paths = [str(folder), str(package.parent), os.environ.get("PYTHONPATH", "")]
+    environment = kept | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"} | environment
+    command, pipe = [sys.executable, *arguments], subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def python(*arguments, **more):
+    """The same, when it has ended."""
+    process = start(*arguments, **more)
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def triple(x):
@@ -194,16 +202,24 @@ def test_checked_and_unchecked_code_are_kept_apart(kernel):
 
 def test_processes_that_compile_at_the_same_time_leave_whole_files(kernel):
     code = f"import kernel; kernel.triple(2); {TRY}"
-    command = [sys.executable, "-c", code]
-    environment = os.environ | {
-        "NUMBA_CACHE_DIR": str(kernel / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(kernel), str(PACKAGE.parent)]),
-    }
-    together = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    together = [start("-c", code, folder=kernel, NUMBA_CACHE_DIR=str(kernel / "cache")) for _ in range(3)]
     assert [process.communicate()[0].split()[0] for process in together] == ["6.0"] * 3
     assert len(list((kernel / "cache").glob("*/*"))) == 2  # and nothing half-written
     done = python("-c", TRY, folder=kernel, NUMBA_CACHE_DIR=str(kernel / "cache"))
     assert done.stdout.split() == ["6.0", "1"]
+
+
+def test_writers_of_one_file_never_mix(tmp_path):
+    contents = [bytes([number]) * 100_000 for number in range(4)]
+
+    def write(content):
+        for _ in range(50):
+            _compile._write(tmp_path / "file", content)
+            assert (tmp_path / "file").read_bytes() in contents
+
+    with ThreadPoolExecutor(len(contents)) as pool:
+        list(pool.map(write, contents))
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
 @pytest.fixture(params=["a folder below a file", "a package that cannot be written, and no home"])
@@ -264,13 +280,14 @@ def test_doctor_answers_on_a_full_disk(warm):
 def test_doctor_answers_with_damaged_files_and_replaces_them(warm, tmp_path):
     home = tmp_path / "home"
     shutil.copytree(warm, home)
-    (file,) = home.glob("*/forgetting._kernels.advance-*.nbc")
-    damaged = flipped(file.read_bytes(), -999)
-    file.write_bytes(damaged)
+    files = list(home.glob("*/forgetting._kernels.advance-*.nbc"))  # one of them is loaded
+    damaged = [flipped(file.read_bytes(), -999) for file in files]
+    for file, content in zip(files, damaged, strict=True):
+        file.write_bytes(content)
     done = python("-m", "forgetting", "doctor", "--json", folder=tmp_path, NUMBA_CACHE_DIR=str(home))
     assert (done.returncode, done.stderr) == (0, "")
     assert lines(done)[0]["compiled code"].endswith("writable")
-    assert file.read_bytes() != damaged
+    assert sum(file.read_bytes() != content for file, content in zip(files, damaged, strict=True)) == 1
 
 
 @pytest.fixture
@@ -325,3 +342,27 @@ def test_doctor_shows_what_is_broken_as_a_line_with_its_reason(doctor, monkeypat
 def test_importing_the_package_imports_no_compiler(kernel):
     done = python("-c", "import forgetting, sys; print('numba' in sys.modules)", folder=kernel)
     assert done.stdout == "False\n", done.stderr
+
+
+RUN = """
+import forgetting as fg
+tasks = fg.families.gaussian(T=12, d=20, rank=2, seed=0)
+losses = fg.run(tasks, fg.orderings.WithReplacement(), 20, seed=0).losses.tolist()
+"""
+
+
+@pytest.mark.parametrize("setting", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
+def test_a_run_is_the_same_if_accesses_are_checked_or_nothing_is_compiled(setting, kernel):
+    here = {}
+    exec(RUN, here)
+    code = f"{RUN}\nprint(losses)"
+    more = {"NUMBA_CACHE_DIR": str(kernel / "cache"), setting: "1"}
+    done = python("-W", "error::RuntimeWarning", "-c", code, folder=kernel, **more)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == pytest.approx(here["losses"], rel=1e-9)
+
+
+def test_overflow_is_as_silent_where_nothing_is_compiled(kernel):
+    code = "import kernel, numpy as np; print(kernel.triple(np.float64(1e308)))"
+    done = python("-W", "error::RuntimeWarning", "-c", code, folder=kernel, NUMBA_DISABLE_JIT="1")
+    assert done.stdout == "inf\n", done.stderr
