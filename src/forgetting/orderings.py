@@ -63,7 +63,7 @@ class TaskView:
 
     def __post_init__(self) -> None:
         if self.norms is not None:
-            object.__setattr__(self, "norms", read_only(self.norms))
+            object.__setattr__(self, "norms", read_only(np.asarray(self.norms)))
 
     def distances(self) -> Array:
         """Distance from the current iterate to every task's solutions."""
