@@ -195,8 +195,7 @@ class Trajectory:
     @cached_property
     def forgetting(self) -> Array:
         """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
-        with np.errstate(invalid="ignore"):  # of a run that diverged: infinity minus infinity
-            values = self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
+        values = self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
         values[:1] = abs(
             values[:1] * 0
         )  # after one step nothing has been forgotten, by definition; NaN where not recorded

@@ -84,6 +84,15 @@ def test_what_ended_in_a_traceback_is_one_line(line, words, tmp_path, monkeypatc
     assert words in err
 
 
+@pytest.mark.parametrize("scheme", ["sgd step_size=1e308", "nlms mu=1e308", "nlms mu=1e150"])
+@pytest.mark.parametrize("command", ["run -k 3", "expect -k 1,2", "expect -k 2 --method monte-carlo --runs 1"])
+def test_values_that_are_not_finite_come_with_a_word(command, scheme):
+    name, *rest = command.split()
+    code, out, err = lines.run([name, "rank_one", "T=3", "d=4", *rest, "--scheme", scheme])
+    assert (code, err) == (0, "")
+    assert "diverge" in out
+
+
 @pytest.mark.parametrize("width", ["1", "20", "40", "60"])
 @pytest.mark.parametrize("line", ["table regression", "table classification -k 10", "table sgd", "claims", "families"])
 def test_tables_fit_into_any_terminal(line, width, monkeypatch, capsys):

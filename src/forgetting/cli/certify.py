@@ -42,7 +42,7 @@ def certify_command(
 
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import say, write_and_show
+    from forgetting.cli.output import diverging, not_finite, say, write_and_show
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.errors import InvalidInputError
     from forgetting.report.provenance import problem_hash, versions
@@ -53,7 +53,7 @@ def certify_command(
             raise InvalidInputError(f"{out}: a certificate is written as .json or .txt")
         check_output(out, force=force, inputs=problem or ())
     loaded = load_problem(problem, seed)
-    with uninterrupted():
+    with uninterrupted(), diverging():
         found = fg.certify(loaded.problem, ordering_from(ordering), k, scheme_from(scheme), seed=loaded.seed)
     meta = {
         "problem": loaded.name,
@@ -74,7 +74,13 @@ def certify_command(
             return
         open_ones = sum(not row.decided for row in found.claims)
         verdict = "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above"
-        say(str(found), "", verdict + (f", as far as simulation decides it ({open_ones} open)" if open_ones else ""))
+        said = not_finite([one.value for one in found.measured], found.notes)
+        say(
+            str(found),
+            *said,
+            "",
+            verdict + (f", as far as simulation decides it ({open_ones} open)" if open_ones else ""),
+        )
 
     write_and_show(write, show)
     if out is not None and not as_json:

@@ -43,7 +43,7 @@ def expect_command(
 
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import emit, ready, result
+    from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.expectation.result import accuracy
     from forgetting.report.data import Curves, Item, Series, Table
@@ -57,7 +57,7 @@ def expect_command(
     limit = order.limit(loaded.problem.num_tasks)
     if k == "1,10,100,1000" and limit is not None:  # the default, as far as this ordering goes
         steps = sorted({min(step, limit) for step in steps})
-    with uninterrupted():
+    with uninterrupted(), diverging():
         found = fg.expect(
             loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=QUANTITIES,  # type: ignore[arg-type]
             seed=loaded.seed, runs=runs,
@@ -88,6 +88,7 @@ def expect_command(
             Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
     said = [f"by {found.method}: {found.detail}", *accuracy(found), *found.notes]
+    said += not_finite(values.values(), said)
     if not found.exact and "betting" in found.detail:
         said.append(f"{found.runs} runs; intervals hold with probability {found.confidence:g}")
     report = result(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,17 @@ from forgetting._text import one_line, visible
 from forgetting.errors import ProblemFileError
 from forgetting.report.data import Item, Report, Section, Table
 
-__all__ = ["emit", "progress_bar", "ready", "result", "say", "terminal_width", "write_and_show"]
+__all__ = [
+    "diverging",
+    "emit",
+    "not_finite",
+    "progress_bar",
+    "ready",
+    "result",
+    "say",
+    "terminal_width",
+    "write_and_show",
+]
 
 SOON = 1.0  # seconds until a bar is worth it
 
@@ -192,3 +202,32 @@ def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
         yield update
     finally:
         bar.stop()
+
+
+@contextmanager
+def diverging() -> Iterator[None]:
+    """Without warnings of NumPy: a command says in words what is not finite.
+
+    >>> import numpy as np
+    >>> with diverging():
+    ...     print(np.float64(1e300) * 1e300)
+    inf
+    """
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        yield
+
+
+def not_finite(values: Iterable[Any], said: Sequence[str]) -> list[str]:
+    """A sentence on values that are not finite, unless it is said already.
+
+    >>> not_finite([1.0, float("inf")], [])
+    ['some values are not finite: the iterates diverged; use a smaller step size']
+    """
+    import numpy as np
+
+    whole = all(np.isfinite(np.asarray(one, dtype=float)).all() for one in values)
+    if whole or any("diverge" in line for line in said):
+        return []
+    return ["some values are not finite: the iterates diverged; use a smaller step size"]

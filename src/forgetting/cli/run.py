@@ -36,7 +36,7 @@ def run_command(
     import forgetting as fg
     from forgetting._arrays import as_count
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import emit, ready, result
+    from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.report.data import Curves, Series, Table
     from forgetting.report.numbers import column
@@ -47,16 +47,17 @@ def run_command(
     k = as_count(k, "k", least=1)
     loaded = load_problem(problem, seed)
     every = np.unique(np.linspace(0, k, min(k, RECORDED) + 1).round().astype(int))
-    with uninterrupted():
+    with uninterrupted(), diverging():
         made = fg.run(
             loaded.problem, ordering_from(ordering), k, scheme_from(scheme), loaded.seed, record_every=every.tolist()
         )
-    steps = made.steps[1:]
-    columns: dict[str, Any] = {
-        "loss": made.losses[1:],
-        "forgetting": made.forgetting[steps - 1],
-        "regret": made.regret[steps - 1],
-    }
+        steps = made.steps[1:]
+        columns: dict[str, Any] = {
+            "loss": made.losses[1:],
+            "forgetting": made.forgetting[steps - 1],
+            "regret": made.regret[steps - 1],
+        }
+        last = column(made.iterates[-1])
     rows = zip(steps.tolist(), made.order[steps - 1].tolist(), *(column(one) for one in columns.values()), strict=True)
     table = Table("run", "Step by step", "", ("step", "task", *columns), tuple(rows))
     figure = Curves(
@@ -75,7 +76,7 @@ def run_command(
         f"{loaded.name}, {ordering_name(made.ordering)}, {made.scheme}: {k} tasks",
         "run",
         [table, figure],
-        [made.status, f"loss {made.losses[0]:.4g} at the start"],
+        [made.status, *not_finite(columns.values(), [made.status]), f"loss {made.losses[0]:.4g} at the start"],
         problem=loaded.name,
         sha256=problem_hash(loaded.problem),
         seed=loaded.seed,
@@ -84,6 +85,6 @@ def run_command(
         scheme=str(made.scheme),
         k=k,
         order=made.order.tolist(),
-        w=column(made.iterates[-1]),
+        w=last,
     )
     emit(report, as_json=as_json, out=out, force=force, rows=ROWS)

@@ -29,8 +29,6 @@ __all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
 
 Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
 EPS = float(np.finfo(np.float64).eps)
-#: a run that diverges says so; its losses are infinite, or NaN
-DIVERGING = np.errstate(over="ignore", invalid="ignore")
 DELICATE = 100.0  # condition number from which float64 costs bases and solutions more than two digits
 AT_ONCE = 2e6  # products of numbers of two floats that nobody notices: 10 ms
 IN_A_SECOND = 2e8
@@ -258,7 +256,6 @@ class Geometry:
         """The offline solution nearest to w_0: what lies off the joint row space stays as it is."""
         return self.lift(np.zeros(self.dim), w0)
 
-    @DIVERGING
     def errors(self, states: Array) -> Array:
         """rho = U^T z - c for each state: the R numbers that losses and distances are made of."""
         return states @ self.rows.T - self.targets
@@ -271,7 +268,6 @@ class Geometry:
             sums[..., filled] = np.add.reduceat(squares, self.offsets[filled], axis=-1)
         return sums
 
-    @DIVERGING
     def distinct_losses(self, states: Array) -> Array:
         """Loss of each distinct task at each state."""
         return 0.5 * self.per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
@@ -287,14 +283,12 @@ class Geometry:
         """L_m for every task (clones included) at each state; shape (..., T)."""
         return self.distinct_losses(states)[..., self.index]
 
-    @DIVERGING
     def mean_losses(self, states: Array) -> Array:
         """L, the mean over tasks, at each state; shape (...)."""
         share = self.counts / self.num_tasks
         weights = 0.5 * self.sigma**2 * share[self.owner]
         return self.errors(states) ** 2 @ weights + float(self.unexplained @ share)
 
-    @DIVERGING
     def distances(self, states: Array) -> Array:
         """Distance to the solution set of every task; shape (..., T)."""
         return np.sqrt(self.per_task(self.errors(states) ** 2))[..., self.index]
