@@ -268,7 +268,7 @@ def test_run_many_checks_what_it_is_given(options, message):
         (lambda: TASKS.loss(np.broadcast_to(1.0, (2**40,))), r"w: expected shape \(6,\), got \(1099511627776,\)"),
         (lambda: fg.bounds.get("trivial/loss").value(TASKS, 3), r"expected a Setting, got RegressionTasks"),
         (lambda: fg.families.gaussian(3, 3, seed=-1), r"seed must be at least 0, got -1"),
-        (lambda: fg.run(TASKS, orderings.Cyclic(), 10**30), r"k must be at most 9223372036854775807, got 1000"),
+        (lambda: fg.run(TASKS, orderings.Cyclic(), 10**30), r"k must be at most 9.22337e\+18, got 1e\+30"),
         (lambda: fg.RegressionTasks([GOOD], [[1.0, 2.0]], rank_tol=1.0), r"rank_tol must be less than 1, got 1.0"),
     ],
 )
@@ -416,7 +416,7 @@ def test_words_and_numbers_may_both_name_groups():
 
 def test_sets_and_classification_tasks_refuse_what_they_cannot_use():
     for make, reason in (
-        (lambda: fg.Box([1j], [2.0]), "lo: expected real numbers, got complex128"),
+        (lambda: fg.Box([1j], [2.0]), "lo: expected real numbers, got complex numbers"),
         (lambda: fg.Box(["1"], ["2"]), "lo: expected real numbers"),
         (lambda: fg.Ball([0.0], np.inf), "radius must be finite, got inf"),
         (lambda: fg.families.separable(2, 3, 4, 0.5).task_loss(5, np.zeros(3)), "there is no task 5"),

@@ -17,6 +17,7 @@ __all__ = [
     "SQUARED",
     "Array",
     "IntArray",
+    "any_array",
     "as_count",
     "as_flag",
     "as_index",
@@ -31,7 +32,6 @@ __all__ = [
     "numbers",
     "read_only",
     "real_array",
-    "shape_of",
 ]
 
 Array = NDArray[np.float64]
@@ -78,10 +78,7 @@ def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> A
     """
     if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
         raise InvalidInputError(f"{what}: {int(np.sum(value.mask))} masked entries; fill or leave them out first")
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InvalidInputError(f"{what}: rows of different lengths do not make an array") from None
+    raw = any_array(value, what)
     if raw.dtype.kind not in "biuf":
         names = {"c": "complex numbers", "U": f"text such as {str(raw.flat[0]) if raw.size else ''!r:.40}"}
         kind = names.get(raw.dtype.kind, f"dtype {raw.dtype}")
@@ -94,14 +91,15 @@ def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> A
         return np.asarray(raw, dtype=np.float64)
 
 
-def shape_of(value: Any, what: str) -> tuple[int, ...]:
-    """The shape, () of one value.
+def any_array(value: Any, what: str) -> NDArray[Any]:
+    """An array of anything.
 
-    >>> shape_of(3, "k"), shape_of([1, 2], "k")
-    ((), (2,))
+    >>> any_array([[1.0], [1.0, 2.0]], "k")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: k: rows of different lengths do not make an array
     """
     try:
-        return np.shape(value)
+        return np.asarray(value)
     except ValueError:
         raise InvalidInputError(f"{what}: rows of different lengths do not make an array") from None
 
@@ -178,7 +176,8 @@ def as_count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> i
     if count < least:
         raise InvalidInputError(f"{what} must be at least {least}, got {_said(value)}")
     if count > most:
-        raise InvalidInputError(f"{what} must be at most {most}, got {_said(value)}")
+        got = f"{count:g}" if count.bit_length() < 1024 else _said(value)  # as far as a float goes
+        raise InvalidInputError(f"{what} must be at most {most:g}, got {got}")
     return count
 
 
@@ -269,10 +268,7 @@ def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str) -> I
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: order[1] is 5, but must be between 0 and 2
     """
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InvalidInputError(f"{what} must be a sequence of whole numbers, got one of sequences") from None
+    raw = any_array(value, what)
     if raw.size == 0:
         return np.empty(0, dtype=np.int64)
     if raw.ndim != 1 or raw.dtype.kind not in "iu":
@@ -292,7 +288,7 @@ def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str],
     >>> group_rows(["b", "a", "b"], 3)
     (['b', 'a'], [array([0, 2]), array([1])])
     """
-    owner = np.asarray(groups)
+    owner = any_array(groups, what)
     if owner.shape != (rows,):
         raise InvalidInputError(f"{what}: expected one entry for each of {rows} rows, got shape {owner.shape}")
     for row, name in enumerate(owner.tolist() if owner.dtype.kind in "fO" else []):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_kind, real_array
+from forgetting.errors import InvalidInputError
 from forgetting.loop import whole_run
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import POCS, WeaklyRegularized
@@ -78,10 +79,13 @@ def classification_to_pocs(
     True
     """
     as_kind(tasks, ClassificationTasks, "ClassificationTasks")
+    given = real_array(log_lambdas, "log_lambdas")
+    if given.ndim != 1:
+        raise InvalidInputError(f"log_lambdas: expected a list of numbers, got shape {given.shape}")
     limit = whole_run(tasks, ordering, k, POCS(), seed=seed)
     angles, gaps, inner, complaints = [], [], [], []
-    for value in log_lambdas:
-        scheme = WeaklyRegularized(float(value))
+    for value in given.tolist():
+        scheme = WeaklyRegularized(value)
         weak = whole_run(tasks, Explicit(limit.order), k, scheme)
         pairs = list(zip(weak.iterates[1:], limit.iterates[1:], strict=True))
         angles.append([angle_between(u, v) for u, v in pairs])
@@ -89,9 +93,9 @@ def classification_to_pocs(
         gaps.append([float(np.linalg.norm(u / scale - v)) for u, v in pairs])
         inner.append(weak.inner_steps)
         complaints += [f"log_lambda = {value:g}: {complaint}" for complaint in weak.complaints]
-    shape = len(log_lambdas), k
+    shape = len(given), k
     return DirectionCurve(
-        log_lambdas=np.array(log_lambdas, dtype=np.float64),
+        log_lambdas=given.copy(),
         order=limit.order,
         angles=np.array(angles).reshape(shape),
         gaps=np.array(gaps).reshape(shape),

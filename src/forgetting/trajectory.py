@@ -193,6 +193,7 @@ class Trajectory:
         return self._space.distances(self.states)
 
     @cached_property
+    @metrics.quietly
     def forgetting(self) -> Array:
         """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
         values = self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
@@ -202,6 +203,7 @@ class Trajectory:
         return values
 
     @cached_property
+    @metrics.quietly
     def forgetting_bound(self) -> Array:
         """R^2/(2k) sum_t dist^2(w_k, C_tau(t)), above the forgetting of projections; NaN where not recorded.
 

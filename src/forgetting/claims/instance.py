@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import orderings, projections, schemes
-from forgetting._arrays import Array, as_count, as_kind, as_vector
+from forgetting._arrays import Array, any_array, as_count, as_kind, as_vector
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.projections import ConvexSet
@@ -69,7 +69,7 @@ class Instance:
             object.__setattr__(self, "w0", as_vector(self.w0, self.problem.dim, "w0").copy())
         values = {}
         for name, value in self.extras.items():
-            array = np.asarray(value)
+            array = any_array(value, f"extras[{name!r}]")
             if array.dtype.kind not in "iuf":
                 raise InvalidInputError(f"extras[{name!r}] must be numbers, got dtype {array.dtype}")
             values[name] = array if array.ndim else array.item()

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forgetting import metrics
-from forgetting._arrays import Array, IntArray, group_rows, is_sparse, shape_of
+from forgetting._arrays import Array, IntArray, any_array, group_rows, is_sparse
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix
 from forgetting.trajectory import Trajectory
@@ -213,7 +213,7 @@ def _visits(
     """Ids and rows of the distinct tasks of a call, and the order in which these are learned."""
     ids: list[Hashable]
     members: list[Any]
-    if shape_of(task_id, "task_id") == ():
+    if any_array(task_id, "task_id").ndim == 0:
         number = len(taken)
         while number in taken:
             number += 1

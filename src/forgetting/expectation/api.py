@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_kind, as_number, as_seed, shape_of
+from forgetting._arrays import IntArray, any_array, as_count, as_kind, as_number, as_seed
 from forgetting._memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import exact, spectral
@@ -108,10 +108,8 @@ def ask(
 ) -> tuple[Request, Callable[[Outcome], Expectation]]:
     """The checked request, with its steps sorted, and the way back to the order and shape in which they came."""
     as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
-    scalar = shape_of(k, "k") == ()
-    counted = [as_count(one, "k") for one in ([k] if scalar else k)]
-    if max(counted, default=0) > MOST_STEPS:
-        raise InvalidInputError(f"k must be at most {MOST_STEPS:g}, got {max(counted):g}")
+    scalar = any_array(k, "k").ndim == 0
+    counted = [as_count(one, "k", most=MOST_STEPS) for one in ([k] if scalar else k)]
     given = np.array(counted, dtype=np.int64)
     if given.size == 0:
         raise InvalidInputError("k is empty; give at least one number of steps")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number
+from forgetting._arrays import Array, as_count, as_number, numbers
 from forgetting.errors import InvalidInputError
 from forgetting.projections.base import ConvexSet
 
@@ -53,10 +53,7 @@ class Box(ConvexSet):
 
 
 def _bounds(value: Any, what: str) -> Array:
-    given = np.asarray(value)
-    if given.dtype.kind not in "biuf":
-        raise InvalidInputError(f"{what}: expected real numbers, got {given.dtype}")
-    bounds = np.array(given, dtype=np.float64)
+    bounds = np.array(numbers(value, what))
     if bounds.ndim != 1 or bounds.size == 0:
         raise InvalidInputError(f"{what}: expected a vector, got shape {bounds.shape}")
     if np.isnan(bounds).any():

@@ -42,10 +42,10 @@ class GradientDescent(Scheme):
 
     def __post_init__(self) -> None:
         as_number(self.tol, "tol", above=0)
-        as_count(self.max_steps, "max_steps", least=1)
+        object.__setattr__(self, "max_steps", as_count(self.max_steps, "max_steps", least=1))
         as_flag(self.accelerated, "accelerated")
         if self.batch_size is not None:
-            as_count(self.batch_size, "batch_size", least=1)
+            object.__setattr__(self, "batch_size", as_count(self.batch_size, "batch_size", least=1))
             if self.accelerated:
                 raise InvalidInputError("accelerated=True is for full batches; leave batch_size out")
 

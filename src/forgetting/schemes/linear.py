@@ -133,7 +133,7 @@ class FiniteSteps(LinearScheme):
     step_size: float
 
     def __post_init__(self) -> None:
-        as_count(self.n, "n", least=1)
+        object.__setattr__(self, "n", as_count(self.n, "n", least=1))
         as_number(self.step_size, "step_size", above=0)
 
     def gains(self, sigma: Array) -> Array:

@@ -58,7 +58,7 @@ class WeaklyRegularized(Scheme):
                 "have no digits left; use POCS, the limit of small lambda"
             )
         as_number(self.tol, "tol", above=0)
-        as_count(self.max_steps, "max_steps", least=1)
+        object.__setattr__(self, "max_steps", as_count(self.max_steps, "max_steps", least=1))
 
     @property
     def scale_of_iterates(self) -> float:

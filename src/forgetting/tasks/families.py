@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector, real_array, shape_of
+from forgetting._arrays import Array, any_array, as_count, as_kind, as_number, as_vector, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
@@ -41,7 +41,7 @@ def gaussian(
     """
     T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
     _require_room(T, T, d)
-    shape = shape_of(rank, "rank")
+    shape = any_array(rank, "rank").shape
     if shape not in ((), (T,)):
         raise InvalidInputError(f"rank: expected one number or one for each of {T} tasks, got shape {shape}")
     ranks = np.broadcast_to(np.asarray(rank), (T,))

@@ -15,6 +15,7 @@ from forgetting import geometry as _geometry
 from forgetting._arrays import (
     Array,
     IntArray,
+    any_array,
     as_number,
     as_task,
     as_vector,
@@ -296,8 +297,8 @@ def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[
     >>> split_rows([[1.0], [2.0], [3.0]], [1, 2, 3], ["b", "a", "b"])[1:]
     ([array([1, 3]), array([2])], ['b', 'a'])
     """
-    matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
-    label = np.asarray(y)
+    matrix = X.tocsr() if is_sparse(X) else any_array(X, "X")
+    label = any_array(y, "y")
     if matrix.ndim != 2:
         raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
     if label.shape != (matrix.shape[0],):
