@@ -299,6 +299,7 @@ def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(survey, "hunt_one", counted)
     line = ["claims", "lem:cl_gd", "--hunt", "2", "--out", "found.csv"]
     assert run_app(line) == 130
+    assert "1 finished part is in found.csv.partial: the same command goes on from there" in capsys.readouterr().err
     assert (tmp_path / "found.csv.partial").exists()
     first = list(calls)
     assert run_app(line) == 0

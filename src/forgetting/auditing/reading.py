@@ -17,7 +17,7 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
 from forgetting._text import one_line
-from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.files import FORMAT, regression_from
@@ -223,6 +223,8 @@ def _read_csv(path: Path, task: str, label: str, several: bool) -> _Sheet:
     except UnicodeDecodeError as error:
         what = f"{error.object[error.start : error.start + 1]!r} at byte {error.start}"
         raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from error
+    except ForgettingError:
+        raise
     except (OSError, ValueError, csv.Error) as error:
         raise ProblemFileError(f"{path}: cannot be read as CSV ({error})") from error
     if not table:

@@ -17,6 +17,7 @@ from forgetting._workers import run_parts
 from forgetting.claims.hunt import Hunt
 from forgetting.claims.registry import Claim, all_claims, get
 from forgetting.errors import ForgettingError
+from forgetting.storage.atomic import kept
 from forgetting.storage.outputs import check_output, write_output
 from forgetting.storage.store import Store, code_digest
 
@@ -193,7 +194,10 @@ def finished_parts(out: Path | None) -> Iterator[Store | None]:
         try:
             yield store
         except BaseException:
-            if not len(store):
+            if len(store):
+                parts = "1 finished part is" if len(store) == 1 else f"{len(store)} finished parts are"
+                kept.append(f"{parts} in {store.path}: the same command goes on from there")
+            else:
                 store.remove()
             raise
         store.remove()
@@ -272,6 +276,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ForgettingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"interrupted; {kept[-1] if kept else 'nothing was written'}", file=sys.stderr)
+        return 130
     surprises = [row.name for row in rows if row.surprising]
     total = sum(row.checked for row in rows)
     ending = f"unexpected: {', '.join(surprises)}" if surprises else "no surprises"

@@ -16,7 +16,7 @@ from forgetting._text import one_line
 from forgetting.cli.app import make_app
 from forgetting.cli.interrupts import exit_code, uninterrupted
 from forgetting.errors import ForgettingError
-from forgetting.storage.atomic import clean_up, finished
+from forgetting.storage.atomic import clean_up, kept
 
 __all__ = ["main"]
 
@@ -26,21 +26,21 @@ LONGEST = 1000  # characters of a message
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code; errors and warnings of this package are one line on stderr each.
+    """Run the command line and exit with its code; errors and warnings are one line on stderr each.
 
     >>> main(["table", "classification", "--k", "0"])
     Traceback (most recent call last):
     SystemExit: 2
     """
     with warnings.catch_warnings():
-        warnings.showwarning = _show
+        warnings.showwarning = _warn
         code = run_app(list(sys.argv[1:] if arguments is None else arguments))
     sys.exit(code)
 
 
 def run_app(arguments: list[str]) -> int:
     """The exit code of a command line."""
-    finished.clear()
+    kept.clear()
     try:
         with uninterrupted():
             return _run(arguments)
@@ -91,18 +91,11 @@ def _usage(error: Any) -> int:
 
 
 def _interrupted() -> int:
-    said = f"{finished[-1]} is complete" if finished else "nothing was written"
-    return _complain(f"interrupted; {said}", exit_code(), "")
+    return _complain(f"interrupted; {kept[-1] if kept else 'nothing was written'}", exit_code(), "")
 
 
-def _show(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
-    """A warning; those of other libraries say where they come from."""
-    if category.__module__ == ForgettingError.__module__:
-        _complain(str(message), 0, "warning: ")
-    else:
-        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    _complain(str(message), 0, "warning: ")
 
 
 def _complain(message: str, code: int, kind: str = "error: ") -> int:

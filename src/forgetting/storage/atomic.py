@@ -25,7 +25,7 @@ except ImportError:  # Windows: temporary files of killed processes stay
 __all__ = [
     "as_file_error",
     "clean_up",
-    "finished",
+    "kept",
     "own",
     "remove_ownerless",
     "sync",
@@ -38,8 +38,8 @@ ENDING = ".partial"
 NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 #: what this process is writing; `clean_up` removes it when a signal comes at a bad moment
 _unfinished: set[Path] = set()
-#: what this process wrote for its user
-finished: list[Path] = []
+#: what this process has written for its user, in words; an interruption ends with the last
+kept: list[str] = []
 
 
 def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: bool = True) -> None:

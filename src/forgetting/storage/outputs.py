@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from forgetting.errors import ProblemFileError
-from forgetting.storage.atomic import as_file_error, finished, remove_ownerless, write
+from forgetting.storage.atomic import as_file_error, kept, remove_ownerless, write
 
 __all__ = ["HIDDEN", "check_output", "digest", "write_output"]
 
@@ -79,7 +79,7 @@ def write_output(path: Path, content: bytes | Callable[[BinaryIO], None], *, for
             record.parent.mkdir(exist_ok=True)
         write(record, "".join(f"{one}  {path.name}\n" for one in known).encode())
         write(path, content, replace=force)
-        finished.append(path)
+        kept.append(f"{path} is complete")
     except BaseException:
         if not os.path.lexists(path):
             record.unlink(missing_ok=True)

@@ -98,7 +98,7 @@ def new_version(folder: Path, names: Sequence[str], *, force: bool = False) -> I
                 _refuse_foreign(folder, names)  # what appeared in the meantime stays
                 _link(folder, names, force, links)
                 _switch(hidden, version)
-                atomic.finished.append(folder)
+                atomic.kept.append(f"{folder} is complete")
             _remove_others(folder)
         finally:
             if current(folder) is None:

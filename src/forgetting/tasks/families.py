@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, any_array, as_count, as_kind, as_number, as_vector, real_array
+from forgetting._arrays import Array, any_array, as_count, as_kind, as_number, as_seed, as_vector, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
@@ -49,7 +49,7 @@ def gaussian(
         if as_count(r, f"rank of task {task}") > d or r < 1:
             raise InvalidInputError(f"rank of task {task} is {r}; it must be between 1 and d = {d}")
     _require_room(T, int(ranks.sum()), d)
-    rng = _rng(seed)
+    rng = np.random.default_rng(as_seed(seed))
     matrices = [rng.standard_normal((int(r), d)) for r in ranks]
     if condition is not None:
         spread = as_number(condition, "condition", least=1)
@@ -70,7 +70,7 @@ def rank_one(T: int, d: int, seed: int = 0) -> RegressionTasks:
     """
     T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
     _require_room(T, T, d)
-    rng = _rng(seed)
+    rng = np.random.default_rng(as_seed(seed))
     rows = rng.standard_normal((T, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     w_star = rng.standard_normal(d)
@@ -188,7 +188,7 @@ def principal_angles(angles: Sequence[float], seed: int | None = None) -> Regres
     second = np.hstack([np.diag(np.cos(angle)), np.diag(np.sin(angle))])
     rotation = np.eye(2 * r)
     if seed is not None:
-        rotation = np.linalg.qr(_rng(seed).standard_normal((2 * r, 2 * r)))[0]
+        rotation = np.linalg.qr(np.random.default_rng(as_seed(seed)).standard_normal((2 * r, 2 * r)))[0]
     return _realizable([first @ rotation, second @ rotation], rotation.T @ np.full(2 * r, (2 * r) ** -0.5))
 
 
@@ -227,7 +227,7 @@ def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> Cla
         raise InvalidInputError(f"margin is relative to the largest row, so that it is at most 1, got {margin:g}")
     if T * n < 2:
         raise InvalidInputError("one row has one class only; give T or n at least 2")
-    rng = _rng(seed)
+    rng = np.random.default_rng(as_seed(seed))
     frame = np.linalg.qr(rng.standard_normal((d, 2)))[0].T
     axis, lean = frame
     along = np.minimum(margin + (1 - margin) / 4 * np.abs(rng.standard_normal(T * n)), 1.0)
@@ -242,14 +242,6 @@ def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> Cla
     labels[-1] = -labels[0]
     split = (labels[:, None] * rows).reshape(T, n, d), labels.reshape(T, n)
     return ClassificationTasks(list(split[0]), list(split[1]))
-
-
-def _rng(seed: Any) -> np.random.Generator:
-    """NumPy's generator, from what it takes as a seed."""
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"seed must be a whole number, at least 0, got {seed!r:.60}") from None
 
 
 def _require_room(tasks: int, rows: int, dim: int) -> None:
