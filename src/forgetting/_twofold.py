@@ -346,7 +346,7 @@ def jacobi(matrix: Array, low: Array) -> bool:
 
 @compiled
 def least_squares(matrix: Array, low: Array, rhs: Array, rhs_low: Array) -> Pair:
-    """The x that minimises |matrix x - rhs|, for a matrix of full column rank."""
+    """The x that minimises |matrix x - rhs|; NaN unless the matrix has full column rank."""
     count, size = matrix.shape
     both, both_low = np.empty((count, size + 1)), np.empty((count, size + 1))
     for i in range(count):
@@ -356,6 +356,9 @@ def least_squares(matrix: Array, low: Array, rhs: Array, rhs_low: Array) -> Pair
     high, rest = triangle(both, both_low)
     x, xl = np.empty(size), np.empty(size)
     for i in range(size - 1, -1, -1):
+        if high[i, i] == 0.0:
+            x[:] = np.nan
+            return x, xl
         x[i], xl[i] = high[i, size], rest[i, size]
         for j in range(i + 1, size):
             p, e = mul(high[i, j], rest[i, j], x[j], xl[j])

@@ -6,6 +6,7 @@ from flint import fmpq
 from rationals import cyclic, enclosed_expectation, exact_expectation, rational, reshuffled, with_replacement
 
 import forgetting as fg
+from forgetting import _twofold as twofold
 from forgetting.expectation import exact, request
 
 ORDERINGS = {
@@ -141,3 +142,20 @@ def test_greedy_orders_are_chosen_with_all_digits(monkeypatch):
         one, other = (fg.expect(problem, ordering, 400) for problem in (tasks, turned))
         assert one.loss == pytest.approx(other.loss, rel=1e-12)
         assert one.loss < 1e-30
+
+
+@pytest.mark.parametrize("d", [1000, 30_000])
+@pytest.mark.parametrize("kind", ["constant", "random"])
+def test_parallel_rows_of_wide_tasks_are_one_direction(d, kind):
+    row = np.ones(d) if kind == "constant" else np.random.default_rng(d).standard_normal(d)
+    apart = fg.RegressionTasks([row[None], 3 * row[None], 0.1 * row[None]], [[1.0], [3.0], [0.1]])
+    assert apart.geometry.dim == 1
+    assert apart.loss(apart.w_star) <= 1e-25
+    together = fg.RegressionTasks([np.stack([row, 3 * row, 0.1 * row])], [[1.0, 3.0, 0.1]])
+    assert together.ranks.tolist() == [1]
+
+
+def test_a_matrix_without_full_column_rank_has_no_least_squares_solution():
+    matrix = np.array([[1.0, 0.0], [2.0, 0.0]])
+    high, _ = twofold.least_squares(matrix, np.zeros((2, 2)), np.ones(2), np.zeros(2))
+    assert np.isnan(high).all()

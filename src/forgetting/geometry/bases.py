@@ -146,6 +146,8 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     owner = np.repeat(np.arange(len(ranks)), ranks)
     halves = (np.array([high for high, _ in unexplained]), np.array([low for _, low in unexplained]))
     solution, leftover, slack = _solve(rows, targets, np.array(rounded), owner)
+    if not np.isfinite(solution[0]).all():  # 31 digits find fewer directions than float64 decided
+        return None
     dropped = float(np.max(misread, initial=0.0)) > 32 * (width + max(map(len, matrices)) + 8) * UNIT
     known = len(owner) == dim  # independent directions: some w solves all tasks, whatever the labels are
     if checked and not known and not dropped and all(fits):

@@ -21,17 +21,24 @@ MOST_ROUNDING = 1e-6  # a direction that is known worse than this is still told 
 class Tolerance:
     """The one rank policy: relative to the largest singular value, max(shape) * eps, or its root from a Gram matrix.
 
-    >>> Tolerance(None, squared=False)((10, 4)) == 10 * EPS
-    True
+    `columns` is how many the data had before they were reduced: each entry that is left is a sum of so many products.
+
+    >>> Tolerance(None, squared=False)((10, 4)) == 10 * EPS, Tolerance(None, squared=False, columns=50)((10, 4)) / EPS
+    (True, 50.0)
     """
 
     given: float | None
     squared: bool
+    columns: int = 0
+
+    def size(self, shape: tuple[int, ...]) -> int:
+        """What eps is multiplied by."""
+        return max(*shape, self.columns)
 
     def __call__(self, shape: tuple[int, ...]) -> float:
         if self.given is not None:
             return self.given
-        return float(np.sqrt(max(shape) * EPS)) if self.squared else max(shape) * EPS
+        return float(np.sqrt(self.size(shape) * EPS)) if self.squared else self.size(shape) * EPS
 
     @property
     def scales_rows(self) -> bool:
@@ -122,7 +129,7 @@ def joint_directions(
     left, singular, right = np.linalg.svd(rows, full_matrices=False)
     rank = 0
     if singular.size:
-        doubt = max(rows.shape) * EPS * conditions
+        doubt = tolerance.size(rows.shape) * EPS * conditions
         doubt = np.maximum(tolerance(rows.shape), np.minimum(MOST_ROUNDING, doubt))
         _, scaled, directions = np.linalg.svd(rows / doubt[:, None], full_matrices=False)
         rank = int(np.count_nonzero(scaled > singular[0]))

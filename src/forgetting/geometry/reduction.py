@@ -346,7 +346,7 @@ def from_data(
     values = [weight * label for weight, label in zip(weights, labels, strict=True)]
     frame = Frame(dim=dim, basis=basis, columns=columns)
     data = Data(matrices, labels, divisors)
-    found = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False), data)
+    found = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False, columns=width), data)
     delicate = float(np.max(found.spans, initial=1.0)) * found.condition > DELICATE
     return _refined(found) if delicate and found.refinement < AT_ONCE else found
 
