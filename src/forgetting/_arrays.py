@@ -48,7 +48,7 @@ def as_kind(value: Kind, kind: Any, what: str, where: str = "") -> Kind:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: extras: expected a dict of numbers, got 3
     """
-    if not isinstance(value, kind):
+    if isinstance(value, type) or not isinstance(value, kind):  # a class has the methods of a protocol, too
         telling = isinstance(value, str | int | float | type | None)
         raise InvalidInputError(f"{where}expected {what}, got {f'{value!r:.80}' if telling else type(value).__name__}")
     return value

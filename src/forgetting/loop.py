@@ -13,7 +13,6 @@ from forgetting._arrays import (
     Array,
     IntArray,
     any_array,
-    as_count,
     as_index,
     as_kind,
     as_number,
@@ -24,6 +23,7 @@ from forgetting._arrays import (
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
+from forgetting.metrics import quietly
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.schemes import Learned, LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
@@ -128,7 +128,7 @@ class _Interpreted:
             if point is self.state:
                 return self.state
             plain = type(point) is np.ndarray and point.dtype == np.float64 and point.shape == self.state.shape
-            if plain and isfinite(point.dot(point)):
+            if plain and isfinite(np.vdot(point, point)):
                 return point.copy()
         return self._odd_point(learned, f"{self.scheme}, step {step} (task {task}): learn")
 
@@ -147,13 +147,14 @@ class _Interpreted:
             )
         point = np.array(given, dtype=np.float64)
         bad = np.flatnonzero(~np.isfinite(point))
-        if bad.size and (not self.scheme.intrinsic or isfinite(self.state.dot(self.state))):
+        if bad.size and (not self.scheme.intrinsic or isfinite(np.vdot(self.state, self.state))):
             raise InvalidInputError(f"{who} gave w[{bad[0]}] = {point[bad[0]]}")
         return point
 
     def _loss(self, task: int, state: Array) -> float:
         return float(self.problem.task_loss(task, state if self.scale == 1 else state / self.scale))
 
+    @quietly
     def advance(self, order: IntArray, record: _Record) -> None:
         kept = record.kept
         for t, task in enumerate(order.tolist(), record.done):
@@ -193,7 +194,7 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     """0, every, 2 every, ..., and k; or the given steps, and 0 and k."""
     if any_array(record_every, "record_every").ndim == 0:
-        every = as_count(record_every, "record_every", least=1)
+        every = as_length(record_every, "record_every", least=1)
         require_memory(
             32.0 * (k // every), f"the numbers of {k // every} recorded steps", "record fewer: record_every="
         )

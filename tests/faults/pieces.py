@@ -509,6 +509,7 @@ NAN_IS_AN_ANSWER = {
     "fg.metrics.forward_transfer",
     "fg.metrics.paper_regret",
     "fg.reductions.angle_between",
+    "fg.ContinualRegressor.score",  # of scikit-learn
 }
 
 

@@ -54,6 +54,7 @@ class Crossovers(list[Stretch]):
 
     def winner(self, ordering: str, quantity: str, k: int) -> Bound | None:
         """The tightest bound at k, or None where nothing was looked at."""
+        k = as_count(k, "k")
         for row in self:
             if (row.ordering, row.quantity) == (ordering, quantity) and row.first <= k <= (row.last or math.inf):
                 return row.bound

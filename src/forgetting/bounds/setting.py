@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_kind, as_number, as_vector
+from forgetting._arrays import as_kind, as_length, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import (
     Cyclic,
@@ -24,13 +24,14 @@ from forgetting.orderings import (
     task_probabilities,
 )
 from forgetting.schemes import SGD, Scheme
-from forgetting.tasks import KernelTasks, LinearTasks
+from forgetting.tasks import KernelTasks, LinearTasks, Problem
 
 __all__ = ["ORDERINGS", "ProblemKind", "Setting", "describe_ordering", "describe_scheme", "known"]
 
 ProblemKind = Literal["regression", "classification", "sets"]
 
 #: What a bound may cover; "i.i.d." is sampling with replacement with any weights.
+HUGE = 1e100  # numbers below it can be squared and multiplied with each other
 ORDERINGS = (
     "with replacement",
     "without replacement",
@@ -102,13 +103,13 @@ class Setting:
     def __post_init__(self) -> None:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, as_count(value, name, least=least))
+                object.__setattr__(self, name, as_length(value, name, least=least))
         for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", "weight_ratio", "sigma", "G"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, as_number(value, name, least=0))
+                object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
         for name in ("eta", "beta", "previous_loss"):  # the range of eta and beta is a matter for each bound
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, as_number(value, name))
+                object.__setattr__(self, name, as_number(value, name, below=HUGE))
         self._check_ranks()
 
     def _check_ranks(self) -> None:
@@ -210,8 +211,7 @@ def _regression(problem: LinearTasks, w0: Any) -> dict[str, Any]:
 def _sets(problem: Any, w0: Any) -> dict[str, Any]:
     """Convex sets and classification: R is 1 where the problem has no radius."""
     kind = "classification" if hasattr(problem, "separability") else "sets"
-    if not hasattr(problem, "num_tasks"):
-        raise InvalidInputError(f"expected a problem or a Setting, got {type(problem).__name__}")
+    as_kind(problem, Problem, "a problem or a Setting")
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
     if hasattr(problem, "nearest_solution"):
         nearest = problem.nearest_solution(start)

@@ -115,6 +115,8 @@ class Verdict:
     def of(cls, sides: Sides, kind: Kind) -> Verdict:
         """Judge both sides."""
         as_kind(sides, Sides, "fg.claims.Sides(lhs, rhs)")
+        if as_kind(kind, str, "a kind of statement", "kind: ") not in get_args(Kind):
+            raise InvalidInputError(f"kind must be 'inequality' or 'equality', got {kind!r:.80}")
         lhs, rhs = float(sides.lhs), float(sides.rhs)
         size = max(abs(lhs), abs(rhs))
         scale = size if sides.scale is None else float(sides.scale)

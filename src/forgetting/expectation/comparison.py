@@ -43,6 +43,8 @@ def compare(
     ('exact difference', True)
     """
     arms = [arm if isinstance(arm, tuple) else (arm, None) for arm in (first, second)]
+    if any(len(arm) != 2 for arm in arms):
+        raise InvalidInputError("expected an ordering, or a pair of an ordering and a scheme, on either side")
     requests = [ask(problem, ordering, k, scheme, w0, quantities) for ordering, scheme in arms]
     if all(request.choose() != "monte-carlo" for request, _ in requests):
         a, b = (expect(problem, ordering, k, scheme, w0, quantities=quantities) for ordering, scheme in arms)

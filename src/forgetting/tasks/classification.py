@@ -284,7 +284,7 @@ def one_versus_rest(X: Any, y: Any, groups: Any) -> dict[Label, ClassificationTa
     array([ 1., -1.])
     """
     matrices, labels, names = split_rows(X, y, groups)
-    classes = [value.item() for value in np.unique(np.asarray(y))]
+    classes = np.unique(np.asarray(y)).tolist()
     for value in classes:
         if isinstance(value, float) and not value.is_integer():
             raise InvalidInputError(f"y holds {value!r}; classes are whole numbers or names")

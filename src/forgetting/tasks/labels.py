@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Label", "signs"]
@@ -58,13 +59,16 @@ def _column(label: Any, what: str) -> Any:
         column = np.asarray(label)
     except ValueError as error:
         raise InvalidInputError(f"{what}: not a vector of labels ({error})") from None
+    require_memory(64.0 * column.size, f"{what}: {column.size} labels", "give fewer")
     if column.dtype.kind == "O":
         column = np.asarray([_plain(value, f"{what}[{row}]") for row, value in enumerate(column.ravel().tolist())])
     if column.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            column = column.astype(np.float64)
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
             raise InvalidInputError(f"{what}[{bad[0]}] is {column[bad[0]]}; remove or impute it first")
-        broken = np.flatnonzero(column != np.rint(column))
+        broken = np.flatnonzero((column != np.rint(column)) | (np.abs(column) > 2**53))
         if broken.size:
             raise InvalidInputError(
                 f"{what}[{broken[0]}] is {column[broken[0]]}; labels are two whole numbers or names"
@@ -90,9 +94,11 @@ def _kind(column: Any) -> str:
 def _pair(found: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tuple[Label, Label]:
     """The two labels: as given, or as the data suggest."""
     if given is not None:
-        names = tuple(given)
-        if len(names) != 2 or names[0] == names[1]:
-            raise InvalidInputError(f"label_names must be two different labels, the negative one first, got {given!r}")
+        names = [value.item() if isinstance(value, np.generic) else value for value in given] if len(given) == 2 else []
+        if len(names) != 2 or _plain(names[0], "label_names[0]") == _plain(names[1], "label_names[1]"):
+            raise InvalidInputError(
+                f"label_names must be two different labels, the negative one first, got {given!r:.80}"
+            )
         return names[0], names[1]
     present = [value.item() for value in found]
     if isinstance(present[0], str):
