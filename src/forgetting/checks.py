@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_length, as_number
+from forgetting._arrays import IntArray, as_count, as_number
 from forgetting.loop import whole_run
 from forgetting.orderings import Cyclic, Ordering, TaskView, Visits, WithReplacement
 from forgetting.projections.conformance import check_convex_set
@@ -33,7 +33,7 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
     AssertionError: Wrong(): the same seed gave two different orders; draw from the `rng` you are given
     """
     _require(isinstance(ordering, Ordering), ordering, "is not a subclass of fg.orderings.Ordering")
-    num_tasks, k = as_length(num_tasks, "num_tasks", least=1), as_length(k, "k")
+    num_tasks, k = as_count(num_tasks, "num_tasks", least=1), as_count(k, "k")
     tasks = families.gaussian(T=num_tasks, d=2 * num_tasks, rank=1, seed=0)
     limit = ordering.limit(num_tasks)
     _require(limit is None or limit >= 0, ordering, f"limit({num_tasks}) is {limit}; it must be None or a step count")

@@ -13,6 +13,7 @@ from forgetting._arrays import (
     Array,
     IntArray,
     any_array,
+    as_count,
     as_index,
     as_kind,
     as_number,
@@ -194,7 +195,7 @@ def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     """0, every, 2 every, ..., and k; or the given steps, and 0 and k."""
     if any_array(record_every, "record_every").ndim == 0:
-        every = as_length(record_every, "record_every", least=1)
+        every = as_count(record_every, "record_every", least=1)
         require_memory(
             32.0 * (k // every), f"the numbers of {k // every} recorded steps", "record fewer: record_every="
         )

@@ -62,7 +62,7 @@ class TaskView:
     _losses: Callable[[], Array] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_tasks", as_length(self.num_tasks, "num_tasks", least=1))
+        object.__setattr__(self, "num_tasks", as_count(self.num_tasks, "num_tasks", least=1))
         if self.norms is not None:
             object.__setattr__(self, "norms", read_only(np.asarray(self.norms)))
 

@@ -64,7 +64,7 @@ def test_many_odd_command_lines_in_processes_of_their_own():
         (["run", "--scheme", "ridge lam=" + "9" * 400], "lam must be at most 1.8e+308 in size"),
         (["run", "two_lines", "theta=" + "[" * 1000], "theta must be a number"),
         (["run", "two_lines", "theta=" + "9" * 5000], "theta must be a number, got '9999"),
-        (["run", "gaussian", "T=3", "d=4", "seed=-1"], "seed must be a whole number, at least 0, got -1"),
+        (["run", "gaussian", "T=3", "d=4", "seed=-1"], "seed must be at least 0, got -1"),
         (["run", ""], "no family ''"),
         (["run", "a\x00.npz"], "a\\x00.npz"),
         (["run", "folder.npz"], "folder.npz"),

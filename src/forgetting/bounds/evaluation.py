@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from forgetting._arrays import as_kind, as_length
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds.registry import ORIGINS, Bound, all_bounds
 from forgetting.bounds.setting import Setting, as_regression, describe_ordering, describe_scheme
 from forgetting.errors import InvalidInputError, OrderingError
@@ -117,7 +117,7 @@ def evaluate(
     >>> next(r.why_not for r in rows if r.bound.key == "evron2022:cyclic/forgetting")
     'covers cyclic orderings'
     """
-    k = as_length(k, "k")
+    k = as_count(k, "k")
     as_kind(ordering, Ordering | str, "an ordering such as fg.orderings.Cyclic()")
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:

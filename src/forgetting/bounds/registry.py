@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from forgetting._arrays import as_kind, as_length
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds.setting import ORDERINGS, ProblemKind, Setting
 from forgetting.errors import InvalidInputError
 
@@ -51,7 +51,7 @@ class Range:
 
     def why_not(self, k: int, T: int | None) -> str | None:
         """The reason why k is outside, or None."""
-        k, tasks = as_length(k, "k"), 1 if T is None else as_length(T, "T")
+        k, tasks = as_count(k, "k"), 1 if T is None else as_count(T, "T")
         first = tasks**2 if self.first == "T^2" else self.first
         last = {"T": tasks, "T-1": tasks - 1, None: math.inf}[self.last]
         if first <= k <= last and (self.every is None or k % tasks == 0):
@@ -166,7 +166,7 @@ class Bound:
 
     def value(self, setting: Setting, k: int) -> float:
         """The right-hand side at k; an error names the reason where the formula cannot be used."""
-        k = as_length(k, "k")
+        k = as_count(k, "k")
         reason = self.why_not(setting, k)
         if reason is not None:
             raise InvalidInputError(f"{self.key}: {reason}")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import as_kind, as_length, as_number, as_vector
+from forgetting._arrays import as_count, as_kind, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import (
     Cyclic,
@@ -103,7 +103,7 @@ class Setting:
     def __post_init__(self) -> None:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, as_length(value, name, least=least))
+                object.__setattr__(self, name, as_count(value, name, least=least))
         for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", "weight_ratio", "sigma", "G"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))

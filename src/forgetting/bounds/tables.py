@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from forgetting._arrays import as_count, as_kind, as_length
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds import render
 from forgetting.bounds.registry import get
 from forgetting.bounds.setting import Setting
@@ -284,7 +284,7 @@ def table(
             raise InvalidInputError("numbers are given, but not k; give k too, or leave all of them out")
         return base
     at = Setting(**numbers) if setting is None else as_kind(setting, Setting, "a Setting")
-    step = as_length(k, "k", least=1)
+    step = as_count(k, "k", least=1)
     used = {one for row in base.rows for cell in row for key in cell.keys for one in (*get(key).needs, "dist_sq")}
     known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
     given = ", ".join(f"{name} = {value:g}" for name, value in known.items() if value is not None)

@@ -90,7 +90,7 @@ def audit_command(
         if text is None:
             result.write_page(out, force=force)
         else:
-            write_output(out, f"{text()}\n".encode(), force=force)
+            write_output(out, f"{text()}\n".encode("utf-8", "backslashreplace"), force=force)
 
     def show() -> None:
         if as_json:

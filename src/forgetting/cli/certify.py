@@ -66,7 +66,8 @@ def certify_command(
 
     def write() -> None:
         if out is not None:
-            write_output(out, (text if out.suffix.lower() == ".json" else f"{found}\n").encode(), force=force)
+            words = text if out.suffix.lower() == ".json" else f"{found}\n"
+            write_output(out, words.encode("utf-8", "backslashreplace"), force=force)
 
     def show() -> None:
         if as_json:

@@ -59,7 +59,11 @@ def report_command(
             progress(name, done, total)
 
         made = build_report(settings, step)
-        paths = write_report(made, out, force=force, progress=step)
+        try:
+            paths = write_report(made, out, force=force, progress=step)
+        except Exception:  # a full disk: what took so long to compute is shown before the error is
+            say(summary_text(made, terminal_width()), "")
+            raise
     if as_json:
         print(
             json.dumps({"title": made.title, "summary": made.summary, "meta": made.meta, "files": [*map(str, paths)]})

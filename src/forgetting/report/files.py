@@ -12,6 +12,7 @@ from forgetting.report.render.page import to_html
 from forgetting.report.render.plots import pictures, save_figure
 from forgetting.report.render.sheets import to_csv
 from forgetting.storage import versions
+from forgetting.storage.arrays import open_regular
 from forgetting.storage.atomic import write
 from forgetting.storage.outputs import check_output, write_output
 
@@ -66,12 +67,12 @@ def load_report(path: str | Path) -> Report:
     forgetting.errors.ProblemFileError: missing.json: no such file
     """
     file = Path(path) / "report.json" if Path(path).is_dir() else Path(path)
+    with open_regular(file) as handle:
+        text = handle.read()
     try:
-        return Report.from_json(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ProblemFileError(f"{file}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProblemFileError(f"{file}: cannot be read ({error})") from error
+        return Report.from_json(text)
+    except ProblemFileError as error:
+        raise ProblemFileError(f"{file}: {error}") from error
 
 
 def write_file(report: Report, path: Path, *, force: bool = False) -> None:

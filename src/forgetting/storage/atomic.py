@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from forgetting.errors import ProblemFileError
+from forgetting.errors import ForgettingError, ProblemFileError
 
 try:
     import fcntl
@@ -84,7 +84,9 @@ def as_file_error(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, UnicodeError) as error:  # UnicodeError: a name that the system has no letters for
+    except ForgettingError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte, or with letters that no file has
         raise ProblemFileError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
 
 
