@@ -24,7 +24,7 @@ from forgetting.orderings import (
     task_probabilities,
 )
 from forgetting.schemes import SGD, Scheme
-from forgetting.tasks import KernelTasks, LinearTasks, Problem
+from forgetting.tasks import KernelTasks, LinearTasks
 
 __all__ = ["ORDERINGS", "ProblemKind", "Setting", "describe_ordering", "describe_scheme", "known"]
 
@@ -211,7 +211,8 @@ def _regression(problem: LinearTasks, w0: Any) -> dict[str, Any]:
 def _sets(problem: Any, w0: Any) -> dict[str, Any]:
     """Convex sets and classification: R is 1 where the problem has no radius."""
     kind = "classification" if hasattr(problem, "separability") else "sets"
-    as_kind(problem, Problem, "a problem or a Setting")
+    if isinstance(problem, type) or not hasattr(problem, "num_tasks"):
+        raise InvalidInputError(f"expected a problem or a Setting, got {type(problem).__name__}")
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
     if hasattr(problem, "nearest_solution"):
         nearest = problem.nearest_solution(start)

@@ -91,7 +91,7 @@ class GradientDescent(Scheme):
         while True:
             missed = label - matrix @ point
             residual = float(np.linalg.norm(missed)) / size_of if size_of else 0.0
-            if not residual > self.tol or steps == self.max_steps:  # numbers that have overflowed end it too
+            if not self.tol < residual < np.inf or steps == self.max_steps:  # numbers that have overflowed end it too
                 return point, steps, residual
             # Momentum amplifies rounding errors by up to cond^2: descend in stages, each on the correction that is
             # still missing, whose rounding errors are as small as itself.
