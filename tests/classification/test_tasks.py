@@ -323,3 +323,9 @@ def test_one_versus_rest_refuses_bad_classes():
         fg.one_versus_rest(X, [0.5, 1], [0, 1])
     with pytest.raises(InvalidInputError, match="nan; classes are whole numbers"):
         fg.one_versus_rest(X, [np.nan, 1], [0, 1])
+
+
+@pytest.mark.parametrize("large", [2**63, 2**64 - 1, -(2**70)])
+def test_labels_that_are_numbers_fit_into_64_bits(large):
+    with pytest.raises(InvalidInputError, match="whole numbers|fit into 64 bits"):
+        fg.ClassificationTasks([np.eye(2)], [[-1, large]], label_names=[-1, large])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import LARGEST, Array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
@@ -74,6 +74,8 @@ def _column(label: Any, what: str) -> Any:
                 f"{what}[{broken[0]}] is {column[broken[0]]}; labels are two whole numbers or names"
             )
         column = column.astype(np.int64)
+    if column.dtype.kind == "u" and column.size:
+        _plain(int(column.max()), what)
     if column.dtype.kind not in "biuU":
         raise InvalidInputError(f"{what}: labels are two whole numbers or names, got dtype {column.dtype}")
     if column.ndim != 1:
@@ -84,6 +86,8 @@ def _column(label: Any, what: str) -> Any:
 def _plain(value: Any, what: str) -> Any:
     if not isinstance(value, str | int | float):
         raise InvalidInputError(f"{what} is {value!r}; labels are two whole numbers or names")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise InvalidInputError(f"{what} is {value!r:.40}; labels that are numbers fit into 64 bits")
     return value
 
 
