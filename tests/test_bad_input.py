@@ -9,6 +9,7 @@ from forgetting import orderings, schemes
 from forgetting.errors import (
     ForgettingError,
     InvalidInputError,
+    MemoryLimitError,
     NotSupportedError,
     OrderingError,
     SmallRowWarning,
@@ -419,6 +420,13 @@ def test_sets_and_classification_tasks_refuse_what_they_cannot_use():
         (lambda: fg.Box([1j], [2.0]), "lo: expected real numbers, got complex numbers"),
         (lambda: fg.Box(["1"], ["2"]), "lo: expected real numbers"),
         (lambda: fg.Ball([0.0], np.inf), "radius must be finite, got inf"),
+        (lambda: fg.Halfspace([1e-200], 1.0), r"the halfspace is at a distance of 1e\+200 from 0"),
+        (lambda: fg.Slab([1e-200], 1.0, 2.0), r"the slab is at a distance of 1e\+200"),
+        (lambda: fg.Box([1e200], [1e201]), r"the box is at a distance of 1e\+200"),
+        (lambda: fg.Simplex(2, 1e200), r"the simplex is at a distance of 1e\+200"),
+        (lambda: fg.Polyhedron([[1e-200]], [1.0]), r"row 0 is at a distance of 1e\+200"),
+        (lambda: fg.Affine([[1e-200]], [1.0]), "A is so small beside b that w overflows"),
+        (lambda: fg.CustomSet(lambda w: 1e200 * w, 1).project([1.0]), r"returned 1e\+200, whose square"),
         (lambda: fg.families.separable(2, 3, 4, 0.5).task_loss(5, np.zeros(3)), "there is no task 5"),
         (lambda: fg.families.separable(2, 3, 4, 0.5).signed_rows(-1), "task must be at least 0"),
     ):
@@ -441,6 +449,24 @@ def test_rows_however_small_count_unless_they_vanish_or_the_solution_overflows()
         _ = tasks.w_star
     with pytest.raises(InvalidInputError, match=r"task 0 \(0\), row 1: its largest entry is 1e-310, which vanishes"):
         with_small_row(1e-310, 0.0)
+
+
+HUGE = {
+    "gaussian": {"T": 10**15, "d": 3},
+    "gaussian of large tasks": {"T": 10, "d": 10**6, "rank": 10**6},
+    "rank_one": {"T": 10**15, "d": 3},
+    "orthogonal": {"d": 10**8},
+    "back_and_forth": {"T": 10**15, "theta": 0.1},
+    "repeated": {"tasks": TASKS, "n": 10**15},
+    "heterogeneous_norms": {"T": 10**15, "d": 3},
+    "separable": {"T": 10**15, "d": 3, "n": 2},
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_family_that_does_not_fit_in_memory_is_refused_before_it_is_made(name):
+    with pytest.raises(MemoryLimitError, match=r"\d+ tasks in dimension \d+ need about .* use fewer tasks"):
+        getattr(fg.families, name.split()[0])(**HUGE[name])
 
 
 def test_sets_of_very_large_or_small_numbers_are_projected_onto():

@@ -145,6 +145,32 @@ def test_a_target_precision_decides_the_number_of_runs():
     assert any("was not reached" in note for note in capped.notes)
 
 
+def test_no_accuracy_relative_to_a_value_that_is_0_in_all_runs_is_waited_for():
+    solved = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Halfspace([1.0, 0.0], 0.5)])  # by one pass in any order
+    e = fg.expect(solved, od.Reshuffled(), 2, rtol=0.1, quantities=("loss",))
+    assert (e.loss, e.runs) == (0.0, 4096)
+    assert any("relative to a value that is 0 in all 4096 runs" in note for note in e.notes)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "method"),
+    [
+        (od.WithReplacement(), "moments"),
+        (od.WithReplacement(), "spectral"),
+        (od.WithoutReplacement(), "subsets"),
+        (od.Cyclic(), "deterministic"),
+        (od.WithReplacement(), "monte-carlo"),
+    ],
+)
+def test_means_over_no_steps_are_nan_with_a_note_by_every_method(ordering, method):
+    e = fg.expect(GAUSSIAN, ordering, [2, 0], method=method, quantities=("loss", "forgetting", "regret"), runs=4)
+    for name in ("forgetting", "regret"):
+        assert np.isnan(e.values[name]).tolist() == [False, True]
+    assert np.isfinite(e.loss).all()
+    assert "forgetting and regret at k = 0: a mean over no steps, nan" in e.notes
+    assert not any("k = 0" in note for note in fg.expect(GAUSSIAN, ordering, 2, method=method, runs=4).notes)
+
+
 def test_comparisons_are_exact_where_both_arms_are():
     gap = fg.compare(GAUSSIAN, od.WithReplacement(), od.Cyclic(), [3, 6])
     a, b = fg.expect(GAUSSIAN, od.WithReplacement(), [3, 6]), fg.expect(GAUSSIAN, od.Cyclic(), [3, 6])

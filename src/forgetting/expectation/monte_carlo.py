@@ -188,8 +188,13 @@ def simulate(
         if rtol is None:
             break
         widths = {name: np.diff(intervals[name], axis=-1)[..., 0] / 2 for name in values}
-        reached = all(np.all(~(widths[name] > rtol * np.abs(values[name]))) for name in values)
-        if reached:
+        wide = {name: widths[name] > rtol * np.abs(values[name]) for name in values}
+        if not any(part.any() for part in wide.values()):
+            break
+        if spent_runs >= DEFAULT_RUNS and not any(values[name][wide[name]].any() for name in values):
+            notes.append(
+                f"rtol = {rtol:g} was not reached: a value is 0 in all {spent_runs} runs, and nothing is near 0"
+            )
             break
         if done == most:
             notes.append(

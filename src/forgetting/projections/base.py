@@ -7,9 +7,21 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from forgetting._arrays import Array, as_number, as_vector
+from forgetting._arrays import SQUARED, Array, as_number, as_vector
+from forgetting.errors import InvalidInputError
 
-__all__ = ["ConvexSet"]
+__all__ = ["ConvexSet", "check_near"]
+
+
+def check_near(distance: float, what: str) -> None:
+    """Raise where a set is so far from 0 that squared distances overflow.
+
+    >>> check_near(1e200, "the simplex")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: the simplex is at a distance of 1e+200 from 0, whose square overflows; ...
+    """
+    if not distance < SQUARED**0.5:
+        raise InvalidInputError(f"{what} is at a distance of {distance:g} from 0, whose square overflows; rescale it")
 
 
 class ConvexSet(ABC):

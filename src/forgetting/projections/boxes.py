@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, numbers
 from forgetting.errors import InvalidInputError
-from forgetting.projections.base import ConvexSet
+from forgetting.projections.base import ConvexSet, check_near
 
 __all__ = ["Box", "Simplex"]
 
@@ -35,6 +35,7 @@ class Box(ConvexSet):
         if bad.size:
             i = int(bad[0])
             raise InvalidInputError(f"the box is empty: lo[{i}] = {low[i]:g} is above hi[{i}] = {high[i]:g}")
+        check_near(float(np.max(np.maximum(low, -high))) * len(low) ** 0.5, "the box")
         self._freeze(dim=len(low), lo=low, hi=high)
 
     def nearest(self, w: Array) -> Array:
@@ -76,7 +77,9 @@ class Simplex(ConvexSet):
     total: float
 
     def __init__(self, dim: int, total: float = 1.0) -> None:
-        self._freeze(dim=as_count(dim, "dim", least=1), total=as_number(total, "total", above=0))
+        size = as_number(total, "total", above=0)
+        check_near(size, "the simplex")
+        self._freeze(dim=as_count(dim, "dim", least=1), total=size)
 
     def nearest(self, w: Array) -> Array:
         # measured from the largest coordinate, so that a large common shift costs no digits

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count
+from forgetting._arrays import SQUARED, Array, as_count
 from forgetting.errors import InvalidInputError
 from forgetting.projections.base import ConvexSet
 
@@ -48,8 +48,9 @@ class CustomSet(ConvexSet):
         point = np.array(given, dtype=np.float64)
         if point.shape != w.shape:
             raise InvalidInputError(f"the projection of a CustomSet returned shape {point.shape}, expected {w.shape}")
-        if not np.isfinite(point).all():
-            raise InvalidInputError(f"the projection of a CustomSet returned {point[~np.isfinite(point)][0]}")
+        if not np.vdot(point, point) < SQUARED:
+            worst = point[np.argmax(np.nan_to_num(np.abs(point), nan=np.inf))]
+            raise InvalidInputError(f"the projection of a CustomSet returned {worst}, whose square is not finite")
         return point
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_number, real_array
 from forgetting.errors import InvalidInputError
-from forgetting.projections.base import ConvexSet
+from forgetting.projections.base import ConvexSet, check_near
 
 __all__ = ["Halfspace", "Slab"]
 
@@ -42,6 +42,7 @@ class Halfspace(ConvexSet):
     def __init__(self, a: Any, b: float) -> None:
         normal, unit, norm = _normal(a)
         level = as_number(b, "b")
+        check_near(level / norm, "the halfspace")
         self._freeze(dim=len(normal), a=normal, b=level, _unit=unit, _level=level / norm)
 
     def nearest(self, w: Array) -> Array:
@@ -76,6 +77,7 @@ class Slab(ConvexSet):
         low, high = as_number(lo, "lo"), as_number(hi, "hi")
         if low > high:
             raise InvalidInputError(f"the slab is empty: lo = {low:g} is above hi = {high:g}")
+        check_near(max(low, -high) / norm, "the slab")
         self._freeze(dim=len(normal), a=normal, lo=low, hi=high, _unit=unit, _norm=norm)
 
     def nearest(self, w: Array) -> Array:

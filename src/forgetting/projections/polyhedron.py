@@ -12,7 +12,7 @@ from forgetting._arrays import Array, IntArray, as_number, as_vector, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.projections._certificate import best_combination, refined, rounding, vanishes
 from forgetting.projections.affine import as_rows
-from forgetting.projections.base import ConvexSet
+from forgetting.projections.base import ConvexSet, check_near
 
 __all__ = ["Polyhedron", "Projection", "WarmStart"]
 
@@ -120,9 +120,9 @@ class Polyhedron(ConvexSet):
         rows /= norms[:, None]
         with np.errstate(over="ignore"):
             levels = label[kept] / largest[kept] / norms
-        if not np.isfinite(levels).all():
-            row = int(kept[np.argmin(np.isfinite(levels))])
-            raise InvalidInputError(f"b[{row}] / |row {row} of A| overflows; scale the row, or leave it out")
+        if len(levels):
+            first = int(np.argmax(np.abs(levels)))
+            check_near(abs(float(levels[first])), f"{{a.w = b}} for row {int(kept[first])}")
         self._freeze(dim=matrix.shape[1], A=matrix, b=label)
         # these go to compiled code, for which a read-only array is another type
         self.__dict__.update(_rows=rows, _levels=levels, _norms=norms * largest[kept], _kept=kept)
