@@ -327,5 +327,5 @@ def test_one_versus_rest_refuses_bad_classes():
 
 @pytest.mark.parametrize("large", [2**63, 2**64 - 1, -(2**70)])
 def test_labels_that_are_numbers_fit_into_64_bits(large):
-    with pytest.raises(InvalidInputError, match="whole numbers|fit into 64 bits"):
+    with pytest.raises(InvalidInputError, match=r"whole numbers|fit into 64 bits"):
         fg.ClassificationTasks([np.eye(2)], [[-1, large]], label_names=[-1, large])

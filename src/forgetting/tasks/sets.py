@@ -135,8 +135,7 @@ class ConvexSets:
     def distances(self, w: Any) -> Array:
         """dist(w, C_m) for every set; a set that comes more than once is projected onto once."""
         point = self._point(w)
-        with np.errstate(over="ignore"):  # of iterates that diverge: the run says so
-            known = {one: float(np.linalg.norm(point - one.nearest(point))) for one in set(self.sets)}
+        known = {one: float(np.linalg.norm(point - one.nearest(point))) for one in set(self.sets)}
         return np.array([known[one] for one in self.sets])
 
     def _point(self, w: Any) -> Array:
