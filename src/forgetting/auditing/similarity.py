@@ -118,7 +118,7 @@ def find_duplicates(
     """
     as_kind(geometry, Geometry, "the geometry of tasks")
     as_kind(similarity, Similarity, "what principal_angles(geometry) gives")
-    near = as_number(near, "near", least=0)
+    near = as_number(near, "near", least=0, below=1)
     index = geometry.index
     leaders: list[int] = []
     seen: dict[int, int] = {}  # distinct tasks, and where they came first

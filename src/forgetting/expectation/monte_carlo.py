@@ -193,7 +193,7 @@ def simulate(
             break
         if spent_runs >= DEFAULT_RUNS and not any(values[name][wide[name]].any() for name in values):
             notes.append(
-                f"rtol = {rtol:g} was not reached: a value is 0 in all {spent_runs} runs, and nothing is near 0"
+                f"rtol = {rtol:g} was not reached: it is relative to a value that is 0 in all {spent_runs} runs"
             )
             break
         if done == most:
