@@ -64,6 +64,15 @@ def test_gradient_descent_from_where_squares_overflow_ends_at_once():
     assert "gradient descent on task 0 stopped after" in run.status
 
 
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_gradient_descent_below_rounding_ends_where_it_gets_no_nearer(accelerated):
+    tasks = fg.families.gaussian(T=2, d=4, rank=2, seed=0)
+    scheme = GradientDescent(tol=1e-320, max_steps=10**9, accelerated=accelerated)
+    run = fg.run(tasks, Cyclic(), k=1, scheme=scheme, w0=np.ones(4))
+    assert run.inner_steps.max() < 10_000
+    assert run.losses[-1] == pytest.approx(fg.run(tasks, Cyclic(), k=1, w0=np.ones(4)).losses[-1])
+
+
 def test_a_draw_that_no_chance_gives_is_an_error():
     with pytest.raises(InvalidInputError, match="1000 draws gave no 100000 tasks"):
         permuted(first=100_000, clones=2, distinct=2)(np.random.default_rng(0), 70)

@@ -77,9 +77,13 @@ class GradientDescent(Scheme):
             point,
             steps,
             f"gradient descent on task {task} stopped after {steps} inner steps with a relative residual of "
-            f"{residual:.1g}, above tol = {self.tol:g}; raise max_steps"
-            + ("" if self.accelerated or self.batch_size else " or set accelerated=True"),
+            f"{residual:.1g}, above tol = {self.tol:g}; {self._remedy(steps)}",
         )
+
+    def _remedy(self, steps: int) -> str:
+        if steps < self.max_steps:
+            return "rounding or overflow ends it there, raise tol"
+        return "raise max_steps" + ("" if self.accelerated or self.batch_size else " or set accelerated=True")
 
     def _full_batch(self, matrix: Array, label: Array, w: Array, sigma: Array) -> tuple[Array, int, float]:
         from forgetting import _kernels
@@ -87,12 +91,14 @@ class GradientDescent(Scheme):
         norm = float(sigma[0])
         step, momentum = _heavy_ball(sigma) if self.accelerated else (norm**-2, 0.0)
         size_of = norm * float(np.linalg.norm(w)) + float(np.linalg.norm(label))
-        point, steps = w, 0
+        point, steps, before = w, 0, np.inf
         while True:
             missed = label - matrix @ point
             residual = float(np.linalg.norm(missed)) / size_of if size_of else 0.0
-            if not self.tol < residual < np.inf or steps == self.max_steps:  # numbers that have overflowed end it too
+            # what a stage does not make smaller is rounding, or has overflowed
+            if not self.tol < residual < before or steps == self.max_steps:
                 return point, steps, residual
+            before = residual
             # Momentum amplifies rounding errors by up to cond^2: descend in stages, each on the correction that is
             # still missing, whose rounding errors are as small as itself.
             goal = max(0.5 * self.tol / residual, 1e-6)
