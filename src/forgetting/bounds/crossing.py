@@ -9,7 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from forgetting._arrays import as_count
+from forgetting._arrays import as_count, as_kind
 from forgetting.bounds.evaluation import is_vacuous
 from forgetting.bounds.registry import ORIGINS, QUANTITIES, Bound, all_bounds
 from forgetting.bounds.setting import Setting, describe_ordering
@@ -54,6 +54,8 @@ class Crossovers(list[Stretch]):
 
     def winner(self, ordering: str, quantity: str, k: int) -> Bound | None:
         """The tightest bound at k, or None where nothing was looked at."""
+        as_kind(ordering, str, "the name of an ordering")
+        as_kind(quantity, str, "a quantity such as 'loss'")
         k = as_count(k, "k")
         for row in self:
             if (row.ordering, row.quantity) == (ordering, quantity) and row.first <= k <= (row.last or math.inf):

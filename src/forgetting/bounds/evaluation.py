@@ -79,10 +79,12 @@ class Evaluation(list[Row]):
 
     def applicable(self, quantity: str | None = None) -> list[Row]:
         """The rows that apply, on one quantity or on all."""
+        as_kind(quantity, str | None, "a quantity such as 'loss'")
         return [row for row in self if row.applies and quantity in (None, row.quantity)]
 
     def tightest(self, quantity: str) -> Row | None:
         """The smallest applicable upper bound, or None."""
+        as_kind(quantity, str, "a quantity such as 'loss'")
         return next((row for row in self if row.tightest and row.quantity == quantity), None)
 
     def __str__(self) -> str:

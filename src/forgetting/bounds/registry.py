@@ -263,6 +263,8 @@ def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> t
     >>> {b.quantity for b in all_bounds(quantity="residual")}
     {'residual'}
     """
+    as_kind(quantity, str | None, "a quantity such as 'loss'")
+    as_kind(ordering, str | None, "the name of an ordering")
     return tuple(
         bound
         for bound in _BOUNDS.values()

@@ -339,4 +339,5 @@ def all_claims(label: str | None = None) -> tuple[Claim, ...]:
     >>> len(all_claims()) > 50
     True
     """
+    as_kind(label, str | None, "the label of a claim")
     return tuple(claim for claim in _CLAIMS.values() if label in (None, claim.label))
