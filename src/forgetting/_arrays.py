@@ -219,7 +219,7 @@ def as_number(
     forgetting.errors.InvalidInputError: lam must be greater than 0, got -1
     """
     try:
-        if isinstance(value, str) or value is np.ma.masked:
+        if isinstance(value, str) or (isinstance(value, np.ma.MaskedArray) and np.any(value.mask)):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):

@@ -152,6 +152,13 @@ def test_no_accuracy_relative_to_a_value_that_is_0_in_all_runs_is_waited_for():
     assert any("relative to a value that is 0 in all 4096 runs" in note for note in e.notes)
 
 
+def test_no_accuracy_is_waited_for_that_all_runs_together_cannot_give():
+    balls = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([1.5, 0.0], 1.0)])
+    e = fg.expect(balls, od.WithReplacement(), 1, rtol=1e-160, w0=[5.0, 1.0], quantities=("loss",))
+    assert e.runs == 4096
+    assert any("rtol = 1e-160 was not reached with 4096 runs" in note for note in e.notes)
+
+
 @pytest.mark.parametrize(
     ("ordering", "method"),
     [

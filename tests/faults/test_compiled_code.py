@@ -287,7 +287,7 @@ def test_doctor_answers_with_damaged_files_and_replaces_them(warm, tmp_path):
     done = python("-m", "forgetting", "doctor", "--json", folder=tmp_path, NUMBA_CACHE_DIR=str(home))
     assert (done.returncode, done.stderr) == (0, "")
     assert lines(done)[0]["compiled code"].endswith("writable")
-    assert sum(file.read_bytes() != content for file, content in zip(files, damaged, strict=True)) == 1
+    assert sum(file.read_bytes() != content for file, content in zip(files, damaged, strict=True)) >= 1
 
 
 @pytest.fixture

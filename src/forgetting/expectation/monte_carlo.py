@@ -196,6 +196,14 @@ def simulate(
                 f"rtol = {rtol:g} was not reached: it is relative to a value that is 0 in all {spent_runs} runs"
             )
             break
+        # an interval becomes at best as many times narrower as there are more runs
+        hopeless = (widths[name] * spent_runs / budget > rtol * np.abs(values[name]) for name in values)
+        if spent_runs >= DEFAULT_RUNS and any(part.any() for part in hopeless):
+            notes.append(
+                f"rtol = {rtol:g} was not reached with {spent_runs} runs, and {budget}, which are the most, would not "
+                "be enough; use an exact method, or a larger rtol"
+            )
+            break
         if done == most:
             notes.append(
                 f"rtol = {rtol:g} was not reached with {spent_runs} runs: too much of the mean comes from rare and "
