@@ -100,6 +100,8 @@ def crossovers(
     if rows not in ("all", "stated"):
         raise InvalidInputError(f"rows must be 'all' or 'stated', got {rows!r}")
     orderings = [orderings] if isinstance(orderings, str) else list(orderings)
+    for name in orderings:
+        as_kind(name, str, "names of orderings", "orderings: ")
     if T is None:  # without replacement k is at most T
         orderings = [name for name in orderings if name != "without replacement"]
         if not orderings:

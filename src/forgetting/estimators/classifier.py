@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, any_array
 from forgetting.errors import InvalidInputError, NotSeparableError
 from forgetting.estimators.base import Call, Continual, Task, columns
 from forgetting.geometry import Matrix
@@ -142,7 +142,8 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, fresh: bool, classes: Any) -> tuple[Matrix, Array, list[str], dict[str, Any]]:
         matrix, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=fresh)
-        check_classification_targets(labels)
+        with np.errstate(invalid="ignore"):  # it compares labels with whole numbers
+            check_classification_targets(labels)
         known = _known_classes(labels, classes, None if fresh else self.classes_)
         places = np.searchsorted(known, labels).clip(max=len(known) - 1)
         other = np.flatnonzero(known[places] != labels)
@@ -198,9 +199,10 @@ def _decided(scores: Array) -> Any:
 
 def _known_classes(labels: Any, given: Any, before: Any) -> Any:
     """All classes, sorted."""
+    given = None if given is None else any_array(given, "classes")
     if before is not None:
         if given is not None and not np.array_equal(np.unique(given), before):
-            raise InvalidInputError(f"classes {list(given)} differ from those of the first call, {before.tolist()}")
+            raise InvalidInputError(f"classes {given.tolist()} differ from those of the first call, {before.tolist()}")
         return before
     known = np.unique(labels if given is None else given)
     if len(known) < 2:

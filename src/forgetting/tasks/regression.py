@@ -25,6 +25,7 @@ from forgetting._arrays import (
     read_only,
     real_array,
 )
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
@@ -72,6 +73,9 @@ class RegressionTasks(LinearTasks):
         copy: bool = True,
     ) -> None:
         try:
+            for several in (matrices, labels):  # a view may be longer than any list
+                count = len(several) if hasattr(several, "__len__") else 0
+                require_memory(64.0 * count, f"{count} tasks", "give fewer")
             matrices, labels = list(matrices), list(labels)  # held on to, so that an id stands for one object
         except TypeError as error:
             raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
