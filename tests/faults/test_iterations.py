@@ -83,3 +83,9 @@ def test_a_table_in_less_room_than_its_columns_need_is_as_narrow_as_it_can_be():
 
     cells = [[["a long heading"], ["another one"]], [["1"], ["2"]]]
     assert _fit(cells, 2) == [7, 7]
+
+
+def test_a_tolerance_of_any_type_is_a_float():
+    tasks = fg.families.gaussian(T=2, d=4, rank=2, seed=0)
+    run = fg.run(tasks, Cyclic(), k=1, scheme=GradientDescent(tol=np.longdouble(1e-6)))
+    assert type(run.scheme.tol) is float

@@ -41,7 +41,7 @@ class GradientDescent(Scheme):
     intrinsic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        as_number(self.tol, "tol", above=0)
+        object.__setattr__(self, "tol", as_number(self.tol, "tol", above=0))
         object.__setattr__(self, "max_steps", as_count(self.max_steps, "max_steps", least=1))
         as_flag(self.accelerated, "accelerated")
         if self.batch_size is not None:
