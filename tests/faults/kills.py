@@ -138,7 +138,7 @@ def kill_a_hunt(folder: Path, arguments: list[str], times: int, rng: random.Rand
             workers += _children(child.pid)
             child.kill()
             kills += 1
-        child.communicate()
+        child.communicate(timeout=300)  # workers that are left hold on to its output
         assert _alive(workers) == [], "workers are left"
         if page.exists():
             return page.read_text(), done

@@ -13,11 +13,12 @@ import numpy as np
 
 from forgetting import orderings, projections, schemes
 from forgetting._arrays import Array, any_array, as_count, as_kind, as_vector
+from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.projections import ConvexSet
 from forgetting.schemes import Scheme
-from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words, write_arrays
+from forgetting.storage.arrays import damaged, entry, read_arrays, whole_number, words, write_arrays
 from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
 from forgetting.tasks.files import (
     classification_arrays,
@@ -221,7 +222,7 @@ def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
             raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
         values = [arrays[f"{position}/{name}"] for name in known.parts]
         sets.append(known(*[value if value.ndim else value.item() for value in values]))
-    require_room(8.0 * max((one.dim for one in sets), default=0), "points of the sets")
+    require_memory(16.0 * max((one.dim for one in sets), default=0), "points of the sets", "use fewer dimensions")
     return ConvexSets(sets, names=words(arrays, "names", len(sets)))
 
 

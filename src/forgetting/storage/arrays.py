@@ -18,11 +18,11 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from forgetting._memory import available_memory, in_bytes
-from forgetting.errors import ForgettingError, MemoryLimitError, ProblemFileError
+from forgetting._memory import in_bytes, require_memory
+from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage.atomic import write
 
-__all__ = ["damaged", "entry", "open_regular", "read_arrays", "require_room", "whole_number", "words", "write_arrays"]
+__all__ = ["damaged", "entry", "open_regular", "read_arrays", "whole_number", "words", "write_arrays"]
 
 KINDS = "biufU"  # truth values, whole numbers, real numbers, text
 HEADER = 1024  # bytes that describe one array: its dtype and up to 32 lengths
@@ -145,25 +145,11 @@ def _check_places(handle: BinaryIO, archive: zipfile.ZipFile, path: str | PathLi
 
 
 def _check_total(total: int, size: int, path: str | PathLike[str]) -> None:
-    require_room(total, "its arrays")
+    require_memory(2.0 * total, "its arrays, and the copy that a problem keeps,", "split the file")
     if total > SUSPICIOUS and total > RATIO * size:
         raise ProblemFileError(
             f"{path}: {in_bytes(size)} that unpack to {in_bytes(total)}, more than {RATIO} times as much; if that is "
             "meant, write the file uncompressed, with np.savez"
-        )
-
-
-def require_room(needed: float, what: str) -> None:
-    """Raise unless a quarter of the available memory is enough for what a file asks for.
-
-    >>> require_room(8.0, "one number")
-    """
-    free = available_memory()
-    if needed > free / 4:
-        raise MemoryLimitError(
-            f"{what} take {in_bytes(needed)} of memory, more than a quarter of the {in_bytes(free)} available",
-            needed=needed,
-            allowed=free / 4,
         )
 
 

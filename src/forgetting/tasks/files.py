@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting._arrays import IntArray, as_index, is_sparse
+from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.storage.arrays import damaged, entry, read_arrays, require_room, whole_number, words, write_arrays
+from forgetting.storage.arrays import damaged, entry, read_arrays, whole_number, words, write_arrays
 
 if TYPE_CHECKING:
     from forgetting.tasks.classification import ClassificationTasks
@@ -123,7 +124,7 @@ def _sparse_parts(arrays: dict[str, Any], ends: IntArray) -> list[Any]:
         raise ForgettingError(f"entry 'indptr' must rise from 0 to {len(data)}")
     columns = as_index(indices, dim, "indices")
     dense = int(np.diff(ends, prepend=0)[~flags].sum())
-    require_room(8.0 * dim * (dense + 1), f"{dense} dense rows of dimension {dim}")
+    require_memory(16.0 * dim * (dense + 1), f"{dense} dense rows of dimension {dim}", "save sparse rows")
     starts = indptr.astype(np.int64)
     parts = []
     for first, last, sparse in zip([0, *ends[:-1].tolist()], ends.tolist(), flags.tolist(), strict=True):
