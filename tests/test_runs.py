@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting import orderings, schemes
-from forgetting.ensembles import dual_is_cheaper
+from forgetting.dynamics.ensembles import dual_is_cheaper
 from forgetting.orderings import (
     Cyclic,
     Explicit,
@@ -64,7 +64,7 @@ def test_every_row_of_a_batch_is_a_run(name, scheme, every):
 @pytest.mark.parametrize("form", [True, False], ids=["dual", "primal"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_both_forms_give_the_same_batch(name, form, monkeypatch):
-    monkeypatch.setattr("forgetting.ensembles.dual_is_cheaper", lambda geometry, recorded: form)
+    monkeypatch.setattr("forgetting.dynamics.ensembles.dual_is_cheaper", lambda geometry, recorded: form)
     assert_rows_are_runs(fg.run_many(PROBLEMS[name], Reshuffled(), 15, runs=3, seed=5))
 
 
@@ -501,7 +501,7 @@ def test_runs_of_neighbouring_seeds_are_unrelated():
 
 
 def test_long_adaptive_runs_are_joined_as_they_go(monkeypatch):
-    from forgetting import loop
+    from forgetting.dynamics import loop
 
     tasks = fg.families.gaussian(T=5, d=8, rank=1, seed=0)
     plain = fg.run(tasks, fg.orderings.GreedyDistance(), 40, record_every=3)

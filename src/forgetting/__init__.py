@@ -9,11 +9,12 @@ np.True_
 
 from typing import TYPE_CHECKING, Any
 
-from forgetting import errors, metrics, orderings, schemes
-from forgetting.ensembles import Ensemble, run_many
+from forgetting import errors, orderings, schemes
+from forgetting.dynamics import metrics
+from forgetting.dynamics.ensembles import Ensemble, run_many
+from forgetting.dynamics.loop import Trajectory, run
 from forgetting.expectation import Expectation, compare, decay_rate, expect
-from forgetting.loop import Trajectory, run
-from forgetting.projections import (
+from forgetting.sets import (
     Affine,
     Ball,
     Box,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import IntArray, as_count, as_number
-from forgetting.loop import whole_run
+from forgetting.dynamics.loop import whole_run
 from forgetting.orderings import Cyclic, Ordering, TaskView, Visits, WithReplacement
-from forgetting.projections.conformance import check_convex_set
 from forgetting.schemes import Scheme
+from forgetting.sets.conformance import check_convex_set
 from forgetting.tasks import KernelTasks, RegressionTasks, families
 
 __all__ = ["check_convex_set", "check_ordering", "check_scheme"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_kind, real_array
+from forgetting.dynamics.loop import whole_run
 from forgetting.errors import InvalidInputError
-from forgetting.loop import whole_run
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import POCS, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks

@@ -122,7 +122,7 @@ def test_the_next_loss_of_independent_draws_is_simulated_where_moments_do_not_fi
 @pytest.mark.parametrize("k", [2, 5])
 def test_means_over_simulated_projections_agree_with_those_over_all_orders(k, monkeypatch):
     rng = np.random.default_rng(0)
-    balls = fg.ConvexSets([fg.projections.Ball(rng.standard_normal(3), 3.0) for _ in range(5)])
+    balls = fg.ConvexSets([fg.sets.Ball(rng.standard_normal(3), 3.0) for _ in range(5)])
     case = Instance(balls, WITHOUT, k, w0=np.full(3, 4.0))
     claims = [get("prop:loss_to_forgetting", "POCS"), get("thm:pocs-rate", "without replacement")]
     exactly = [claim.check(case) for claim in claims]

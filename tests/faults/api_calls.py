@@ -47,7 +47,7 @@ import forgetting as fg
 from forgetting import auditing, orderings, schemes
 from forgetting.bounds import registry as bounds_registry
 from forgetting.claims import registry as claims_registry
-from forgetting.projections.base import ConvexSet
+from forgetting.sets.base import ConvexSet
 
 # ---------------------------------------------------------------------------------------------------------- the targets
 

@@ -213,7 +213,7 @@ def test_little_is_never_asked_for(monkeypatch):
 def test_losses_of_many_steps_are_computed_in_parts(monkeypatch):
     tasks = fg.families.gaussian(T=5, d=8, rank=2, seed=0)
     whole = fg.run(tasks, Cyclic(), k=50)
-    monkeypatch.setattr("forgetting.trajectory.PART", 200)
+    monkeypatch.setattr("forgetting.dynamics.trajectory.PART", 200)
     parts = fg.run(tasks, Cyclic(), k=50)
     np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-12)
     np.testing.assert_allclose(parts.forgetting, whole.forgetting, rtol=1e-9, atol=1e-12)

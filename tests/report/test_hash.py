@@ -38,7 +38,7 @@ def test_every_number_of_a_set_counts(kind):
 
 
 def test_functions_do_not_count_but_the_numbers_of_a_users_set_do():
-    class Around(fg.projections.ConvexSet):
+    class Around(fg.sets.ConvexSet):
         def __init__(self, center):
             self._freeze(dim=2, center=np.array(center))
 

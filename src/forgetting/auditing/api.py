@@ -21,10 +21,10 @@ from forgetting.auditing.reading import Reading, read_tasks, task_notes
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
+from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.api import ask
-from forgetting.loop import resolve, whole_run
 from forgetting.orderings import (
     Cyclic,
     Explicit,

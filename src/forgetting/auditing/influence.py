@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_count, as_kind, as_seed
+from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.loop import resolve, whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem

@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_count, as_index, as_seed
-from forgetting.ensembles import batch_losses
+from forgetting.dynamics.ensembles import batch_losses
+from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
-from forgetting.loop import resolve, whole_run
 from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
 from forgetting.schemes import LinearScheme, Scheme
 

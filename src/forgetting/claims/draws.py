@@ -13,8 +13,8 @@ from forgetting.claims.exact import distinct
 from forgetting.claims.instance import Instance
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
-from forgetting.projections import Affine, Ball, ConvexSet, Halfspace
 from forgetting.schemes import SGD, WeaklyRegularized
+from forgetting.sets import Affine, Ball, ConvexSet, Halfspace
 from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks, families
 
 __all__ = [

@@ -21,11 +21,11 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.claims.instance import Instance
 from forgetting.claims.sampled import simulate
+from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect, independent, subsets
 from forgetting.expectation.api import ask
 from forgetting.expectation.request import Request
-from forgetting.loop import view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement, task_probabilities
 from forgetting.schemes import SGD
 from forgetting.tasks import ConvexSets, RegressionTasks

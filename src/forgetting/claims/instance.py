@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from forgetting import orderings, projections, schemes
+from forgetting import orderings, schemes, sets
 from forgetting._arrays import Array, any_array, as_count, as_kind, as_vector
 from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
-from forgetting.projections import ConvexSet
 from forgetting.schemes import Scheme
+from forgetting.sets import ConvexSet
 from forgetting.storage.arrays import damaged, entry, read_arrays, whole_number, words, write_arrays
 from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
 from forgetting.tasks.files import (
@@ -207,7 +207,7 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
         "names": np.array(problem.names),
     }
     for position, one in enumerate(problem.sets):
-        if _own_class(projections, ConvexSet, type(one).__name__) is not type(one) or not one.parts:
+        if _own_class(sets, ConvexSet, type(one).__name__) is not type(one) or not one.parts:
             raise NotSupportedError(f"set {position}: {type(one).__name__} cannot be saved")
         for name in one.parts:
             arrays[f"{position}/{name}"] = np.asarray(getattr(one, name))
@@ -215,15 +215,15 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
 
 
 def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
-    sets: list[ConvexSet] = []
+    members: list[ConvexSet] = []
     for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
-        known = _own_class(projections, ConvexSet, kind)
+        known = _own_class(sets, ConvexSet, kind)
         if known is None or not known.parts:
             raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
         values = [arrays[f"{position}/{name}"] for name in known.parts]
-        sets.append(known(*[value if value.ndim else value.item() for value in values]))
-    require_memory(16.0 * max((one.dim for one in sets), default=0), "points of the sets", "use fewer dimensions")
-    return ConvexSets(sets, names=words(arrays, "names", len(sets)))
+        members.append(known(*[value if value.ndim else value.item() for value in values]))
+    require_memory(16.0 * max((one.dim for one in members), default=0), "points of the sets", "use fewer dimensions")
+    return ConvexSets(members, names=words(arrays, "names", len(members)))
 
 
 def _under(arrays: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -17,9 +17,9 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.claims.exact import distinct, equations, probabilities
 from forgetting.claims.instance import Instance
+from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.deep import lift
-from forgetting.loop import view_of
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks

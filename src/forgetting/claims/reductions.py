@@ -12,7 +12,7 @@ from forgetting.claims.draws import permuted, points, projected
 from forgetting.claims.exact import equations
 from forgetting.claims.instance import Instance
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
-from forgetting.loop import whole_run
+from forgetting.dynamics.loop import whole_run
 from forgetting.schemes import GradientDescent, Kaczmarz
 
 __all__ = ["modified_gradient", "modified_loss"]

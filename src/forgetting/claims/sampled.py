@@ -9,11 +9,11 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.claims.instance import Instance
-from forgetting.ensembles import batch_losses, run_many
+from forgetting.dynamics.ensembles import batch_losses, run_many
+from forgetting.dynamics.loop import resolve
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.api import ask
 from forgetting.expectation.monte_carlo import column_intervals, value_range
-from forgetting.loop import resolve
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import LinearScheme
 

@@ -26,8 +26,8 @@ from forgetting.claims.instance import Instance
 from forgetting.claims.precise import halfspace_walk
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
 from forgetting.claims.sampled import simulate
+from forgetting.dynamics.loop import whole_run
 from forgetting.errors import NotSupportedError
-from forgetting.loop import whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, WeaklyRegularized
 

@@ -21,7 +21,7 @@ from forgetting.claims.instance import Instance
 from forgetting.claims.lemmas_sgd import against_average, dist_sq, greedy, last_iterate, setting, unit
 from forgetting.claims.registry import PAPER, Claim, Sides, declare, register
 from forgetting.claims.sampled import RUNS, losses_after, runs_for, width
-from forgetting.loop import view_of
+from forgetting.dynamics.loop import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
 

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting import metrics
 from forgetting._arrays import Array, IntArray, any_array, group_rows, is_sparse
+from forgetting.dynamics import metrics
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix
-from forgetting.trajectory import Trajectory
 
 __all__ = ["Call", "Continual", "History", "Task", "columns"]
 

@@ -13,14 +13,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from forgetting._arrays import Array, any_array
+from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSeparableError
 from forgetting.estimators.base import Call, Continual, Task, columns
 from forgetting.geometry import Matrix
-from forgetting.loop import whole_run
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, Scheme, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks
-from forgetting.trajectory import Trajectory
 
 __all__ = ["ContinualClassifier"]
 

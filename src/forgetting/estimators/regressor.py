@@ -10,13 +10,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from forgetting._arrays import Array, is_sparse
+from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
 from forgetting.estimators.base import Call, Continual, Task, columns
 from forgetting.geometry import Matrix
-from forgetting.loop import whole_run
 from forgetting.orderings import Explicit
 from forgetting.tasks import RegressionTasks
-from forgetting.trajectory import Trajectory
 
 __all__ = ["ContinualRegressor"]
 

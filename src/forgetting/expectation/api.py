@@ -9,12 +9,12 @@ import numpy as np
 
 from forgetting._arrays import IntArray, any_array, as_count, as_kind, as_number, as_seed
 from forgetting._memory import available_memory
+from forgetting.dynamics.loop import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import exact, spectral
 from forgetting.expectation.monte_carlo import simulate
 from forgetting.expectation.request import Method, Request
 from forgetting.expectation.result import QUANTITIES, Expectation, Outcome
-from forgetting.loop import resolve
 from forgetting.orderings import Ordering, WithReplacement
 from forgetting.schemes import POCS, Kaczmarz, Scheme
 from forgetting.schemes.linear import growth

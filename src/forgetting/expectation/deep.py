@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting.dynamics.loop import view_of
 from forgetting.expectation import subsets
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
-from forgetting.loop import view_of
 from forgetting.orderings import Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import precise_gain

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.loop import Trajectory, whole_run
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import deep, independent, spectral, subsets
 from forgetting.expectation.moments import Moments
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome, Values
-from forgetting.loop import Trajectory, whole_run
 from forgetting.orderings import Reshuffled
 
 __all__ = ["by_moments", "by_spectrum", "by_subsets", "by_the_run", "curve_at", "errors_of"]

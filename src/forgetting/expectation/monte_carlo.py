@@ -15,15 +15,15 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
-from forgetting.ensembles import batch_forgetting, batch_losses
+from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
+from forgetting.dynamics.loop import view_of, whole_run
+from forgetting.dynamics.metrics import paper_regret
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.exact import curve_at, errors_of
 from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
-from forgetting.loop import view_of, whole_run
-from forgetting.metrics import paper_regret
 from forgetting.orderings import drawn_orders
 from forgetting.schemes import NLMS, POCS, GradientDescent, LinearScheme, RecursiveLeastSquares
 from forgetting.schemes.linear import linear_gains

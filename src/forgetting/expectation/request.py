@@ -9,11 +9,11 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._memory import in_bytes
+from forgetting.dynamics.loop import view_of
 from forgetting.errors import ForgettingError, MemoryLimitError, NotSupportedError
 from forgetting.expectation import spectral, subsets
 from forgetting.expectation.moments import Moments, Pair, two_floats
 from forgetting.geometry import Geometry
-from forgetting.loop import view_of
 from forgetting.orderings import Ordering, Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.schemes import LinearScheme, Scheme
 

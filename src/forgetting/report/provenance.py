@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from forgetting.projections import ConvexSet
+from forgetting.sets import ConvexSet
 from forgetting.tasks import ClassificationTasks, ConvexSets, KernelTasks, RegressionTasks
 
 __all__ = ["problem_hash", "versions"]

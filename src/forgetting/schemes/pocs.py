@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_flag
-from forgetting.projections import ConvexSet
 from forgetting.schemes.base import Learned, Scheme
+from forgetting.sets import ConvexSet
 from forgetting.tasks.classification import ClassificationTasks
-from forgetting.tasks.sets import ConvexSets
+from forgetting.tasks.convex import ConvexSets
 
 __all__ = ["POCS"]
 

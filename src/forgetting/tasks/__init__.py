@@ -2,12 +2,12 @@
 
 from forgetting.tasks import families
 from forgetting.tasks.classification import ClassificationTasks, one_versus_rest
+from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.kernel import KernelTasks
 from forgetting.tasks.linear import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 from forgetting.tasks.separability import Separability
-from forgetting.tasks.sets import ConvexSets
 
 __all__ = [
     "ClassificationTasks",

@@ -13,11 +13,11 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, as_task, as_vector, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
-from forgetting.projections import ConvexSet, Polyhedron
+from forgetting.sets import ConvexSet, Polyhedron
+from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.labels import Label, signs
 from forgetting.tasks.regression import as_task_matrix, split_rows
 from forgetting.tasks.separability import Separability, decide
-from forgetting.tasks.sets import ConvexSets
 
 __all__ = ["ClassificationTasks", "one_versus_rest"]
 

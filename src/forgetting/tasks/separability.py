@@ -8,8 +8,8 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.errors import ForgettingError, InfeasibleError
-from forgetting.projections import Polyhedron
-from forgetting.projections._certificate import EPS, refined, vanishes
+from forgetting.sets import Polyhedron
+from forgetting.sets._certificate import EPS, refined, vanishes
 
 __all__ = ["Separability", "decide"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting import schemes
 from forgetting import tasks as problems
-from forgetting.loop import whole_run
+from forgetting.dynamics.loop import whole_run
 from forgetting.orderings import Cyclic
 from forgetting.report.data import Curves, Section, Series
 from forgetting.report.numbers import column

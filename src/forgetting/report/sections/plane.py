@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.loop import whole_run
+from forgetting.dynamics.loop import whole_run
 from forgetting.orderings import Cyclic, Ordering, WithReplacement
 from forgetting.report.data import Line, Paths, Section, Stage
 from forgetting.report.settings import Settings

@@ -11,7 +11,7 @@ import numpy as np
 
 from forgetting import bounds
 from forgetting._arrays import IntArray
-from forgetting.ensembles import run_many
+from forgetting.dynamics.ensembles import run_many
 from forgetting.errors import NotRealizableError, NotSupportedError
 from forgetting.expectation import Expectation
 from forgetting.orderings import Ordering

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting.dynamics.loop import whole_run
 from forgetting.errors import ForgettingError
-from forgetting.loop import whole_run
 from forgetting.orderings import WithReplacement
 from forgetting.report.data import Curves, Section, Series, Table
 from forgetting.report.numbers import column

@@ -22,14 +22,14 @@ from forgetting._arrays import (
     read_only,
 )
 from forgetting._memory import require_memory
+from forgetting.dynamics.metrics import quietly
+from forgetting.dynamics.trajectory import Direct, Reduced, Space, Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
-from forgetting.metrics import quietly
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.schemes import Learned, LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
-from forgetting.trajectory import Direct, Reduced, Space, Trajectory
 
 __all__ = [
     "Space",

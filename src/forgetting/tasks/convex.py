@@ -12,7 +12,7 @@ import numpy as np
 from forgetting._arrays import Array, as_kind, as_task, as_vector, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.projections import (
+from forgetting.sets import (
     Affine,
     CommonPoint,
     ConvexSet,
@@ -151,7 +151,7 @@ class ConvexSets:
         max_sweeps: int = 10_000,
         method: Literal["auto", "dykstra", "polyhedron"] = "auto",
     ) -> CommonPoint:
-        """The common point nearest to w_0 (0 if left out); see `forgetting.projections.nearest_common_point`.
+        """The common point nearest to w_0 (0 if left out); see `forgetting.sets.nearest_common_point`.
 
         >>> import forgetting as fg
         >>> sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 2.0)])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_count, as_kind, as_number, as_seed, real_array
-from forgetting.projections.base import ConvexSet
-from forgetting.projections.custom import CustomSet
+from forgetting.sets.base import ConvexSet
+from forgetting.sets.custom import CustomSet
 
 __all__ = ["ProjectionCheckError", "check_convex_set"]
 
@@ -51,11 +51,11 @@ def check_convex_set(
 
     Passing shows nothing wrong at these points; it is no proof. Cost: about 5 trials projections.
 
-    >>> from forgetting.projections import Ball
+    >>> from forgetting.sets import Ball
     >>> check_convex_set(Ball([0.0, 0.0], 1.0))
     >>> check_convex_set(CustomSet(lambda w: w / np.linalg.norm(w), dim=2))  # a sphere is not convex
     Traceback (most recent call last):
-    forgetting.projections.conformance.ProjectionCheckError: ... is not obtuse-angle: ...
+    forgetting.sets.conformance.ProjectionCheckError: ... is not obtuse-angle: ...
     """
     as_kind(convex_set, ConvexSet, "a set such as fg.CustomSet(project, dim)")
     if dim is not None and isinstance(convex_set, CustomSet):

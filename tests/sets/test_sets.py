@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InfeasibleError, InvalidInputError
-from forgetting.projections import ConvexSet, ProjectionCheckError, check_convex_set
+from forgetting.sets import ConvexSet, ProjectionCheckError, check_convex_set
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((3, 5))

@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, numbers
 from forgetting.errors import InvalidInputError
-from forgetting.projections.base import ConvexSet, check_near
+from forgetting.sets.base import ConvexSet, check_near
 
 __all__ = ["Box", "Simplex"]
 

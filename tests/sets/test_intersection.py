@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError, NotSupportedError
-from forgetting.projections import nearest_common_point, stacked
+from forgetting.sets import nearest_common_point, stacked
 
 
 def polyhedra(seed):

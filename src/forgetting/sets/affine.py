@@ -9,7 +9,7 @@ import numpy as np
 from forgetting._arrays import SQUARED, Array, as_number, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InfeasibleError, InvalidInputError
-from forgetting.projections.base import ConvexSet
+from forgetting.sets.base import ConvexSet
 
 __all__ = ["Affine", "Subspace", "as_rows"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, real_array
 from forgetting.errors import InvalidInputError
-from forgetting.projections.base import ConvexSet
+from forgetting.sets.base import ConvexSet
 
 __all__ = ["Ball", "SecondOrderCone"]
 

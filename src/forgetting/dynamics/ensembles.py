@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from forgetting import metrics
 from forgetting._arrays import Array, IntArray, as_count, as_kind, as_seed
 from forgetting._memory import require_memory
+from forgetting.dynamics import metrics
+from forgetting.dynamics.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
+from forgetting.dynamics.trajectory import remarks
 from forgetting.geometry import Geometry
-from forgetting.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
 from forgetting.orderings import Explicit, Ordering, drawn_orders
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
-from forgetting.trajectory import remarks
 
 __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
 

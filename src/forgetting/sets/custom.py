@@ -9,7 +9,7 @@ import numpy as np
 
 from forgetting._arrays import SQUARED, Array, as_count
 from forgetting.errors import InvalidInputError
-from forgetting.projections.base import ConvexSet
+from forgetting.sets.base import ConvexSet
 
 __all__ = ["CustomSet"]
 

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
-from forgetting.projections import polyhedron as module
-from forgetting.projections._certificate import best_combination, refined, vanishes
+from forgetting.sets import polyhedron as module
+from forgetting.sets._certificate import best_combination, refined, vanishes
 
 
 def test_one_row_is_the_closed_form_of_a_halfspace():

@@ -10,9 +10,9 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_number, as_vector, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
-from forgetting.projections._certificate import best_combination, refined, rounding, vanishes
-from forgetting.projections.affine import as_rows
-from forgetting.projections.base import ConvexSet, check_near
+from forgetting.sets._certificate import best_combination, refined, rounding, vanishes
+from forgetting.sets.affine import as_rows
+from forgetting.sets.base import ConvexSet, check_near
 
 __all__ = ["Polyhedron", "Projection", "WarmStart"]
 
@@ -135,13 +135,13 @@ class Polyhedron(ConvexSet):
 
     @cached_property
     def _compiled(self) -> Any:
-        from forgetting.projections import _active_set
+        from forgetting.sets import _active_set
 
         return _active_set.project
 
     @cached_property
     def _again(self) -> Any:
-        from forgetting.projections import _active_set
+        from forgetting.sets import _active_set
 
         return _active_set.again
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, as_vector
 from forgetting.errors import InfeasibleError, InvalidInputError, NotSupportedError
-from forgetting.projections.base import ConvexSet
-from forgetting.projections.polyhedron import Polyhedron
+from forgetting.sets.base import ConvexSet
+from forgetting.sets.polyhedron import Polyhedron
 
 __all__ = ["CommonPoint", "nearest_common_point", "stacked"]
 
@@ -29,7 +29,7 @@ class CommonPoint:
         violation: the largest distance from the point to one of the sets.
         lower_bound: no common point is nearer to w_0 than this, whether or not the method converged.
 
-    >>> from forgetting.projections import Ball, Halfspace
+    >>> from forgetting.sets import Ball, Halfspace
     >>> found = nearest_common_point([Ball([0.0, 0.0], 1.0), Halfspace([1.0, 0.0], 0.6)], [0.6, 3.0])
     >>> found.point.round(6), found.converged
     (array([0.6, 0.8]), True)
@@ -49,7 +49,7 @@ def stacked(sets: Sequence[ConvexSet], numbers: Sequence[int] | None = None) -> 
 
     The error names the sets by `numbers`, or by their places.
 
-    >>> from forgetting.projections import Box, Halfspace
+    >>> from forgetting.sets import Box, Halfspace
     >>> stacked([Box([0.0], [1.0]), Halfspace([1.0], 0.5)])
     Polyhedron(n=3, d=1)
     """
@@ -99,7 +99,7 @@ def nearest_common_point(
     is no common point (`InfeasibleError`); polyhedral sets are stacked for a certificate. Otherwise a run that does not
     converge reports the bound.
 
-    >>> from forgetting.projections import Halfspace
+    >>> from forgetting.sets import Halfspace
     >>> wedge = [Halfspace([0.0, 1.0], 0.0), Halfspace([1.0, -1.0], 0.0)]
     >>> nearest_common_point(wedge, [-1.0, 0.5], method="dykstra").point.round(8) + 0.0
     array([0., 0.])

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from forgetting import metrics
 from forgetting._arrays import Array, IntArray
 from forgetting._memory import require_memory
+from forgetting.dynamics import metrics
 from forgetting.errors import NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forgetting._arrays import Array, IntArray
 from forgetting._compile import compiled_fast
 from forgetting._kernels import dot, fill
-from forgetting.projections._factor import append, backward, extend, forward, remove
+from forgetting.sets._factor import append, backward, extend, forward, remove
 
 BoolArray = NDArray[np.bool_]
 
