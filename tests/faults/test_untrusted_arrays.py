@@ -370,7 +370,7 @@ def test_weights_of_an_ordering_come_back_as_they_were_given(tmp_path):
     again = Instance.load(tmp_path / "case.npz").ordering
     view = fg.orderings.TaskView(3)
     assert again == ordering
-    assert again.weights(view)[0].tolist() == ordering.weights(view)[0].tolist() == [0.1, 0.2, 0.4]
+    assert again.law.weights(view)[0].tolist() == ordering.law.weights(view)[0].tolist() == [0.1, 0.2, 0.4]
 
 
 @pytest.mark.parametrize(

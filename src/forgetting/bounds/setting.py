@@ -21,7 +21,6 @@ from forgetting.orderings import (
     TaskView,
     WithoutReplacement,
     WithReplacement,
-    task_probabilities,
 )
 from forgetting.schemes import SGD, Scheme
 from forgetting.tasks import KernelTasks, LinearTasks
@@ -248,7 +247,7 @@ def _weight_ratio(problem: Any, ordering: Any) -> float | None:
 def _probabilities(problem: Any, ordering: Any) -> Any:
     if not isinstance(ordering, WithReplacement) or not hasattr(problem, "num_tasks"):
         return None
-    return task_probabilities(ordering, TaskView(problem.num_tasks, getattr(problem, "norms", None)))
+    return ordering.law.probabilities(TaskView(problem.num_tasks, getattr(problem, "norms", None)))
 
 
 def describe_scheme(

@@ -26,7 +26,7 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect, independent, subsets
 from forgetting.expectation.api import ask
 from forgetting.expectation.request import Request
-from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement, task_probabilities
+from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD
 from forgetting.tasks import ConvexSets, RegressionTasks
 
@@ -217,7 +217,7 @@ def probabilities(instance: Instance) -> Array:
     """p_m of an independent ordering, for every task."""
     if not isinstance(instance.ordering, WithReplacement):
         raise NotSupportedError(f"{instance.ordering} has no sampling probabilities")
-    return task_probabilities(instance.ordering, view_of(instance.problem))
+    return instance.ordering.law.probabilities(view_of(instance.problem))
 
 
 def as_least_squares(instance: Instance) -> Instance:

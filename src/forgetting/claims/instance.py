@@ -161,7 +161,7 @@ def _settings(role: str, one: Any) -> dict[str, Any]:
         raise NotSupportedError(f"{one} is not one of the library's own, and cannot be saved")
     values = {f.name: getattr(one, f.name) for f in fields(one)}
     if values.get("p") is not None:
-        values["p"] = one._given  # normalising once more what was normalised before may move a last bit
+        values["p"] = one.law.p  # normalising once more what was normalised before may move a last bit
     saved = {f"{role}/{name}": np.array(value) for name, value in values.items() if value is not None}
     return {f"{role}/class": np.array(type(one).__name__)} | saved
 

@@ -238,7 +238,7 @@ def answer(
         if order is not None:
             found = deep.along(order, request.steps, request.names)
         elif isinstance(request.ordering, WithReplacement):
-            weights, _ = request.ordering.weights(view_of(request.problem))
+            weights, _ = request.ordering.law.weights(view_of(request.problem))
             found = deep.independent(weights.tolist(), request.steps, request.names)
         else:
             found = deep.permutations(request.steps, request.names)
@@ -264,7 +264,7 @@ def work(request: Request) -> float:
     if request.deterministic:
         return float(reduction + request.last * 4 * size**2 + len(request.steps) * (tasks + 2) * size**2)
     if (
-        not isinstance(ordering, WithReplacement) or ordering.weights(view_of(request.problem))[1] > 0
+        not isinstance(ordering, WithReplacement) or ordering.law.weights(view_of(request.problem))[1] > 0
     ):  # the probabilities are not known better than float64
         return float("inf")
     return float(reduction + request.last * tasks * 2 * size**3 * (1 + (tasks if "forgetting" in request.names else 0)))

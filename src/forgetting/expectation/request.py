@@ -186,7 +186,7 @@ class Request:
         geometry = self.geometry
         weights, known = np.ones(geometry.num_tasks), 0.0
         if isinstance(self.ordering, WithReplacement):
-            weights, known = self.ordering.weights(view_of(self.problem))
+            weights, known = self.ordering.law.weights(view_of(self.problem))
         each: Pair = np.zeros(geometry.num_distinct), np.zeros(geometry.num_distinct)
         total = 0.0, 0.0
         for which, weight in zip(geometry.index.tolist(), weights.tolist(), strict=True):

@@ -1,0 +1,89 @@
+"""One registry per kind of thing: orderings, schemes, convex sets, engines, quantities, sections of the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from forgetting.errors import InvalidInputError
+
+__all__ = ["Registry", "dashed"]
+
+T = TypeVar("T")
+C = TypeVar("C", bound=type)
+
+
+def dashed(name: str) -> str:
+    """The name of a class as it is typed in a shell.
+
+    >>> dashed("WithoutReplacement"), dashed("SGD")
+    ('without-replacement', 'sgd')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+class Registry(Generic[T]):
+    """Things of one kind by name, in the order in which they were added.
+
+    >>> tools = Registry[str]("tool")
+    >>> tools.add("saw", "cuts"), "saw" in tools, list(tools)
+    ('cuts', True, ['saw'])
+    >>> tools.get("sow")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: no tool 'sow'; did you mean 'saw'? There are saw
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._members: dict[str, T] = {}
+
+    def add(self, name: str, member: T, *, replace: bool = False) -> T:
+        """Add a member under a new name; `replace=True` puts the member in place of an earlier one of that name."""
+        if name in self._members and not replace:
+            raise InvalidInputError(f"there is already a {self.kind} {name!r}; choose another name")
+        self._members[name] = member
+        return member
+
+    def get(self, name: str) -> T:
+        """The member of this name; an error suggests the name that is closest."""
+        if name not in self._members:
+            close = get_close_matches(str(name).lower(), [known.lower() for known in self], n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}? There" if close else "there"
+            raise InvalidInputError(f"no {self.kind} {name!r}; {hint} are {', '.join(self)}")
+        return self._members[name]
+
+    def remove(self, name: str) -> None:
+        """Remove the member of this name."""
+        self.get(name)
+        del self._members[name]
+
+    def members(self) -> tuple[T, ...]:
+        """All members, in the order in which they were added."""
+        return tuple(self._members.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._members))
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+def class_decorator(registry: Registry[type]) -> Callable[[C], C]:
+    """A decorator that adds a class to the registry under its dashed name."""
+
+    def register(cls: C) -> C:
+        registry.add(dashed(cls.__name__), cls, replace=_same(registry, cls))
+        return cls
+
+    return register
+
+
+def _same(registry: Registry[type], cls: type) -> bool:
+    """Whether the class replaces an earlier one of its own module, as when a notebook cell runs twice."""
+    name = dashed(cls.__name__)
+    return name in registry and registry.get(name).__module__ == cls.__module__

@@ -1,0 +1,195 @@
+"""What an ordering is: a class that states a law, or one generator of visits; and the registry of orderings."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import IntArray, as_count, as_kind, as_seed
+from forgetting._memory import require_memory
+from forgetting._registry import Registry, class_decorator
+from forgetting.errors import InvalidInputError, OrderingError
+from forgetting.orderings import laws
+from forgetting.orderings.view import TaskView
+
+__all__ = ["Ordering", "Visits", "drawn_orders", "register", "registry"]
+
+EMPTY = 1000  # empty arrays in a row after which nothing more is expected
+PACKAGE = __name__.rpartition(".")[0]
+
+registry: Registry[type] = Registry("ordering")
+register: Callable[[type], type] = class_decorator(registry)
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Base class: state a `law`, whose visits the ordering then makes, or implement `visits`.
+
+    Exact expectations and bounds come with the law. An ordering with `visits` alone is simulated; set
+    `random = False` if the visits draw nothing, `adaptive = True` if they look at the iterate, and implement `limit` if
+    they end. `@fg.orderings.register` makes an ordering known to the command line.
+
+    >>> from itertools import cycle
+    >>> class BackAndForth(Ordering):
+    ...     random = False
+    ...     def visits(self, tasks, rng):
+    ...         T = tasks.num_tasks
+    ...         yield from cycle([*range(T), *range(T - 2, 0, -1)])
+    >>> BackAndForth().first(TaskView(3), 6).tolist()
+    [0, 1, 2, 1, 0, 1]
+    >>> class Halving(Ordering):
+    ...     law = laws.Independent(lambda tasks: np.diff(1 - 0.5 ** np.arange(tasks.num_tasks + 1), append=1.0)[:-1]
+    ...                                          / (1 - 0.5 ** tasks.num_tasks))
+    >>> Halving().law.probabilities(TaskView(2))
+    array([0.66666667, 0.33333333])
+    """
+
+    @property
+    def law(self) -> laws.Law:
+        """How the visits are distributed: all that exact expectations and bounds know of an ordering."""
+        return laws.Unknown()
+
+    @property
+    def random(self) -> bool:
+        """Whether two runs from the same start can differ."""
+        return self.law.random
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the ordering looks at the iterate."""
+        return self.law.adaptive
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Read `random` and `adaptive` as statements of a law; refuse visits that differ from an inherited law."""
+        super().__init_subclass__(**options)
+        stated = vars(cls)
+        if "law" not in stated and {"random", "adaptive"} & set(stated):
+            random = bool(stated.get("random", True))
+            if stated.get("adaptive", False):
+                cls.law = laws.Adaptive(random)  # type: ignore[method-assign, assignment]
+            else:
+                cls.law = laws.Unknown() if random else laws.Fixed()  # type: ignore[method-assign, assignment]
+        known = next((base for base in cls.__mro__[1:] if _of_the_package(base) and base is not Ordering), None)
+        if known is not None and not _of_the_package(cls) and {"visits", "batch"} & set(stated):
+            raise InvalidInputError(
+                f"{cls.__name__} visits tasks differently than {known.__name__}: derive from Ordering"
+            )
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+        """Yield task numbers, 0-based, one per step, or arrays of task numbers; all randomness comes from `rng`."""
+        return self.law.visits(tasks, rng)
+
+    def limit(self, num_tasks: int) -> int | None:
+        """The number of steps after which the visits end; None if they never end."""
+        return self.law.limit(num_tasks)
+
+    def check(self, num_tasks: int, k: int) -> None:
+        """Raise if the ordering cannot give k steps over this many tasks."""
+        limit = self.limit(num_tasks)
+        if limit is not None and k > limit:
+            raise OrderingError(
+                f"{self} ends after {limit} steps over {num_tasks} tasks, but k = {k}; use k <= {limit}"
+            )
+        self.law.check(num_tasks)
+
+    def first(self, tasks: TaskView, k: int, seed: int | np.random.Generator = 0) -> IntArray:
+        """The first k tasks."""
+        count = as_kind(tasks, TaskView, "a TaskView(num_tasks)").num_tasks
+        k = as_count(k, "k")
+        self.check(count, k)
+        require_memory(16.0 * k, f"the first {k} tasks", "ask for fewer")
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(as_seed(seed))
+        return Visits(self, tasks, rng).take(k)
+
+    def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+        """`runs` independent orders of length k, one per row; row i does not depend on how many rows there are."""
+        drawn = self.law.batch(tasks, k, runs, rng) if type(self).visits is Ordering.visits else None
+        if drawn is not None:
+            return drawn
+        rows = [self.first(tasks, k, child) for child in rng.spawn(runs)]
+        return np.stack(rows) if rows else np.empty((0, k), dtype=np.int64)
+
+
+def _of_the_package(cls: type) -> bool:
+    return cls.__module__.startswith(f"{PACKAGE}.")
+
+
+class Visits:
+    """The visits of one run, checked, as many at a time as are needed.
+
+    >>> from forgetting.orderings import Cyclic
+    >>> visits = Visits(Cyclic(), TaskView(3), np.random.default_rng(0))
+    >>> visits.take(2).tolist(), visits.take(4).tolist()
+    ([0, 1], [2, 0, 1, 2])
+    """
+
+    def __init__(self, ordering: Ordering, tasks: TaskView, rng: np.random.Generator) -> None:
+        self._ordering = ordering
+        self._num_tasks = tasks.num_tasks
+        self._source = iter(ordering.visits(tasks, rng))
+        self._rest = np.empty(0, dtype=np.int64)
+        self._done = 0
+
+    def take(self, size: int) -> IntArray:
+        """The next `size` tasks."""
+        size = operator.index(size)
+        blocks: list[Any] = [self._rest]
+        singles: list[Any] = []
+        have, empty = len(self._rest), 0
+        while have < size:
+            item = next(self._source, None)
+            if item is None:
+                raise OrderingError(f"{self._ordering} ran out after {self._done + have} tasks")
+            if isinstance(item, np.ndarray):
+                item = self._numbers(item)
+                empty = 0 if item.size else empty + 1
+                if empty == EMPTY:
+                    raise OrderingError(f"{self._ordering} yielded {empty} empty arrays in a row; end `visits` instead")
+                blocks += [singles, item] if singles else [item]
+                singles = []
+                have += item.size
+            else:
+                singles.append(item)
+                have += 1
+        joined = np.concatenate([self._numbers(block) for block in [*blocks, singles] if len(block)] or [self._rest])
+        taken, self._rest = joined[:size], joined[size:]
+        bad = np.flatnonzero((taken < 0) | (taken >= self._num_tasks))
+        if bad.size:
+            raise OrderingError(
+                f"{self._ordering} named task {taken[bad[0]]} at step {self._done + bad[0] + 1}, "
+                f"but tasks are 0 to {self._num_tasks - 1}"
+            )
+        self._done += size
+        return taken
+
+    def _numbers(self, block: Any) -> IntArray:
+        numbers = np.asarray(block)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+            raise OrderingError(f"{self._ordering} yields task numbers or arrays of them, not {block!r:.80}")
+        return numbers.astype(np.int64, copy=False)
+
+
+def drawn_orders(ordering: Ordering, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
+    """`ordering.batch`, checked: compiled loops trust that every number is that of a task.
+
+    >>> from forgetting.orderings import Cyclic
+    >>> drawn_orders(Cyclic(), TaskView(3), 4, 2, np.random.default_rng(0))
+    array([[0, 1, 2, 0],
+           [0, 1, 2, 0]])
+    """
+    orders = np.asarray(ordering.batch(tasks, k, runs, rng))
+    if orders.shape != (runs, k) or orders.dtype.kind not in "iu":
+        raise OrderingError(
+            f"{ordering}: batch must give whole numbers in shape {(runs, k)}, got {orders.dtype} in {orders.shape}"
+        )
+    if orders.size and not 0 <= orders.min() <= orders.max() < tasks.num_tasks:
+        run, step = (int(part[0]) for part in np.nonzero((orders < 0) | (orders >= tasks.num_tasks)))
+        raise OrderingError(
+            f"{ordering} named task {orders[run, step]} in run {run}, step {step + 1}, "
+            f"but tasks are 0 to {tasks.num_tasks - 1}"
+        )
+    return orders.astype(np.int64, copy=False)

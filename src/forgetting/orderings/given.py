@@ -1,0 +1,51 @@
+"""Orderings without randomness: cyclic, and a given sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forgetting._arrays import IntArray
+from forgetting.orderings import laws
+from forgetting.orderings.base import Ordering, register
+
+__all__ = ["Cyclic", "Explicit"]
+
+
+@register
+@dataclass(frozen=True)
+class Cyclic(Ordering):
+    """The tasks 0, 1, ..., T - 1, over and over.
+
+    >>> from forgetting.orderings import TaskView
+    >>> Cyclic().first(TaskView(3), 5).tolist()
+    [0, 1, 2, 0, 1]
+    """
+
+    law = laws.Cycle()
+
+
+@register
+@dataclass(frozen=True)
+class Explicit(Ordering):
+    """The tasks of a given sequence, once.
+
+    >>> from forgetting.orderings import TaskView
+    >>> Explicit([2, 0, 0]).first(TaskView(3), 3).tolist()
+    [2, 0, 0]
+    """
+
+    seq: Sequence[int] | IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_law", laws.Fixed(self.seq))
+        object.__setattr__(self, "seq", self.law.sequence)
+
+    @property
+    def law(self) -> laws.Fixed:
+        """The sequence."""
+        law: laws.Fixed = self._law  # type: ignore[attr-defined]
+        return law
+
+    def __str__(self) -> str:
+        return f"Explicit({len(self.seq)} tasks)"

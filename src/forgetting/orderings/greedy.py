@@ -1,0 +1,79 @@
+"""Orderings that look at the iterate and choose the task that is farthest from solved."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, as_flag
+from forgetting.orderings import laws
+from forgetting.orderings.base import Ordering, register
+from forgetting.orderings.view import TaskView
+
+__all__ = ["GreedyDistance", "GreedyResidual"]
+
+TIED = 1e-12  # scores that differ by less than this part of the largest are tied
+
+
+@dataclass(frozen=True)
+class _Greedy(Ordering):
+    """The task with the largest score; ties go to the lowest number. With repeat=False each task comes once.
+
+    Scores that differ by less than 1e-12 of the largest are tied: which of them is larger is rounding, and processors
+    round differently.
+    """
+
+    repeat: bool = True
+
+    def __post_init__(self) -> None:
+        as_flag(self.repeat, "repeat")
+
+    @property
+    def law(self) -> laws.Adaptive:
+        """The largest score decides."""
+        return laws.Adaptive(draws=False, greedy=True, repeat=self.repeat)
+
+    @abstractmethod
+    def scores(self, tasks: TaskView) -> Array:
+        """One number per task; the task with the largest is next."""
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+        seen = np.zeros(tasks.num_tasks, dtype=bool)
+        while self.repeat or not seen.all():
+            scores = self.scores(tasks)
+            allowed = scores if self.repeat else np.where(seen, -np.inf, scores)
+            top = float(np.max(allowed))
+            task = int(np.argmax(allowed >= top - TIED * abs(top)))
+            seen[task] = True
+            yield task
+
+
+@register
+@dataclass(frozen=True)
+class GreedyDistance(_Greedy):
+    """The task whose solutions are farthest from the iterate: maximum distance (Motzkin) control.
+
+    >>> import forgetting as fg
+    >>> fg.run(fg.families.two_lines(0.5, w_star=(1, 0)), GreedyDistance(), k=4).order.tolist()
+    [1, 0, 1, 0]
+    """
+
+    def scores(self, tasks: TaskView) -> Array:
+        return tasks.distances()
+
+
+@register
+@dataclass(frozen=True)
+class GreedyResidual(_Greedy):
+    """The task of largest loss.
+
+    >>> import forgetting as fg
+    >>> fg.run(fg.families.two_lines(0.5, w_star=(1, 0)), GreedyResidual(repeat=False), k=2).order.tolist()
+    [1, 0]
+    """
+
+    def scores(self, tasks: TaskView) -> Array:
+        return np.sqrt(tasks.losses())

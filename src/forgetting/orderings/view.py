@@ -1,0 +1,48 @@
+"""What an ordering may know of the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count, read_only
+from forgetting.errors import OrderingError
+
+__all__ = ["TaskView"]
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What an ordering may know: the number of tasks, their norms, and how far from solved each task is.
+
+    >>> TaskView(3).num_tasks
+    3
+    """
+
+    num_tasks: int
+    norms: Array | None = None
+    _distances: Callable[[], Array] | None = None
+    _losses: Callable[[], Array] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_tasks", as_count(self.num_tasks, "num_tasks", least=1))
+        if self.norms is not None:
+            object.__setattr__(self, "norms", read_only(np.asarray(self.norms)))
+
+    def distances(self) -> Array:
+        """The distance from the current iterate to the solutions of every task."""
+        return self._live(self._distances)
+
+    def losses(self) -> Array:
+        """The loss of every task at the current iterate."""
+        return self._live(self._losses)
+
+    @staticmethod
+    def _live(source: Callable[[], Array] | None) -> Array:
+        if source is None:
+            raise OrderingError(
+                "this ordering looks at the iterate; set `adaptive = True` on its class, or `law = laws.Adaptive()`"
+            )
+        return source()
