@@ -289,10 +289,9 @@ def test_all_errors_are_value_errors_of_one_family():
 
 
 def test_a_linear_scheme_needs_a_geometry():
-    class Points:
+    class Points(fg.Problem):
         """Tasks that are points of the line: a problem, but none of regression."""
 
-        natural_scheme = "Kaczmarz"
         num_tasks, dim = 2, 1
 
         def project(self, task, w):
@@ -308,7 +307,10 @@ def test_a_linear_scheme_needs_a_geometry():
             return np.abs(w[0] - np.arange(2.0))
 
     with pytest.raises(NotSupportedError, match=r"Kaczmarz\(\) is a scheme for regression tasks, not for Points"):
-        fg.run(Points(), orderings.Cyclic(), 1)
+        fg.run(Points(), orderings.Cyclic(), 1, scheme=schemes.Kaczmarz())
+    assert fg.run(Points(), orderings.Cyclic(), 3).iterates.tolist() == [[0.0], [0.0], [1.0], [0.0]]
+    with pytest.raises(fg.errors.InvalidInputError, match="expected a problem such as RegressionTasks, got object"):
+        fg.run(object(), orderings.Cyclic(), 1)
     with pytest.raises(NotSupportedError, match="norm-weighted sampling needs tasks with a norm"):
         orderings.NormWeighted().first(orderings.TaskView(2), 1)
 

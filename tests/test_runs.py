@@ -202,6 +202,13 @@ def assert_is_the_beginning(cut, full, steps):
     np.testing.assert_allclose(cut.forgetting, full.forgetting[:steps], rtol=0, atol=1e-13)
 
 
+def interrupted(*arguments, **options):
+    """The part of a run that comes with its Ctrl-C."""
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fg.run(*arguments, **options)
+    return caught.value.trajectory
+
+
 class InterruptedAt:
     def __init__(self, when):
         self.when = when
@@ -213,9 +220,9 @@ class InterruptedAt:
 
 @pytest.mark.parametrize("scheme", [None, schemes.NLMS()], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize("every", [1, 5])
-def test_ctrl_c_in_a_callback_returns_what_was_computed(scheme, every):
+def test_ctrl_c_in_a_callback_brings_what_was_computed(scheme, every):
     full = fg.run(DUAL, WithReplacement(), 23, scheme=scheme, record_every=every)
-    cut = fg.run(DUAL, WithReplacement(), 23, scheme=scheme, record_every=every, callback=InterruptedAt(10))
+    cut = interrupted(DUAL, WithReplacement(), 23, scheme=scheme, record_every=every, callback=InterruptedAt(10))
     assert_is_the_beginning(cut, full, 10)
 
 
@@ -236,11 +243,11 @@ class ImpatientChunk(Impatient):
 
 
 @pytest.mark.parametrize("scheme", [None, schemes.NLMS()], ids=["compiled", "interpreted"])
-def test_ctrl_c_in_an_ordering_returns_what_was_computed(scheme):
+def test_ctrl_c_in_an_ordering_brings_what_was_computed(scheme):
     full = fg.run(DUAL, Cyclic(), 20, scheme=scheme)
-    assert_is_the_beginning(fg.run(DUAL, Impatient(), 20, scheme=scheme), full, 7)
+    assert_is_the_beginning(interrupted(DUAL, Impatient(), 20, scheme=scheme), full, 7)
     # an ordering that does not look at the iterate is asked for many tasks at once, before any is learned
-    assert_is_the_beginning(fg.run(DUAL, ImpatientChunk(), 20, scheme=scheme), full, 0)
+    assert_is_the_beginning(interrupted(DUAL, ImpatientChunk(), 20, scheme=scheme), full, 0)
 
 
 @pytest.mark.parametrize(
@@ -275,9 +282,9 @@ class Slow(schemes.Scheme):
 
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("when", [1, 2, 12, 13])
-def test_ctrl_c_in_a_step_returns_the_steps_before_it(when, every):
+def test_ctrl_c_in_a_step_brings_the_steps_before_it(when, every):
     full = fg.run(DUAL, WithReplacement(), 20, scheme=Slow(0), record_every=every)
-    cut = fg.run(DUAL, WithReplacement(), 20, scheme=Slow(when), record_every=every)
+    cut = interrupted(DUAL, WithReplacement(), 20, scheme=Slow(when), record_every=every)
     assert_is_the_beginning(cut, full, when - 1)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from forgetting import errors, orderings, schemes
 from forgetting.dynamics import metrics
 from forgetting.dynamics.ensembles import Ensemble, run_many
-from forgetting.dynamics.loop import Trajectory, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation import Expectation, compare, decay_rate, expect
 from forgetting.sets import (
     Affine,

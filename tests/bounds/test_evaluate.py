@@ -249,7 +249,6 @@ def test_classification_is_recognised_by_its_separability():
         dim=2,
         radius=2.0,
         w_star=np.array([1.0, 0.0]),
-        natural_scheme="POCS",
     )
     rows = rows_of(problem, orderings.WithReplacement(), 48)
     assert rows["evron2023:random/forgetting"].value == pytest.approx(4 / math.e)  # S = 4: exp(-48/(4 * 3 * 4))

@@ -59,7 +59,7 @@ def collection(rng: Rng, index: int, *, clones: int = MOST_CLONES, distinct: int
     ranks (0 included), conditioning, norms, clones and w*.
 
     >>> collection(np.random.default_rng(0), 0)
-    RegressionTasks(T=2, d=2, rank_avg=1, R=1)
+    RegressionTasks(T=2, d=2, rows=2)
     """
     angle = float(np.geomspace(1e-3, np.pi / 2, 12)[index % 12])
     if index < 12:

@@ -109,5 +109,5 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     for at in range(0, len(orders), BATCH):
         few = slice(at, at + BATCH)
         visits = np.column_stack([orders[few], tasks[few]])
-        found[few] = batch_losses(space.problem, scheme, visits, start, none, threads=workers)[1][:, -1]
+        found[few] = batch_losses(instance.problem.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
     return found

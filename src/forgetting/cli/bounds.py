@@ -69,7 +69,7 @@ def bounds_command(
         seed=loaded.seed,
         method="closed forms",
         ordering=str(order),
-        scheme=scheme or loaded.problem.natural_scheme,
+        scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=k,
     )
     emit(report, as_json=as_json, out=out, force=force)

@@ -104,7 +104,7 @@ def expect_command(
         runs=found.runs,
         confidence=found.confidence,
         ordering=str(order),
-        scheme=scheme or loaded.problem.natural_scheme,
+        scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=list(steps),
         uncertainty={name: column(found.uncertainty[name]) for name in QUANTITIES if name in found.uncertainty},
     )

@@ -15,12 +15,13 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, as_count, as_kind, as_seed
 from forgetting._memory import require_memory
 from forgetting.dynamics import metrics
-from forgetting.dynamics.loop import Trajectory, recorded_steps, resolve, run, view_of, whole_run
-from forgetting.dynamics.trajectory import remarks
+from forgetting.dynamics.loop import recorded_steps, resolve, run, view_of, whole_run
+from forgetting.dynamics.trajectory import Trajectory, remarks
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering, drawn_orders
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
+from forgetting.tasks import Problem
 
 __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
 
@@ -33,7 +34,7 @@ class Ensemble:
     replayed from the orders, when first asked for. `ensemble[i]` is run i as a `Trajectory`.
     """
 
-    problem: Any
+    problem: Problem
     ordering: Ordering
     scheme: Scheme
     seed: int
@@ -79,11 +80,12 @@ class Ensemble:
     @cached_property
     def forgetting(self) -> Array:
         """Forgetting after each step, (runs, k); NaN at steps that were not recorded."""
-        if not isinstance(self.scheme, LinearScheme):
+        linear, geometry = compiled_form(self.problem, self.scheme)
+        if linear is None or geometry is None:
             return self._replayed("forgetting", 1)
         result = np.full(self.order.shape, np.nan)
         keep = self.steps[self.steps > 0]
-        values = batch_forgetting(self.problem.geometry, self.scheme, self.order, self.w0, keep, threads=self.threads)
+        values = batch_forgetting(geometry, linear, self.order, self.w0, keep, threads=self.threads)
         result[:, keep - 1] = np.where(keep == 1, 0.0, values)  # after one step nothing has been forgotten
         return result
 
@@ -129,7 +131,7 @@ class Ensemble:
 
 
 def run_many(
-    problem: Any,
+    problem: Problem,
     ordering: Ordering,
     k: int,
     runs: int = 1000,
@@ -156,14 +158,15 @@ def run_many(
     ordering.check(problem.num_tasks, k)
     start = space.w0
     steps = recorded_steps(k, record_every)
-    compiled = isinstance(scheme, LinearScheme) and not ordering.adaptive
-    each = 32.0 * k + 8.0 * len(steps) * (1 if compiled else 1 + len(space.start()))  # order, losses; iterates
+    linear, geometry = compiled_form(problem, scheme)
+    at_once = linear is not None and not ordering.adaptive
+    each = 32.0 * k + 8.0 * len(steps) * (1 if at_once else 1 + len(space.start()))  # order, losses; iterates
     require_memory(
         runs * each,
         f"{runs} runs of {k} steps, {len(steps)} of them recorded,",
         'use fewer runs, record fewer steps (record_every=), or fg.expect(..., method="monte-carlo") for means alone',
     )
-    if ordering.adaptive or not isinstance(scheme, LinearScheme):
+    if ordering.adaptive or linear is None or geometry is None:
         made = [whole_run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
         return Ensemble(
             problem,
@@ -181,8 +184,13 @@ def run_many(
         )
     rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed)).spawn(1)[0])
     orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
-    losses, before, after = batch_losses(space.problem, scheme, orders, start, steps, threads=workers)
+    losses, before, after = batch_losses(geometry, linear, orders, start, steps, threads=workers)
     return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, (), start, before, after, workers)
+
+
+def compiled_form(problem: Problem, scheme: Scheme) -> tuple[LinearScheme | None, Geometry | None]:
+    """The linear scheme and the geometry that the compiled loops need; None where runs are made step by step."""
+    return (scheme.linear_on(problem), problem.geometry) if scheme.intrinsic else (None, None)
 
 
 def _seed_of(seed: int, i: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from forgetting._arrays import (
 )
 from forgetting._memory import require_memory
 from forgetting.dynamics.metrics import quietly
-from forgetting.dynamics.trajectory import Direct, Reduced, Space, Trajectory
+from forgetting.dynamics.space import Direct, Reduced, Space
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView, Visits
@@ -32,8 +33,6 @@ from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
 
 __all__ = [
-    "Space",
-    "Trajectory",
     "recorded_steps",
     "resolve",
     "run",
@@ -116,7 +115,7 @@ class _Interpreted:
     """Any scheme on any problem, one call of `learn` a step."""
 
     def __init__(self, space: Space, scheme: Scheme, state: Array, rng: np.random.Generator) -> None:
-        self.problem = space.problem
+        self.problem = cast(Problem, space.problem)  # what a scheme that is intrinsic learns from is a geometry
         self.scheme = scheme
         self.scale = scheme.scale_of_iterates
         self.state = read_only(state)
@@ -175,20 +174,20 @@ class _Interpreted:
             record.done = t + 1  # last: Ctrl-C finds complete steps only
 
 
-def resolve(problem: Any, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
+def resolve(problem: Problem, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
     """The scheme to use (None: the problem's natural one) and the coordinates to use it in."""
     as_kind(problem, Problem, "a problem such as RegressionTasks")
-    chosen: Scheme = getattr(schemes, problem.natural_scheme)() if scheme is None else scheme
+    chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else scheme
     as_kind(chosen, Scheme, "a scheme such as fg.schemes.Kaczmarz()")
     as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
     if not chosen.intrinsic:
         return chosen, Direct(problem, start, chosen.scale_of_iterates)
-    geometry = getattr(problem, "geometry", None)
+    geometry = problem.geometry
     if geometry is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
-    if chosen.needs_realizable:
-        problem.require_realizable(str(chosen))
+    if chosen.needs_realizable and problem.linear is not None:
+        problem.linear.require_realizable(str(chosen))
     return chosen, Reduced(geometry, start)
 
 
@@ -205,14 +204,13 @@ def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     return np.unique(np.concatenate([chosen, [0, k]]))
 
 
-def view_of(problem: Any, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
+def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
     """What an ordering may see of the problem; with a state, also the live distances and losses."""
-    norms = getattr(problem, "norms", None)
     if space is None or state is None:
-        return TaskView(problem.num_tasks, norms)
+        return TaskView(problem.num_tasks, problem.norms)
     return TaskView(
         problem.num_tasks,
-        norms,
+        problem.norms,
         lambda: space.distances(state()),
         lambda: space.task_losses(state()),
     )
@@ -222,7 +220,7 @@ def view_of(problem: Any, space: Space | None = None, state: Callable[[], Array]
 
 
 def run(
-    problem: Any,
+    problem: Problem,
     ordering: Ordering,
     k: int,
     scheme: Scheme | None = None,
@@ -243,7 +241,7 @@ def run(
         record_every: keep every this many steps, or the steps listed (0 and k are always kept).
         callback: called as callback(step, w) at each recorded step; True stops the run.
 
-    Ctrl-C returns what was computed so far, with `interrupted` set.
+    Ctrl-C raises `KeyboardInterrupt`, whose attribute `trajectory` holds the steps made so far.
 
     >>> import forgetting as fg
     >>> run = fg.run(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=4)
@@ -265,55 +263,50 @@ def run(
         "record fewer iterates, record_every=" if len(steps) * len(start) > 4 * k else "use fewer steps",
     )
     stepper: _Stepper
-    if isinstance(scheme, LinearScheme):
-        stepper = _Compiled(space.problem, scheme, start)
+    linear = scheme.linear_on(problem) if scheme.intrinsic else None
+    if linear is not None and problem.geometry is not None:
+        stepper = _Compiled(problem.geometry, linear, start)
     else:
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
     view = view_of(problem, space, lambda: stepper.state) if ordering.adaptive else view_of(problem)
     visits = Visits(ordering, view, np.random.default_rng(order_seed))
     record = _Record(k, steps, start)
-    ending = f"completed {k} steps"
-    interrupted = False
+
+    def trajectory(ending: str, interrupted: bool = False) -> Trajectory:
+        done, kept = record.done, record.kept
+        return Trajectory(
+            problem=problem,
+            ordering=ordering,
+            scheme=scheme,
+            seed=seed,
+            order=record.order[:done],
+            steps=steps[:kept],
+            inner_steps=record.inner_steps[:done],
+            ending=ending,
+            complaints=tuple(record.complaints),
+            interrupted=interrupted,
+            w0=space.w0,
+            states=record.states[:kept],
+            before=record.before[:done],
+            after=record.after[:done],
+            _space=space,
+        )
+
     try:
         while record.done < k:
             upcoming = int(steps[record.kept])
             size = 1 if ordering.adaptive else CHUNK if callback is None else upcoming - record.done
             stepper.advance(visits.take(min(size, k - record.done)), record)
             if callback is not None and record.done == upcoming and callback(upcoming, space.iterates(stepper.state)):
-                ending = f"stopped by the callback after {upcoming} of {k} steps"
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-        ending = f"interrupted after {record.done} of {k} steps"
-
-    done, kept = record.done, record.kept
-    return Trajectory(
-        problem=problem,
-        ordering=ordering,
-        scheme=scheme,
-        seed=seed,
-        order=record.order[:done],
-        steps=steps[:kept],
-        inner_steps=record.inner_steps[:done],
-        ending=ending,
-        complaints=tuple(record.complaints),
-        interrupted=interrupted,
-        w0=space.w0,
-        states=record.states[:kept],
-        before=record.before[:done],
-        after=record.after[:done],
-        _space=space,
-    )
+                return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
+    except KeyboardInterrupt as interrupt:
+        interrupt.trajectory = trajectory(  # type: ignore[attr-defined]
+            f"interrupted after {record.done} of {k} steps", interrupted=True
+        )
+        raise
+    return trajectory(f"completed {k} steps")
 
 
 def whole_run(*arguments: Any, **named: Any) -> Trajectory:
-    """`run` for what needs all of it: Ctrl-C is raised here, not answered with a part.
-
-    >>> import forgetting as fg
-    >>> whole_run(fg.families.two_lines(0.5), fg.orderings.Cyclic(), 4).steps
-    array([0, 1, 2, 3, 4])
-    """
-    made = run(*arguments, **named)
-    if made.interrupted:
-        raise KeyboardInterrupt
-    return made
+    """`run`."""
+    return run(*arguments, **named)

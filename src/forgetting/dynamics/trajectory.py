@@ -1,105 +1,28 @@
-"""What a run gives: recorded states, and the coordinates in which iterates, losses and distances are read off them."""
+"""What a run gives: the recorded states, and all that is read off them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._memory import require_memory
 from forgetting.dynamics import metrics
+from forgetting.dynamics.space import Space
 from forgetting.errors import NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
-from forgetting.tasks import KernelTasks, Problem
+from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 
 PART = 2**24  # numbers computed at once, where all would be more
 
-__all__ = ["Direct", "Reduced", "Space", "Trajectory", "remarks"]
-
-
-# ---------------------------------------------------------------------------------------------------- coordinates
-
-
-class Space(Protocol):
-    """Where states live: how to read iterates, losses and distances off them."""
-
-    @property
-    def problem(self) -> Any: ...
-    @property
-    def w0(self) -> Array: ...
-
-    def iterates(self, states: Array) -> Array: ...
-    def task_losses(self, states: Array) -> Array: ...
-    def mean_losses(self, states: Array) -> Array: ...
-    def distances(self, states: Array) -> Array: ...
-    def start(self) -> Array: ...
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """Errors z in the frame of a geometry; those of a run that diverged are infinite, and its status says so."""
-
-    problem: Geometry
-    w0: Array
-
-    def start(self) -> Array:
-        return self.problem.start(self.w0)
-
-    @metrics.quietly
-    def iterates(self, states: Array) -> Array:
-        return self.problem.lift(states, self.w0)
-
-    @metrics.quietly
-    def task_losses(self, states: Array) -> Array:
-        return self.problem.task_losses(states)
-
-    @metrics.quietly
-    def mean_losses(self, states: Array) -> Array:
-        return self.problem.mean_losses(states)
-
-    @metrics.quietly
-    def distances(self, states: Array) -> Array:
-        return self.problem.distances(states)
-
-
-@dataclass(frozen=True)
-class Direct:
-    """The problem's own coordinates; losses and distances are those of w / scale."""
-
-    problem: Problem
-    w0: Array
-    scale: float = 1.0
-
-    def start(self) -> Array:
-        return self.w0.copy()
-
-    def iterates(self, states: Array) -> Array:
-        return states
-
-    def task_losses(self, states: Array) -> Array:
-        return _by_row(self.problem.task_losses, self._scaled(states))
-
-    def mean_losses(self, states: Array) -> Array:
-        return np.asarray(np.mean(self.task_losses(states), axis=-1))
-
-    def distances(self, states: Array) -> Array:
-        return _by_row(self.problem.distances, self._scaled(states))
-
-    def _scaled(self, states: Array) -> Array:
-        return states if self.scale == 1 else states / self.scale
-
-
-def _by_row(function: Callable[[Array], Array], states: Array) -> Array:
-    """A function of one state, applied to one or to each row of several."""
-    return np.stack([function(state) for state in states]) if states.ndim == 2 else function(states)
+__all__ = ["Trajectory", "remarks"]
 
 
 # --------------------------------------------------------------------------------------------------------- result
@@ -118,7 +41,7 @@ class Trajectory:
         interrupted: the run was cut short, and holds what was computed.
     """
 
-    problem: Any
+    problem: Problem
     ordering: Ordering
     scheme: Scheme
     seed: int
@@ -215,14 +138,16 @@ class Trajectory:
         >>> bool((run.forgetting <= run.forgetting_bound + 1e-12).all())
         True
         """
-        radius = float(getattr(self.problem, "radius", 1.0))
+        if self.problem.radius is None:
+            raise NotSupportedError(f"{type(self.problem).__name__} has no radius R with L_m <= R^2/2 dist^2")
+        radius = self.problem.radius
         return self._over_visits(lambda states: 0.5 * (radius * self._space.distances(states)) ** 2)
 
     @property
     def _width(self) -> int:
         """How many numbers the losses of all tasks at one step are made of, roughly."""
         problem = self._space.problem
-        return int(2 * problem.num_tasks + 3 * len(getattr(problem, "sigma", ())))
+        return 2 * problem.num_tasks + (3 * len(problem.sigma) if isinstance(problem, Geometry) else 0)
 
     def _require(self, width: int, name: str) -> None:
         steps = len(self.steps)
@@ -254,13 +179,11 @@ class Trajectory:
     @cached_property
     def predictions(self) -> Array:
         """For kernel tasks: the model's values at all rows, at the recorded steps, (len(steps), N)."""
-        if not isinstance(self.problem, KernelTasks):
-            raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
         return self.problem.predict(self.iterates)
 
 
-def remarks(problem: Any, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:
-    """What a user should know about a run, or about many."""
+def remarks(problem: Problem, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:
+    """Warnings about a run, or about many: steps that diverge or do not converge, tasks without a common solution."""
     found = growth(problem, scheme)
     if complaints:
         found.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.dynamics.loop import Trajectory, whole_run
+from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import deep, independent, spectral, subsets
 from forgetting.expectation.moments import Moments

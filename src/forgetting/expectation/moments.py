@@ -159,7 +159,7 @@ class Moments:
             right=right,
             squares=source.squares,
             gains=gains,
-            solves=scheme.solves,
+            solves=scheme.solves_task,
             unexplained=source.unexplained,
             first=first,
             unit=unit,
@@ -487,7 +487,7 @@ def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: boo
         if all(gain is not None for gain in exact):
             return two_floats().from_decimals(exact), np.full(geometry.num_distinct, 4 * two_floats().UNIT)
     off = (8 + 4 * geometry.conditions * _sensitivity(geometry, scheme)) * EPS
-    return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves else off
+    return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves_task else off
 
 
 def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:

@@ -104,7 +104,6 @@ class Geometry:
     label_norms: Array
     row_equations: Callable[[int], tuple[Array, Array]] = field(repr=False)
     data: Data | None = field(default=None, repr=False)
-    natural_scheme = "Kaczmarz"
 
     def __post_init__(self) -> None:
         _seal(self)

@@ -18,7 +18,7 @@ def default_problem(seed: int = 0) -> Any:
     """Twelve random tasks of rank 2 in 20 dimensions, of radius 1 and condition 3: small enough to be exact everywhere.
 
     >>> default_problem()
-    RegressionTasks(T=12, d=20, rank_avg=2, R=1)
+    RegressionTasks(T=12, d=20, rows=24)
     """
     return families.gaussian(T=12, d=20, rank=2, seed=seed, condition=3.0)
 

@@ -1,12 +1,14 @@
 """How one task is learned. One class per scheme, one file per idea."""
 
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
 from forgetting.schemes.rows import NLMS
 from forgetting.schemes.weakly import WeaklyRegularized
+from forgetting.tasks.linear import LinearTasks
+from forgetting.tasks.problem import Problem
 
 __all__ = [
     "NLMS",
@@ -19,6 +21,20 @@ __all__ = [
     "LinearScheme",
     "RecursiveLeastSquares",
     "Ridge",
+    "SGDStep",
     "Scheme",
     "WeaklyRegularized",
+    "natural_scheme",
+    "register",
+    "registry",
 ]
+
+
+def natural_scheme(problem: Problem) -> Scheme:
+    """The scheme that learns a task to convergence: block Kaczmarz for linear tasks, projection for all others.
+
+    >>> import forgetting as fg
+    >>> natural_scheme(fg.families.two_lines(0.5)), natural_scheme(fg.ConvexSets([fg.Ball([0.0], 1.0)]))
+    (Kaczmarz(), POCS(warm_start=True))
+    """
+    return Kaczmarz() if isinstance(problem, LinearTasks) else POCS()

@@ -1,16 +1,25 @@
-"""How one task is learned: the protocol."""
+"""How one task is learned: what a scheme is, what it states about itself, and the registry of schemes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting._registry import Registry, class_decorator
+from forgetting.tasks.problem import Problem
 
-__all__ = ["Learned", "Scheme"]
+if TYPE_CHECKING:
+    from forgetting.schemes.linear import LinearScheme
+
+__all__ = ["Learned", "SGDStep", "Scheme", "register", "registry"]
+
+registry: Registry[type] = Registry("scheme")
+register: Callable[[type], type] = class_decorator(registry)
 
 
 class Learned(NamedTuple):
@@ -29,11 +38,24 @@ class Learned(NamedTuple):
     after: float | None = None
 
 
+class SGDStep(NamedTuple):
+    """A scheme seen as SGD with a fixed step size on losses of a known smoothness.
+
+    >>> SGDStep(step_size=1.0, smoothness=1.0).step_size
+    1.0
+    """
+
+    step_size: float
+    smoothness: float
+
+
 @dataclass(frozen=True)
 class Scheme(ABC):
     """Base class: implement `learn`; `start` if the scheme keeps a memory from task to task.
 
-    Settings live in the frozen object, what changes during a run in the memory.
+    Settings live in the frozen object, what changes during a run in the memory. What is known of a scheme beyond its
+    steps, the class states: `projects`, `solves_task`, `nonexpansive`, `random`, `linear_on`, `as_sgd`. Engines and
+    bounds read these statements, never the class. `@fg.schemes.register` makes a scheme known to the command line.
 
     >>> import forgetting as fg
     >>> class Halfway(Scheme):
@@ -46,7 +68,10 @@ class Scheme(ABC):
     #: True for schemes of regression that commute with rotations and never leave w_0 + row space: `learn` then gets a
     #: `Geometry` for its problem and the error z (D numbers) for w, whatever d is, from data or from a kernel.
     intrinsic: ClassVar[bool] = False
+    #: whether the scheme only makes sense for tasks that one w solves
     needs_realizable: ClassVar[bool] = False
+    #: why bounds for the limit of the scheme do not cover the scheme itself; empty where nothing needs to be said
+    short_of_its_limit: ClassVar[str] = ""
 
     @property
     def random(self) -> bool:
@@ -55,14 +80,42 @@ class Scheme(ABC):
         return type(self).start is not Scheme.start
 
     @property
+    def projects(self) -> bool:
+        """Whether learning a task moves the iterate to the solution of the task that is nearest."""
+        return False
+
+    @property
+    def solves_task(self) -> bool:
+        """Whether a task that was just learned has no loss that some w avoids."""
+        return self.projects
+
+    @property
+    def nonexpansive(self) -> bool:
+        """Whether no step can move the iterate away from a common solution, whatever the tasks."""
+        return self.projects
+
+    @property
     def scale_of_iterates(self) -> float:
         """Losses and distances are those of w divided by this: for schemes whose iterates grow without bound."""
         return 1.0
 
-    def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> Any:
+    def linear_on(self, problem: Problem) -> LinearScheme | None:
+        """The linear scheme that makes the same steps on this problem; None if there is none."""
+        return None
+
+    def as_sgd(self, radius: float) -> SGDStep | None:
+        """The scheme as SGD, for tasks of spectral norm at most `radius`; None if the scheme is not SGD.
+
+        >>> import forgetting as fg
+        >>> fg.schemes.Kaczmarz().as_sgd(radius=3.0), fg.schemes.Ridge(1.0).as_sgd(radius=3.0)
+        (SGDStep(step_size=1.0, smoothness=1.0), None)
+        """
+        return SGDStep(1.0, 1.0) if self.projects else None
+
+    def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> Any:
         """The memory at step 0."""
         return None
 
     @abstractmethod
-    def learn(self, problem: Any, task: int, w: Array, memory: Any) -> Learned:
+    def learn(self, problem: Problem, task: int, w: Array, memory: Any) -> Learned:
         """Learn one task from w. Do not write into w."""

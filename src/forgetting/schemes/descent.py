@@ -10,11 +10,12 @@ import numpy as np
 from forgetting._arrays import Array, as_count, as_flag, as_number
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, register
 
 __all__ = ["GradientDescent"]
 
 
+@register
 @dataclass(frozen=True)
 class GradientDescent(Scheme):
     """Minimise L_m from w_(t-1) with (stochastic) gradient descent to convergence.
@@ -53,10 +54,18 @@ class GradientDescent(Scheme):
     def random(self) -> bool:
         return self.batch_size is not None
 
-    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> np.random.Generator:
+    @property
+    def projects(self) -> bool:
+        return True
+
+    @property
+    def nonexpansive(self) -> bool:
+        return not self.accelerated  # momentum may overshoot before it converges
+
+    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> np.random.Generator:  # type: ignore[override]
         return rng
 
-    def learn(self, problem: Geometry, task: int, w: Array, memory: np.random.Generator) -> Learned:
+    def learn(self, problem: Geometry, task: int, w: Array, memory: np.random.Generator) -> Learned:  # type: ignore[override]
         block = problem.block(int(problem.index[task]))
         sigma = problem.sigma[block]
         if len(sigma) == 0:

@@ -17,7 +17,8 @@ import numpy as np
 from forgetting._arrays import Array, as_count, as_number
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, SGDStep, register
+from forgetting.tasks.problem import Problem
 
 __all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
 
@@ -46,14 +47,8 @@ class LinearScheme(Scheme):
     def gains(self, sigma: Array) -> Array:
         """g for each singular value."""
 
-    @property
-    def solves(self) -> bool:
-        """Whether every gain is exactly 1: a task that was just learned has no loss that some w avoids.
-
-        >>> Kaczmarz().solves, SGD(0.5).solves
-        (True, False)
-        """
-        return False
+    def linear_on(self, problem: Problem) -> LinearScheme | None:
+        return self if problem.geometry is not None else None
 
     def precise_gain(self, square: Decimal) -> Decimal | None:
         """g at sigma^2 = `square`, to the precision of the decimal context; None if only `gains` are known.
@@ -65,13 +60,14 @@ class LinearScheme(Scheme):
         """
         return None
 
-    def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:
+    def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:  # type: ignore[override]
         """z - U_m (g * (U_m^T z - c_m))."""
         block = problem.block(int(problem.index[task]))
         basis = problem.rows[block]
         return Learned(w - basis.T @ (self.gains(problem.sigma[block]) * (basis @ w - problem.targets[block])))
 
 
+@register
 @dataclass(frozen=True)
 class Kaczmarz(LinearScheme):
     """Block Kaczmarz, the paper's Scheme 2: w <- w - X_m^+ (X_m w - y_m), i.e. g = 1.
@@ -84,13 +80,14 @@ class Kaczmarz(LinearScheme):
         return np.ones_like(sigma)
 
     @property
-    def solves(self) -> bool:
+    def projects(self) -> bool:
         return True
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(1)
 
 
+@register
 @dataclass(frozen=True)
 class SGD(LinearScheme):
     """SGD with a fixed step size, the paper's Scheme 3 and its `setup:sgd_main`.
@@ -114,13 +111,21 @@ class SGD(LinearScheme):
         return np.full_like(sigma, self.step_size) if self.objective == "modified" else self.step_size * sigma**2
 
     @property
-    def solves(self) -> bool:
+    def projects(self) -> bool:
         return self.objective == "modified" and self.step_size == 1
+
+    @property
+    def nonexpansive(self) -> bool:
+        return self.objective == "modified" and self.step_size <= 2
+
+    def as_sgd(self, radius: float) -> SGDStep:
+        return SGDStep(float(self.step_size), 1.0 if self.objective == "modified" else radius**2)
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(self.step_size) * (1 if self.objective == "modified" else square)
 
 
+@register
 @dataclass(frozen=True)
 class FiniteSteps(LinearScheme):
     """n steps of gradient descent on the current task's loss: g = 1 - (1 - eta sigma^2)^n.
@@ -145,6 +150,7 @@ class FiniteSteps(LinearScheme):
         return 1 - (1 - Decimal(self.step_size) * square) ** self.n
 
 
+@register
 @dataclass(frozen=True)
 class Ridge(LinearScheme):
     """Ridge to the previous solution, argmin_w L_m(w) + lam/2 |w - w_(t-1)|^2: g = sigma^2 / (sigma^2 + lam).
@@ -157,6 +163,10 @@ class Ridge(LinearScheme):
 
     def __post_init__(self) -> None:
         as_number(self.lam, "lam", above=0)
+
+    @property
+    def nonexpansive(self) -> bool:
+        return True
 
     def gains(self, sigma: Array) -> Array:
         return sigma**2 / (sigma**2 + self.lam)
@@ -188,16 +198,17 @@ def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:
     return gain
 
 
-def growth(problem: Any, scheme: Scheme) -> list[str]:
-    """What to say of a scheme whose steps make errors larger; nothing of all others.
+def growth(problem: Problem, scheme: Scheme) -> list[str]:
+    """A warning if some step of the scheme can make the error larger; else an empty list.
 
     >>> import forgetting as fg
     >>> growth(fg.families.two_lines(0.5), fg.schemes.SGD(step_size=2.5))
     ['this scheme diverges: a step multiplies an error of the task it learns by -1.5']
     """
-    if not isinstance(scheme, LinearScheme):
+    linear = None if scheme.nonexpansive else scheme.linear_on(problem)
+    if linear is None or problem.geometry is None:
         return []
-    factors = 1.0 - linear_gains(problem.geometry, scheme)
+    factors = 1.0 - linear_gains(problem.geometry, linear)
     worst = float(factors[np.argmax(np.abs(factors))]) if len(factors) else 0.0
     if abs(worst) <= 1 + 1e-12:
         return []

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_flag
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, register
+from forgetting.schemes.linear import Kaczmarz
 from forgetting.sets import ConvexSet
-from forgetting.tasks.classification import ClassificationTasks
-from forgetting.tasks.convex import ConvexSets
+from forgetting.tasks.problem import Problem
 
 __all__ = ["POCS"]
 
 
+@register
 @dataclass(frozen=True)
 class POCS(Scheme):
     """Projections onto convex sets, the paper's `scheme:pocs`: w <- P_m(w), the nearest point that solves the task.
@@ -42,16 +43,22 @@ class POCS(Scheme):
     def random(self) -> bool:
         return False
 
-    def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> tuple[Sequence[ConvexSet], list[Any]]:
-        sets = problem.sets if isinstance(problem, ClassificationTasks) else problem
-        return getattr(sets, "sets", ()), [None] * int(problem.num_tasks)
+    @property
+    def projects(self) -> bool:
+        return True
 
-    def learn(self, problem: Any, task: int, w: Array, memory: tuple[Sequence[ConvexSet], list[Any]]) -> Learned:
+    def linear_on(self, problem: Problem) -> Kaczmarz | None:
+        return None if problem.geometry is None else Kaczmarz()
+
+    def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> tuple[Sequence[ConvexSet], list[Any]]:
+        return problem.members, [None] * int(problem.num_tasks)
+
+    def learn(self, problem: Problem, task: int, w: Array, memory: tuple[Sequence[ConvexSet], list[Any]]) -> Learned:
         sets, left = memory
         if not sets:
             return Learned(problem.project(task, w))
         point, left[task], steps = sets[task].nearest_from(w, left[task] if self.warm_start else None)
-        if not isinstance(problem, ConvexSets):
+        if not problem.half_squared_distances:
             return Learned(point, steps)
         if point is w:
             return Learned(w, steps, None, 0.0, 0.0)

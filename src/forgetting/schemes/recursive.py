@@ -9,11 +9,12 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.geometry import Geometry
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, register
 
 __all__ = ["RecursiveLeastSquares"]
 
 
+@register
 @dataclass(frozen=True)
 class RecursiveLeastSquares(Scheme):
     """The point nearest to w_0 that solves every task seen so far (the limit of RLS as its regularisation vanishes).
@@ -29,17 +30,24 @@ class RecursiveLeastSquares(Scheme):
     """
 
     intrinsic: ClassVar[bool] = True
-
     needs_realizable: ClassVar[bool] = True
 
     @property
     def random(self) -> bool:
         return False
 
-    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> _Seen:
+    @property
+    def solves_task(self) -> bool:
+        return True
+
+    @property
+    def nonexpansive(self) -> bool:
+        return True
+
+    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> _Seen:  # type: ignore[override]
         return _Seen(np.empty((0, len(w0))))
 
-    def learn(self, problem: Geometry, task: int, w: Array, memory: _Seen) -> Learned:
+    def learn(self, problem: Geometry, task: int, w: Array, memory: _Seen) -> Learned:  # type: ignore[override]
         block = problem.block(int(problem.index[task]))
         basis, seen = problem.rows[block], memory.basis
         fresh = basis - (basis @ seen.T) @ seen

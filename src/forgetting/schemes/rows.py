@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from forgetting._arrays import Array, as_number
 from forgetting.geometry import Geometry
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, register
 
 __all__ = ["NLMS"]
 
 
+@register
 @dataclass(frozen=True)
 class NLMS(Scheme):
     """For each row x of the task, in order: w <- w - mu (x.w - y) x / (eps + |x|^2).
@@ -34,7 +35,11 @@ class NLMS(Scheme):
         as_number(self.mu, "mu", above=0)
         as_number(self.eps, "eps", least=0)
 
-    def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:
+    @property
+    def nonexpansive(self) -> bool:
+        return self.mu <= 2
+
+    def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:  # type: ignore[override]
         matrix, label = problem.equations(task)
         point = w.copy()
         for row, value in zip(matrix, label, strict=True):

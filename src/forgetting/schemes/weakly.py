@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.schemes._exponential import ExponentialTask
-from forgetting.schemes.base import Learned, Scheme
+from forgetting.schemes.base import Learned, Scheme, register
+from forgetting.tasks.problem import Problem
 
 __all__ = ["WeaklyRegularized"]
 
 SMALLEST = -1e14  # of log(lambda): its rounding moves log a, whose exponential is the weight of a row, by 1/64
 
 
+@register
 @dataclass(frozen=True)
 class WeaklyRegularized(Scheme):
     """The paper's `scheme:regularized_cl`: w <- argmin_w sum_i exp(-y_i x_i.w) + lambda/2 |w - w_(t-1)|^2.
@@ -47,6 +49,7 @@ class WeaklyRegularized(Scheme):
     log_lambda: float
     tol: float = 1e-11
     max_steps: int = 500
+    short_of_its_limit: ClassVar[str] = "a finite lambda (the rates are those of its limit, POCS)"
 
     def __post_init__(self) -> None:
         value = as_number(self.log_lambda, "log_lambda")
@@ -69,15 +72,17 @@ class WeaklyRegularized(Scheme):
     def random(self) -> bool:
         return False
 
-    def start(self, problem: Any, w0: Array, rng: np.random.Generator) -> list[ExponentialTask | None]:
-        if not hasattr(problem, "signed_rows"):
+    def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> list[ExponentialTask | None]:
+        if problem.signed_rows(0) is None:
             raise NotSupportedError(f"{self} is a scheme for ClassificationTasks, not for {type(problem).__name__}")
         return [None] * int(problem.num_tasks)
 
-    def learn(self, problem: Any, task: int, w: Array, memory: list[ExponentialTask | None]) -> Learned:
+    def learn(self, problem: Problem, task: int, w: Array, memory: list[ExponentialTask | None]) -> Learned:
         prepared = memory[task]
         if prepared is None:
-            prepared = memory[task] = ExponentialTask(problem.signed_rows(task))
+            rows = problem.signed_rows(task)
+            assert rows is not None  # `start` refused all other problems
+            prepared = memory[task] = ExponentialTask(rows)
         found = prepared.solve(w, float(self.log_lambda), self.tol, self.max_steps)
         if found.residual <= self.tol:
             return Learned(found.w, found.steps)

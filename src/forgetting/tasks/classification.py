@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableEr
 from forgetting.sets import ConvexSet, Polyhedron
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.labels import Label, signs
+from forgetting.tasks.problem import Kind, Problem
 from forgetting.tasks.regression import as_task_matrix, split_rows
 from forgetting.tasks.separability import Separability, decide
 
 __all__ = ["ClassificationTasks", "one_versus_rest"]
 
 
-class ClassificationTasks:
+class ClassificationTasks(Problem):
     """T binary classification tasks, with L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2.
 
     A task is solved on C_m = {w: y_i x_i.w >= 1 for its rows}. Learning one with weak regularisation means, in the
@@ -51,7 +52,7 @@ class ClassificationTasks:
            [1. , 0.5]])
     """
 
-    natural_scheme = "POCS"
+    kind: ClassVar[Kind] = "classification"
 
     def __init__(
         self,
@@ -165,10 +166,6 @@ class ClassificationTasks:
         worst = np.minimum.reduceat(self.margins(w), self._starts)
         return np.asarray(0.5 * np.maximum(0.0, 1.0 - worst) ** 2)
 
-    def loss(self, w: Any) -> float:
-        """L(w), the mean of the task losses."""
-        return float(np.mean(self.task_losses(w)))
-
     @cached_property
     def sets(self) -> ConvexSets:
         """The polyhedra C_m = {w: y_i x_i.w >= 1}; `NotSeparableError` if a task alone is not separable."""
@@ -187,6 +184,11 @@ class ClassificationTasks:
                     raise self._refusal(found, f"projecting onto task {task}", task) from error
             polyhedra.append(distinct[key])
         return ConvexSets(polyhedra, names=self.names)
+
+    @property
+    def members(self) -> tuple[ConvexSet, ...]:
+        """The polyhedra C_m."""
+        return self.sets.sets
 
     def project(self, task: int, w: Any) -> Array:
         """The point of C_m nearest to w."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from forgetting.sets import (
     nearest_common_point,
 )
 from forgetting.tasks.linear import Realizability
+from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["ConvexSets"]
@@ -45,7 +46,7 @@ class Intersection:
     certificate: Array | None = field(default=None, repr=False)
 
 
-class ConvexSets:
+class ConvexSets(Problem):
     """T closed convex sets C_m in R^d, with the loss L_m(w) = 1/2 dist(w, C_m)^2.
 
     The setting of the paper's `scheme:pocs`: L is the residual of `thm:pocs-rate`, and each L_m is convex and 1-smooth
@@ -66,9 +67,7 @@ class ConvexSets:
            [ 0.5,  0.8]])
     """
 
-    natural_scheme = "POCS"
-    #: the smoothness of the losses, in the place of the radius of regression tasks
-    radius = 1.0
+    half_squared_distances: ClassVar[bool] = True
 
     def __init__(self, sets: Sequence[ConvexSet], *, names: Sequence[str] | None = None) -> None:
         given = list(sets)
@@ -114,6 +113,16 @@ class ConvexSets:
         """T."""
         return len(self.sets)
 
+    @property
+    def members(self) -> tuple[ConvexSet, ...]:
+        """The sets."""
+        return self.sets
+
+    @property
+    def radius(self) -> float:
+        """1: the smoothness of the losses, in the place of the radius of regression tasks."""
+        return 1.0
+
     def project(self, task: int, w: Any) -> Array:
         """The point of C_m nearest to w."""
         return self.sets[as_task(task, self.num_tasks)].nearest(self._point(w))
@@ -127,10 +136,6 @@ class ConvexSets:
     def task_losses(self, w: Any) -> Array:
         """1/2 dist(w, C_m)^2 for every set."""
         return np.asarray(0.5 * self.distances(w) ** 2)
-
-    def loss(self, w: Any) -> float:
-        """(1/2T) sum_m dist(w, C_m)^2."""
-        return float(np.mean(self.task_losses(w)))
 
     def distances(self, w: Any) -> Array:
         """dist(w, C_m) for every set; a set that comes more than once is projected onto once."""
@@ -231,6 +236,11 @@ class ConvexSets:
             matrices.append(np.zeros((1, self.dim)) if whole else rows)
             labels.append(np.zeros(1) if whole else targets)
         return RegressionTasks(matrices, labels, names=self.names)
+
+    @property
+    def linear(self) -> RegressionTasks | None:
+        """`regression`, by the name that all problems have for it."""
+        return self.regression
 
     @property
     def geometry(self) -> Geometry | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class KernelTasks(LinearTasks):
     >>> tasks.w_star.round(12)   # solves K a = y
     array([ 0.66666667, -0.33333333])
     """
+
+    has_features: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -122,4 +124,4 @@ class KernelTasks(LinearTasks):
         return len(self.rows_of)
 
     def __repr__(self) -> str:
-        return f"KernelTasks(T={len(self.rows_of)}, N={self.dim}, rank_avg={self.rank_avg:g}, R={self.radius:g})"
+        return f"KernelTasks(T={len(self.rows_of)}, N={self.dim})"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_task, as_vector
 from forgetting.errors import NotRealizableError
 from forgetting.geometry import Geometry
+from forgetting.tasks.problem import Kind, Problem
 
 __all__ = ["LinearTasks", "Realizability"]
 
@@ -43,19 +44,24 @@ class Realizability:
         )
 
 
-class LinearTasks(ABC):
+class LinearTasks(Problem):
     """T linear regression tasks, X_m w = y_m, known through their geometry."""
 
-    natural_scheme = "Kaczmarz"
-    dim: int
+    kind: ClassVar[Kind] = "regression"
+    #: whether iterates are vectors of the d features; False where they are dual coefficients
+    has_features: ClassVar[bool] = True
     loss_kind: Literal["sum", "mean"]
-    names: tuple[str, ...]
     rtol: float
 
     @property
     @abstractmethod
     def geometry(self) -> Geometry:
         """The reduction to the joint row space, computed once."""
+
+    @property
+    def linear(self) -> LinearTasks:
+        """These tasks."""
+        return self
 
     @property
     def num_tasks(self) -> int:
@@ -137,18 +143,6 @@ class LinearTasks(ABC):
         self.require_realizable("scale")
         gap = self.geometry.start(as_vector(w0, self.dim, "w0"))
         return float(gap @ gap) * self.radius**2
-
-    @abstractmethod
-    def task_loss(self, task: int, w: Array) -> float:
-        """L_m(w)."""
-
-    @abstractmethod
-    def task_losses(self, w: Array) -> Array:
-        """L_m(w) for every task."""
-
-    def loss(self, w: Array) -> float:
-        """L(w), the mean of the task losses."""
-        return float(np.mean(self.task_losses(w)))
 
     def distances(self, w: Array) -> Array:
         """Distance from w to the solution set of every task."""

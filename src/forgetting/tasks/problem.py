@@ -1,56 +1,159 @@
-"""The small protocol that is all the loop sees of a problem."""
+"""What a problem is: all that the loop, the engines and the bounds may use of tasks."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.geometry import Geometry
+from forgetting.sets import ConvexSet
 
-__all__ = ["Problem", "no_common_solution"]
+if TYPE_CHECKING:
+    from forgetting.tasks.linear import LinearTasks
+
+__all__ = ["Finding", "Kind", "Problem", "no_common_solution"]
+
+Kind = Literal["regression", "classification", "sets"]
 
 
-@runtime_checkable
-class Problem(Protocol):
-    """T tasks that can be projected onto, with a loss and a distance each.
-
-    >>> import forgetting as fg
-    >>> isinstance(fg.families.two_lines(0.5), Problem)
-    True
-    """
-
-    natural_scheme: str
+class Finding(Protocol):
+    """Whether one w solves all tasks (None: undecided), and the same in words."""
 
     @property
+    def holds(self) -> bool | None: ...
+    @property
+    def message(self) -> str: ...
+
+
+class Problem(ABC):
+    """T tasks that can be projected onto, with a loss and a distance each.
+
+    A problem of your own derives from this class, sets `dim`, and implements `num_tasks`, `project`, `task_loss`,
+    `task_losses` and `distances`. What else a problem can tell has an answer here already, "not known", and each
+    answer that you give unlocks more: a `radius` and a `nearest_solution` the bounds, a `geometry` the exact engines.
+
+    >>> import forgetting as fg
+    >>> import numpy as np
+    >>> class Points(Problem):
+    ...     num_tasks, dim = 2, 1
+    ...     def project(self, task, w):
+    ...         return np.array([float(task)])
+    ...     def task_loss(self, task, w):
+    ...         return 0.5 * float(w[0] - task) ** 2
+    ...     def task_losses(self, w):
+    ...         return 0.5 * (w[0] - np.arange(2.0)) ** 2
+    ...     def distances(self, w):
+    ...         return abs(w[0] - np.arange(2.0))
+    >>> fg.run(Points(), fg.orderings.Cyclic(), k=3).losses.tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    #: what the tasks are for the bounds, each of which covers some kinds
+    kind: ClassVar[Kind] = "sets"
+    #: whether L_m(w) = 1/2 dist(w, C_m)^2, so that a projection knows the loss it ends
+    half_squared_distances: ClassVar[bool] = False
+
+    dim: int
+
+    @property
+    @abstractmethod
     def num_tasks(self) -> int:
         """T."""
 
-    @property
-    def dim(self) -> int:
-        """d, the length of an iterate."""
-
+    @abstractmethod
     def project(self, task: int, w: Array) -> Array:
-        """The point nearest to w that solves the task."""
+        """The solution of one task nearest to w."""
 
+    @abstractmethod
     def task_loss(self, task: int, w: Array) -> float:
         """The loss of one task at w."""
 
+    @abstractmethod
     def task_losses(self, w: Array) -> Array:
         """The T losses at w."""
 
+    @abstractmethod
     def distances(self, w: Array) -> Array:
-        """The T distances from w to the solution sets."""
+        """The T distances from w to the solutions of the tasks."""
+
+    def loss(self, w: Array) -> float:
+        """L(w), the mean of the task losses."""
+        return float(np.mean(self.task_losses(w)))
+
+    # ------------------------------------------------------------------------------------- what need not be known
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tasks, for reports."""
+        return tuple(map(str, range(self.num_tasks)))
+
+    @property
+    def norms(self) -> Array | None:
+        """The spectral norm of each task; None if tasks have no norm."""
+        return None
+
+    @property
+    def radius(self) -> float | None:
+        """R with L_m(w) <= R^2/2 dist(w, C_m)^2 for every task; None if no such R is known."""
+        return None
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """The reduction to subspaces, for exact engines and compiled loops; None unless every task is affine."""
+        return None
+
+    @property
+    def linear(self) -> LinearTasks | None:
+        """The same problem as linear tasks; None unless every task is affine."""
+        return None
+
+    @property
+    def members(self) -> tuple[ConvexSet, ...]:
+        """The solutions of each task as convex sets that can be projected onto again and again; else empty."""
+        return ()
+
+    @property
+    def realizability(self) -> Finding | None:
+        """Whether one w solves all tasks; None if nobody knows."""
+        return None
+
+    def predict(self, coefficients: Array) -> Array:
+        """The values at all rows for dual coefficients; only tasks that are known through a kernel have these."""
+        raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
+
+    def signed_rows(self, task: int) -> Array | None:
+        """The rows y_i x_i of a classification task; None for other tasks."""
+        return None
+
+    def nearest_solution(self, w0: Array) -> Array:
+        """The common solution nearest to w_0; an error if there is none, or if none is known."""
+        raise NotSupportedError(
+            f"{type(self).__name__} does not know its common solutions; give the class a nearest_solution(w0)"
+        )
+
+    def distance_sq(self, w0: Array) -> float | None:
+        """min |w_0 - w|^2 over common solutions w; None if there is none, or if none is known."""
+        try:
+            gap = self.nearest_solution(w0) - w0
+        except ForgettingError:
+            return None
+        return float(gap @ gap)
 
 
-def no_common_solution(problem: Any) -> list[str]:
-    """What to say of a problem that no single w solves, or of which that is not known; nothing of all others.
+def no_common_solution(problem: Problem) -> list[str]:
+    """Warnings if the tasks have no common solution, or if that is undecided; else an empty list.
 
     >>> import forgetting as fg
     >>> no_common_solution(fg.families.two_lines(0.5))
     []
     """
     try:
-        found = getattr(problem, "realizability", None)
+        finding = problem.realizability
     except ForgettingError as error:  # undecided
         return [str(error)]
-    return [] if found is None or found.holds else [str(found.message)]
+    return [] if finding is None or finding.holds else [finding.message]

@@ -58,7 +58,7 @@ class RegressionTasks(LinearTasks):
     >>> tasks.w_star.round(12) + 0.0
     array([1., 0.])
     >>> tasks
-    RegressionTasks(T=2, d=2, rank_avg=1, R=1)
+    RegressionTasks(T=2, d=2, rows=2)
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class RegressionTasks(LinearTasks):
         ...     path = pathlib.Path(folder) / "two_lines.npz"
         ...     fg.families.two_lines(0.5).save(path)
         ...     fg.RegressionTasks.load(path)
-        RegressionTasks(T=2, d=2, rank_avg=1, R=1)
+        RegressionTasks(T=2, d=2, rows=2)
         """
         from forgetting.tasks.files import save_regression
 
@@ -235,7 +235,7 @@ class RegressionTasks(LinearTasks):
         return self.num_tasks
 
     def __repr__(self) -> str:
-        return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rank_avg={self.rank_avg:g}, R={self.radius:g})"
+        return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rows={self.num_rows.sum()})"
 
 
 def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:

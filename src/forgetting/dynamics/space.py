@@ -1,0 +1,90 @@
+"""The coordinates of a run: how iterates, losses and distances are read off its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.dynamics.metrics import quietly
+from forgetting.geometry import Geometry
+from forgetting.tasks import Problem
+
+__all__ = ["Direct", "Reduced", "Space"]
+
+
+class Space(Protocol):
+    """Where states live; `problem` is what a scheme learns from."""
+
+    @property
+    def problem(self) -> Problem | Geometry: ...
+    @property
+    def w0(self) -> Array: ...
+
+    def iterates(self, states: Array) -> Array: ...
+    def task_losses(self, states: Array) -> Array: ...
+    def mean_losses(self, states: Array) -> Array: ...
+    def distances(self, states: Array) -> Array: ...
+    def start(self) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """States are errors z in the frame of a geometry. A run that diverges ends in infinite states, and says so."""
+
+    problem: Geometry
+    w0: Array
+
+    def start(self) -> Array:
+        return self.problem.start(self.w0)
+
+    @quietly
+    def iterates(self, states: Array) -> Array:
+        return self.problem.lift(states, self.w0)
+
+    @quietly
+    def task_losses(self, states: Array) -> Array:
+        return self.problem.task_losses(states)
+
+    @quietly
+    def mean_losses(self, states: Array) -> Array:
+        return self.problem.mean_losses(states)
+
+    @quietly
+    def distances(self, states: Array) -> Array:
+        return self.problem.distances(states)
+
+
+@dataclass(frozen=True)
+class Direct:
+    """States are iterates w; losses and distances are those of w / scale."""
+
+    problem: Problem
+    w0: Array
+    scale: float = 1.0
+
+    def start(self) -> Array:
+        return self.w0.copy()
+
+    def iterates(self, states: Array) -> Array:
+        return states
+
+    def task_losses(self, states: Array) -> Array:
+        return _by_row(self.problem.task_losses, self._scaled(states))
+
+    def mean_losses(self, states: Array) -> Array:
+        return np.asarray(np.mean(self.task_losses(states), axis=-1))
+
+    def distances(self, states: Array) -> Array:
+        return _by_row(self.problem.distances, self._scaled(states))
+
+    def _scaled(self, states: Array) -> Array:
+        return states if self.scale == 1 else states / self.scale
+
+
+def _by_row(function: Callable[[Array], Array], states: Array) -> Array:
+    """The function of one state, or of each row of several states."""
+    return np.stack([function(state) for state in states]) if states.ndim == 2 else function(states)
