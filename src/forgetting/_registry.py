@@ -73,10 +73,13 @@ class Registry(Generic[T]):
         return len(self._members)
 
 
-def class_decorator(registry: Registry[type]) -> Callable[[C], C]:
-    """A decorator that adds a class to the registry under its dashed name."""
+def class_decorator(registry: Registry[type], base: Callable[[], type]) -> Callable[[C], C]:
+    """A decorator that adds a class derived from `base()` to the registry under its dashed name."""
 
     def register(cls: C) -> C:
+        """Make a class known by its dashed name, to the command line and to files."""
+        if not (isinstance(cls, type) and issubclass(cls, base())):
+            raise InvalidInputError(f"expected a class derived from {base().__name__}, got {cls!r:.80}")
         registry.add(dashed(cls.__name__), cls, replace=_same(registry, cls))
         return cls
 

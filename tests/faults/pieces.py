@@ -358,6 +358,13 @@ GOOD = {
 }
 #: where the name of a parameter says too little
 GOOD_FOR = {
+    "fg.orderings.laws.Adaptive": {"draws": ["True"], "greedy": ["True"], "repeat": ["False"]},
+    "fg.orderings.laws.Fixed": {"sequence": ["[0, 1, 2]"]},
+    "fg.orderings.laws.Cycle": {"sequence": ["None"]},
+    "fg.orderings.laws.Independent": {"p": ["[1.0, 2.0, 1.0]"], "name": ["'draws'"]},
+    "fg.schemes.SGDStep": {"step_size": ["1.0"], "smoothness": ["1.0"]},
+    "fg.orderings.register": {"cls": ["orderings.Cyclic"]},
+    "fg.schemes.register": {"cls": ["schemes.Kaczmarz"]},
     "fg.Affine": {"b": ["[0.5, 0.25]"]},
     "fg.Polyhedron": {"b": ["[0.5, 0.25]"]},
     "fg.Box": {"lo": ["-np.ones(3)"], "hi": ["np.ones(3)"]},

@@ -21,6 +21,7 @@ from forgetting.auditing.reading import Reading, read_tasks, task_notes
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
+from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import Expectation, expect
@@ -33,6 +34,7 @@ from forgetting.orderings import (
     Reshuffled,
     WithoutReplacement,
     WithReplacement,
+    laws,
 )
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
@@ -98,7 +100,8 @@ def audit(
     if T > MOST_TASKS:
         raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
     chosen, space = resolve(problem, scheme, w0)
-    if not isinstance(chosen, LinearScheme):
+    linear, _ = compiled_form(problem, chosen)
+    if linear is None:
         raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
     given = np.arange(T) if order is None else as_permutation(order, T)
     fit = measure_fit(problem, space.w0, seed, given_tasks, features)
@@ -113,7 +116,7 @@ def audit(
     luck = _luck(problem, chosen, space.w0, given, search, seed, rounding)
 
     begin(3)
-    desk = _Desk(problem, chosen, space.w0, P, seed, runs, as_number(patience, "patience", least=0))
+    desk = _Desk(problem, linear, space.w0, P, seed, runs, as_number(patience, "patience", least=0))
     orderings = desk.compare(given, search)
     notes += tuple(desk.notes)
 
@@ -182,7 +185,7 @@ def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
     return tasks, notes, f"{T} task{'s' if T != 1 else ''}" if name == "tasks" else name
 
 
-def _prepared(tasks: Any, rows: int | None, features: Any, seed: int, name: str) -> tuple[Any, Any, str]:
+def _prepared(tasks: Any, rows: int | None, features: Any, seed: int, name: str) -> tuple[LinearTasks, Any, str]:
     """The tasks sub-sampled and mapped as asked, the map, and what to call them."""
     if rows is not None:
         tasks = subsample_rows(tasks, rows, seed)
@@ -207,7 +210,14 @@ class _Desk:
     """Expected values of many orderings on one problem."""
 
     def __init__(
-        self, problem: Any, scheme: LinearScheme, w0: Array, passes: int, seed: int, runs: int | None, patience: float
+        self,
+        problem: LinearTasks,
+        scheme: LinearScheme,
+        w0: Array,
+        passes: int,
+        seed: int,
+        runs: int | None,
+        patience: float,
     ) -> None:
         self.problem, self.scheme, self.w0, self.passes, self.seed = problem, scheme, w0, passes, seed
         self.patience = patience
@@ -247,7 +257,7 @@ class _Desk:
         if method not in ("deterministic", "monte-carlo") and request.seconds(method) > self.patience:
             method = "monte-carlo"
         # after whole passes every task was visited equally often: its forgetting is its loss, and need not be simulated
-        derived = method == "monte-carlo" and self.solves and isinstance(ordering, Reshuffled)
+        derived = method == "monte-carlo" and self.solves and isinstance(ordering.law, laws.Reshuffled)
         found = expect(
             self.problem,
             ordering,
@@ -298,7 +308,7 @@ class _Desk:
 
 
 def _luck(
-    problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
+    problem: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
 ) -> float:
     """The share of random orders that forget less than the given one; of all orders where these are few."""
     value = order_value(problem, scheme=scheme, w0=w0)
@@ -312,9 +322,10 @@ def _luck(
     return float(np.mean(value(draws) < own - max(rounding, 1e-12 * abs(own))))
 
 
-def _task_rows(problem: Any, similarity: Similarity, influence: Influence, alone: Influence) -> tuple[TaskRow, ...]:
+def _task_rows(
+    problem: LinearTasks, similarity: Similarity, influence: Influence, alone: Influence
+) -> tuple[TaskRow, ...]:
     geometry, T = problem.geometry, problem.num_tasks
-    counted = np.asarray(getattr(problem, "num_rows", np.zeros(T, dtype=int)))
     others = similarity.overlap.copy()
     np.fill_diagonal(others, -1.0)
     rows = []
@@ -324,7 +335,7 @@ def _task_rows(problem: Any, similarity: Similarity, influence: Influence, alone
         rows.append(
             TaskRow(
                 problem.names[task],
-                int(counted[task]),
+                int(problem.num_rows[task]),
                 int(problem.ranks[task]),
                 float(problem.norms[task]),
                 float(geometry.residuals[geometry.index[task]]),
@@ -341,7 +352,7 @@ def _task_rows(problem: Any, similarity: Similarity, influence: Influence, alone
     return tuple(rows)
 
 
-def _along(problem: Any, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
+def _along(problem: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
     T = problem.num_tasks
     wanted: list[tuple[str, Ordering]] = [
         ("given order", Explicit(given)),
@@ -368,7 +379,9 @@ def _splits(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) ->
     return tuple(splits)
 
 
-def _guarantees(problem: Any, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]) -> tuple[Guarantee, ...]:
+def _guarantees(
+    problem: LinearTasks, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]
+) -> tuple[Guarantee, ...]:
     T = problem.num_tasks
     wanted: dict[tuple[str, int], tuple[str, Ordering]] = {
         ("with replacement", 0): ("with replacement", WithReplacement()),

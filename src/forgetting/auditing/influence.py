@@ -13,7 +13,6 @@ import numpy as np
 from forgetting._arrays import Array, as_count, as_kind, as_seed
 from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError
-from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
@@ -56,7 +55,7 @@ class Influence:
 
 
 def forgetting_matrix(
-    problem: Any, orders: Iterable[Any], scheme: Scheme | None = None, w0: Any = None, exact: bool = True
+    problem: Problem, orders: Iterable[Any], scheme: Scheme | None = None, w0: Any = None, exact: bool = True
 ) -> Influence:
     """The forgetting of one pass over given orders, split over pairs of tasks; see `Influence`.
 
@@ -89,7 +88,7 @@ def forgetting_matrix(
 
 
 def random_influence(
-    problem: Any, scheme: Scheme | None = None, w0: Any = None, seed: int = 0, runs: int | None = None
+    problem: Problem, scheme: Scheme | None = None, w0: Any = None, seed: int = 0, runs: int | None = None
 ) -> Influence:
     """The same averaged over random orders: all of them up to 6 tasks, simulated ones beyond.
 
@@ -104,13 +103,16 @@ def random_influence(
     T = problem.num_tasks
     if math.factorial(min(T, 20)) <= ALL:
         return forgetting_matrix(problem, permutations(range(T)), scheme, space.w0)
-    count = _affordable(problem.geometry) if runs is None else as_count(runs, "runs", least=2)
+    count = _affordable(problem) if runs is None else as_count(runs, "runs", least=2)
     rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed), spawn_key=(7,)))
     return forgetting_matrix(problem, (rng.permutation(T) for _ in range(count)), scheme, space.w0, exact=False)
 
 
-def _affordable(geometry: Geometry) -> int:
+def _affordable(problem: Problem) -> int:
     """As many orders as a few seconds allow: every step needs the loss of every task."""
+    geometry = problem.geometry
+    if geometry is None:
+        return RUNS[0]
     T, total = geometry.num_tasks, len(geometry.sigma)
     cost = 2.0 * (T + 1) * total * geometry.dim + 4.0 * total * geometry.dim
     return int(np.clip(FLOPS / cost, *RUNS))

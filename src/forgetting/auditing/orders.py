@@ -11,12 +11,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_count, as_index, as_seed
-from forgetting.dynamics.ensembles import batch_losses
+from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
-from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
 
 __all__ = ["FoundOrder", "OrderSearch", "as_permutation", "count_orders", "order_value", "search_orders"]
 
@@ -85,7 +86,7 @@ class _Reluctant(GreedyDistance):
 
 
 def search_orders(
-    problem: Any,
+    problem: Problem,
     quantity: Quantity = "forgetting",
     *,
     scheme: Scheme | None = None,
@@ -120,8 +121,8 @@ def search_orders(
     if quantity not in get_args(Quantity):
         raise InvalidInputError(f"quantity must be 'forgetting' or 'loss', got {quantity!r}")
     chosen, space = resolve(problem, scheme, w0)
-    geometry = getattr(problem, "geometry", None)
-    if geometry is None or not isinstance(chosen, LinearScheme):
+    linear, geometry = compiled_form(problem, chosen)
+    if linear is None or geometry is None:
         raise NotSupportedError(f"orders are searched for linear schemes on regression tasks, not for {chosen}")
     value = order_value(problem, quantity, scheme=chosen, w0=space.w0)
     total, cost = count_orders(geometry.counts), _cost(geometry)
@@ -148,7 +149,7 @@ def search_orders(
 
 
 def order_value(
-    problem: Any, quantity: Quantity = "forgetting", *, scheme: Scheme | None = None, w0: Any = None
+    problem: Problem, quantity: Quantity = "forgetting", *, scheme: Scheme | None = None, w0: Any = None
 ) -> Callable[[IntArray], Array]:
     """A function from orders (one per row, each a permutation of the tasks) to their values after one pass.
 
@@ -158,14 +159,17 @@ def order_value(
     array([0.044255, 0.034083])
     """
     chosen, space = resolve(problem, scheme, w0)
-    geometry, threads = problem.geometry, os.cpu_count() or 1
+    linear, geometry = compiled_form(problem, chosen)
+    if linear is None or geometry is None:
+        raise NotSupportedError(f"orders are valued for linear schemes on regression tasks, not for {chosen}")
+    threads = os.cpu_count() or 1
 
     def value(orders: IntArray) -> Array:
         values = np.empty(len(orders))
         for first in range(0, len(orders), 8 * BATCH):
             part = np.ascontiguousarray(orders[first : first + 8 * BATCH])
             last = np.array([part.shape[1]])
-            losses, _, after = batch_losses(geometry, chosen, part, space.w0, last, threads=threads)  # type: ignore[arg-type]
+            losses, _, after = batch_losses(geometry, linear, part, space.w0, last, threads=threads)
             learned = after.mean(axis=1) if quantity == "forgetting" else 0.0
             values[first : first + len(part)] = losses[:, 0] - learned
         return values
@@ -223,7 +227,7 @@ def _affordable(cost: float, T: int) -> int:
     return int(np.clip(SEARCH_FLOPS / max(cost, 1.0), least, min(most, 200 * (T + 1) ** 2)))
 
 
-def _visited(problem: Any, ordering: Ordering, scheme: Scheme, w0: Array) -> IntArray:
+def _visited(problem: Problem, ordering: Ordering, scheme: Scheme, w0: Array) -> IntArray:
     T = problem.num_tasks
     return whole_run(problem, ordering, T, scheme, w0=w0, record_every=T).order
 

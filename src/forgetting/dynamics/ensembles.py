@@ -18,7 +18,8 @@ from forgetting.dynamics import metrics
 from forgetting.dynamics.loop import recorded_steps, resolve, run, view_of, whole_run
 from forgetting.dynamics.trajectory import Trajectory, remarks
 from forgetting.geometry import Geometry
-from forgetting.orderings import Explicit, Ordering, drawn_orders
+from forgetting.orderings import Explicit, Ordering
+from forgetting.orderings.base import drawn_orders
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem

@@ -179,7 +179,9 @@ class Trajectory:
     @cached_property
     def predictions(self) -> Array:
         """For kernel tasks: the model's values at all rows, at the recorded steps, (len(steps), N)."""
-        return self.problem.predict(self.iterates)
+        if self.problem.kernel is None:
+            raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
+        return np.asarray(self.iterates @ self.problem.kernel)
 
 
 def remarks(problem: Problem, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
 from forgetting.expectation.result import Outcome
 from forgetting.geometry import Geometry
-from forgetting.orderings import drawn_orders
+from forgetting.orderings.base import drawn_orders
 from forgetting.schemes import NLMS, POCS, GradientDescent, LinearScheme, RecursiveLeastSquares
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks.problem import no_common_solution

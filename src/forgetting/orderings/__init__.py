@@ -1,7 +1,7 @@
 """Who comes next: orderings of tasks. Each class states its law; exact engines and bounds read the law."""
 
 from forgetting.orderings import laws
-from forgetting.orderings.base import Ordering, Visits, drawn_orders, register, registry
+from forgetting.orderings.base import Ordering, Visits, register, registry
 from forgetting.orderings.drawn import NormWeighted, Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.orderings.given import Cyclic, Explicit
 from forgetting.orderings.greedy import GreedyDistance, GreedyResidual
@@ -19,7 +19,6 @@ __all__ = [
     "Visits",
     "WithReplacement",
     "WithoutReplacement",
-    "drawn_orders",
     "laws",
     "register",
     "registry",

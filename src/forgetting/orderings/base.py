@@ -22,7 +22,7 @@ EMPTY = 1000  # empty arrays in a row after which nothing more is expected
 PACKAGE = __name__.rpartition(".")[0]
 
 registry: Registry[type] = Registry("ordering")
-register: Callable[[type], type] = class_decorator(registry)
+register: Callable[[type], type] = class_decorator(registry, lambda: Ordering)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_index, real_array
+from forgetting._arrays import Array, IntArray, as_flag, as_index, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings.view import TaskView
@@ -225,6 +225,10 @@ class Adaptive(Law):
     greedy: bool = False
     repeat: bool = True
     adaptive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("draws", "greedy", "repeat"):
+            as_flag(getattr(self, name), name)
 
     @property
     def random(self) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Learned", "SGDStep", "Scheme", "register", "registry"]
 
 registry: Registry[type] = Registry("scheme")
-register: Callable[[type], type] = class_decorator(registry)
+register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
 
 
 class Learned(NamedTuple):

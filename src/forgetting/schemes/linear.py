@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number
+from forgetting._arrays import Array, as_count, as_kind, as_number
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register
@@ -48,7 +48,8 @@ class LinearScheme(Scheme):
         """g for each singular value."""
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
-        return self if problem.geometry is not None else None
+        geometry = as_kind(problem, Problem, "a problem such as RegressionTasks").geometry
+        return self if geometry is not None else None
 
     def precise_gain(self, square: Decimal) -> Decimal | None:
         """g at sigma^2 = `square`, to the precision of the decimal context; None if only `gains` are known.

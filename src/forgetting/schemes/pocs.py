@@ -48,7 +48,7 @@ class POCS(Scheme):
         return True
 
     def linear_on(self, problem: Problem) -> Kaczmarz | None:
-        return None if problem.geometry is None else Kaczmarz()
+        return Kaczmarz() if Kaczmarz().linear_on(problem) is not None else None
 
     def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> tuple[Sequence[ConvexSet], list[Any]]:
         return problem.members, [None] * int(problem.num_tasks)

@@ -8,7 +8,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import SQUARED, Array, as_number, as_task, as_vector, group_rows, read_only, real_array
+from forgetting._arrays import (
+    SQUARED,
+    Array,
+    IntArray,
+    as_number,
+    as_task,
+    as_vector,
+    group_rows,
+    read_only,
+    real_array,
+)
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
@@ -40,6 +50,7 @@ class KernelTasks(LinearTasks):
     """
 
     has_features: ClassVar[bool] = False
+    kernel: Array
 
     def __init__(
         self,
@@ -98,6 +109,11 @@ class KernelTasks(LinearTasks):
         first = np.unique(index, return_index=True)[1]
         distinct = [self.rows_of[task] for task in first]
         return _geometry.from_gram(self.kernel, self.labels, distinct, self._weights[first], index, self.rank_tol)
+
+    @property
+    def num_rows(self) -> IntArray:
+        """n_m for every task."""
+        return np.array([len(rows) for rows in self.rows_of])
 
     def predict(self, coefficients: Any) -> Array:
         """K a: the values at all rows, for one or several (one per row) vectors of dual coefficients."""

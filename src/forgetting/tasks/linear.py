@@ -69,6 +69,11 @@ class LinearTasks(Problem):
         return self.geometry.num_tasks
 
     @property
+    @abstractmethod
+    def num_rows(self) -> IntArray:
+        """n_m for every task."""
+
+    @property
     def ranks(self) -> IntArray:
         """Rank of each data matrix."""
         return self.geometry.ranks[self.geometry.index]

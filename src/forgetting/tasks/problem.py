@@ -58,6 +58,9 @@ class Problem(ABC):
     #: whether L_m(w) = 1/2 dist(w, C_m)^2, so that a projection knows the loss it ends
     half_squared_distances: ClassVar[bool] = False
 
+    #: inner products of all rows, for tasks whose iterates are dual coefficients
+    kernel: Array | None = None
+
     dim: int
 
     @property
@@ -121,10 +124,6 @@ class Problem(ABC):
     def realizability(self) -> Finding | None:
         """Whether one w solves all tasks; None if nobody knows."""
         return None
-
-    def predict(self, coefficients: Array) -> Array:
-        """The values at all rows for dual coefficients; only tasks that are known through a kernel have these."""
-        raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
 
     def signed_rows(self, task: int) -> Array | None:
         """The rows y_i x_i of a classification task; None for other tasks."""
