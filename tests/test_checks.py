@@ -106,6 +106,77 @@ def test_a_wrong_ordering_is_caught(ordering, message):
         check_ordering(ordering)
 
 
+class Drawn(fg.orderings.Ordering):
+    """States one law, and visits by another."""
+
+    def visits(self, tasks, rng):
+        while True:
+            yield int(rng.integers(tasks.num_tasks))
+
+
+def lying(law, visits=Drawn.visits):
+    """An ordering that states this law but visits tasks otherwise."""
+    return type("Lying", (fg.orderings.Ordering,), {"law": law, "visits": visits})()
+
+
+def sticky(self, tasks, rng):
+    """Each task as often as any other in the long run, but the same task again more often than not."""
+    task = int(rng.integers(tasks.num_tasks))
+    while True:
+        yield task
+        task = task if rng.random() < 0.7 else int(rng.integers(tasks.num_tasks))
+
+
+def almost_shuffled(self, tasks, rng):
+    """Epochs that visit every task once, but in one of T orders only."""
+    while True:
+        yield np.roll(np.arange(tasks.num_tasks), 1 + int(rng.integers(tasks.num_tasks - 1)))
+
+
+laws = fg.orderings.laws
+
+
+@pytest.mark.parametrize(
+    ("ordering", "message"),
+    [
+        (lying(laws.Reshuffled()), "does not visit every task once"),
+        (lying(laws.Reshuffled(), almost_shuffled), "visits task . .* times in 400"),
+        (lying(laws.Independent([1, 2, 3, 4, 5, 6, 7])), "its law gives it a probability of"),
+        (lying(laws.Independent(), sticky), "its law gives it a probability of"),
+        (lying(laws.Cycle()), "differs from seed to seed"),
+        (lying(laws.Cycle(), lambda self, tasks, rng: iter([6, 5, 4, 3, 2, 1, 0] * 50)), "is not cyclic"),
+        (lying(laws.Fixed([0, 1, 2]), lambda self, tasks, rng: iter([0, 2, 1])), "other tasks than the sequence"),
+    ],
+    ids=["iid", "rotations", "weights", "sticky", "random", "reversed", "sequence"],
+)
+def test_an_ordering_that_does_not_keep_to_its_law_is_caught(ordering, message):
+    with pytest.raises(AssertionError, match=message):
+        check_ordering(ordering)
+
+
+class SaysItProjects(fg.schemes.Scheme):
+    """Goes past the projection, and states otherwise."""
+
+    projects = True
+
+    def learn(self, problem, task, w, memory):
+        return fg.schemes.Learned(1.5 * problem.project(task, w) - 0.5 * w)
+
+
+class SaysItSolves(fg.schemes.Scheme):
+    solves_task = True
+
+    def learn(self, problem, task, w, memory):
+        return fg.schemes.Learned((w + problem.project(task, w)) / 2)
+
+
+class SaysItIsLinear(SaysItSolves):
+    solves_task = False
+
+    def linear_on(self, problem):
+        return fg.schemes.SGD(0.4)
+
+
 class Mutates(fg.schemes.Scheme):
     def learn(self, problem, task, w, memory):
         w += problem.project(task, w) - w
@@ -134,6 +205,9 @@ class Diverges(fg.schemes.LinearScheme):
         (Lazy(), {"solves": True}, "of the loss"),
         (Diverges(), {}, "moved away"),
         (Mutates(), {}, "wrote into w"),
+        (SaysItProjects(), {}, "of the loss of the task it learned"),
+        (SaysItSolves(), {}, "of the loss of the task it learned"),
+        (SaysItIsLinear(), {}, "against what it states by `linear_on`"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -5,23 +5,27 @@ Each raises `AssertionError` with the property that fails and the case that show
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_number
-from forgetting.dynamics.loop import whole_run
-from forgetting.orderings import Cyclic, Ordering, TaskView, Visits, WithReplacement
-from forgetting.schemes import Scheme
+from forgetting._arrays import Array, IntArray, as_count, as_number
+from forgetting.dynamics.loop import run
+from forgetting.orderings import Cyclic, Ordering, TaskView, Visits, WithReplacement, laws
+from forgetting.schemes import Kaczmarz, Scheme
 from forgetting.sets.conformance import check_convex_set
 from forgetting.tasks import KernelTasks, RegressionTasks, families
 
 __all__ = ["check_convex_set", "check_ordering", "check_scheme"]
 
+SEEDS = 400  # runs that a random ordering is judged by
+
 
 def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
-    """Check that an ordering names existing tasks, is decided by its seed, and runs out only where it says so.
+    """Check that an ordering names existing tasks, is decided by its seed, ends only where it says so, and keeps to
+    the law that it states: exact expectations and bounds rely on the law.
 
     >>> import forgetting as fg
     >>> check_ordering(fg.orderings.Reshuffled())
@@ -40,7 +44,7 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
     steps = k if limit is None else min(k, limit)
 
     def order(seed: int, length: int = steps) -> IntArray:
-        return whole_run(tasks, ordering, length, seed=seed).order
+        return run(tasks, ordering, length, seed=seed).order
 
     first = order(1)
     _require(len(first) == steps, ordering, f"gave {len(first)} tasks for k = {steps}")
@@ -66,15 +70,57 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
         _require(np.array_equal(batch, longer[:3]), ordering, "the first runs of a batch depend on how many follow")
         inside = batch.size == 0 or (batch.min() >= 0 and batch.max() < num_tasks)
         _require(bool(inside), ordering, f"batch names tasks outside 0 to {num_tasks - 1}")
+    _keeps_to_its_law(ordering, tasks, steps, order)
     if limit is not None and limit <= 10_000:
         visits = islice(ordering.visits(_live_view(tasks), np.random.default_rng(0)), limit + 1)
         given = sum(np.size(item) for item in visits)
         _require(given == limit, ordering, f"gave {given} tasks or more, but limit({num_tasks}) is {limit}")
 
 
+def _keeps_to_its_law(
+    ordering: Ordering, tasks: RegressionTasks, steps: int, order: Callable[[int, int], IntArray]
+) -> None:
+    """The visits are distributed as the law says, as far as some thousand draws tell."""
+    law, T = ordering.law, tasks.num_tasks
+    orders = np.stack([order(seed, steps) for seed in range(2 if not law.random else SEEDS)])
+    if not law.random:
+        _require(np.array_equal(orders[0], orders[1]), ordering, f"differs from seed to seed, though its law is {law}")
+    if isinstance(law, laws.Cycle):
+        _require(np.array_equal(orders[0], np.arange(steps) % T), ordering, "is not cyclic, though its law says so")
+    elif isinstance(law, laws.Fixed) and law.sequence is not None:
+        same = np.array_equal(orders[0], law.sequence[:steps])
+        _require(same, ordering, "visits other tasks than the sequence of its law")
+    elif isinstance(law, laws.Permutation | laws.Reshuffled):
+        for first in range(0, steps - T + 1, T):
+            epochs = np.sort(orders[:, first : first + T], axis=1)
+            _require(bool((epochs == np.arange(T)).all()), ordering, "an epoch does not visit every task once")
+        share = np.full(T, 1 / T)
+        for step in range(min(steps, T)):
+            _fits(ordering, orders[:, step], share)
+    elif isinstance(law, laws.Independent):
+        share = law.probabilities(TaskView(T, tasks.norms))
+        _fits(ordering, orders.ravel(), share)
+        for task in np.flatnonzero(share):  # what follows does not depend on the task visited
+            _fits(ordering, orders[:, 1:][orders[:, :-1] == task], share)
+
+
+def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
+    """Tasks come as often as they should, within six standard deviations."""
+    n = len(drawn)
+    counts = np.bincount(drawn, minlength=len(share))
+    allowed = 6 * np.sqrt(n * share * (1 - share)) + 1e-9 * n + (share > 0) * 6
+    task = int(np.argmax(np.abs(counts - n * share) - allowed))
+    _require(
+        bool(abs(counts[task] - n * share[task]) <= allowed[task]),
+        ordering,
+        f"visits task {task} {counts[task]} times in {n}, but its law gives it a probability of {share[task]:.3g}",
+    )
+
+
 def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
     """Check that a scheme leaves its inputs alone, repeats itself, moves within w_0 + row space and never moves away
-    from a solution; with `solves=True` also that it solves the task it learns.
+    from a solution; that it keeps what it states (`projects`, `solves_task`, `linear_on`); with `solves=True` also that
+    it solves the task it learns.
 
     >>> import forgetting as fg
     >>> check_scheme(fg.schemes.Kaczmarz(), solves=True)
@@ -90,7 +136,7 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     tasks = families.gaussian(T=4, d=9, rank=[1, 2, 1, 2], seed=1)
     w0 = np.linspace(-1.0, 1.0, tasks.dim)
     try:
-        one, two = (whole_run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
+        one, two = (run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
     except ValueError as error:
         _require(
             "read-only" not in str(error), scheme, "wrote into w, or into an array of the problem; return a new array"
@@ -115,9 +161,15 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
         f"moved away from an offline solution at step {worst + 1}: distance {errors[worst]:.6g} became "
         f"{errors[worst + 1]:.6g}",
     )
-    if solves:
+    if solves or scheme.solves_task:
         still = one.after.max() / one.before.max()
         _require(bool(still < tol), scheme, f"left {still:.2g} of the loss of the task it learned")
+    twins = {"projects": Kaczmarz() if scheme.projects else None, "linear_on": scheme.linear_on(tasks)}
+    for statement, twin in twins.items():
+        if twin is not None:
+            other = run(tasks, WithReplacement(), 12, scheme=twin, seed=3, w0=w0)
+            gap = float(np.abs(other.iterates - one.iterates).max())
+            _require(gap < tol, scheme, f"differs by {gap:.2g} from {twin}, against what it states by `{statement}`")
     if scheme.intrinsic:
         _same_from_kernel(scheme, tasks, tol)
 
@@ -127,7 +179,7 @@ def _same_from_kernel(scheme: Scheme, tasks: RegressionTasks, tol: float) -> Non
     X = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
     y = np.concatenate([tasks.task(m)[1] for m in range(tasks.num_tasks)])
     kernel = KernelTasks(X @ X.T, y, np.repeat(np.arange(tasks.num_tasks), tasks.num_rows))
-    data, dual = (whole_run(problem, Cyclic(), 8, scheme=scheme) for problem in (tasks, kernel))
+    data, dual = (run(problem, Cyclic(), 8, scheme=scheme) for problem in (tasks, kernel))
     gap = float(np.abs(dual.iterates @ X - data.iterates).max())
     _require(gap < max(tol, 1e-6), scheme, f"differs by {gap:.2g} between data and kernel, though it is intrinsic")
 
