@@ -62,7 +62,9 @@ def make_app() -> Any:
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
         ] = False,
     ) -> None:
-        pass
+        from forgetting._plugins import load_plugins
+
+        load_plugins()
 
     everything.__doc__ = HELP
     for module in (report, run, expect, bounds, table, certify, audit, claims, families, doctor):
