@@ -46,13 +46,13 @@ SETTINGS = [
     Setting(
         "NUMBA_BOUNDSCHECK",
         "every access to an array is checked",
-        ("tests/test_runs.py", "tests/sets/test_polyhedron.py", "tests/exact/test_hard_cases.py"),
+        ("tests/dynamics/test_runs.py", "tests/sets/test_polyhedron.py", "tests/exact/test_hard_cases.py"),
         "million or two_thousand",
     ),
     Setting(
         "NUMBA_DISABLE_JIT",
         "nothing is compiled",
-        ("tests/test_runs.py", "tests/sets/test_polyhedron.py", "tests/exact/test_arithmetic.py"),
+        ("tests/dynamics/test_runs.py", "tests/sets/test_polyhedron.py", "tests/exact/test_arithmetic.py"),
         "million or two_thousand or lengthen",
     ),
 ]

@@ -120,3 +120,12 @@ def test_a_machine_disables_what_it_lacks_and_keeps_its_compiled_code_apart():
     for environment in of.values():
         assert ("NUMBA_CPU_NAME" in environment) == ("NUMBA_CACHE_DIR" in environment)
     assert {environment["OPENBLAS_NUM_THREADS"] for environment in of.values()} == {"1", "2"}
+
+
+def test_the_figure_of_the_architecture_shows_the_imports_of_today():
+    """`python docs/_tools/architecture.py` draws it again."""
+    pytest.importorskip("grimp")
+    spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "_tools" / "architecture.py")
+    architecture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(architecture)
+    assert architecture.drawn_graph() == architecture.import_graph()

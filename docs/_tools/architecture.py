@@ -89,7 +89,6 @@ def draw(path: Path = FIGURE) -> None:
     settings: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": "architecture", "font.family": "sans-serif"}
     with mpl.rc_context(settings):
         figure, axes = plt.subplots(figsize=(9.2, 0.46 * len(names) + 0.3))
-        rounded = "round,pad=0,rounding_size=0.12"
         place = {name: len(names) - 1 - i for i, name in enumerate(names)}
         for name, y in place.items():
             words, size = about(name)
