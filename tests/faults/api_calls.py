@@ -45,9 +45,8 @@ from pieces import (
 
 import forgetting as fg
 from forgetting import auditing, orderings, schemes
-from forgetting.bounds import registry as bounds_registry
-from forgetting.claims import registry as claims_registry
 from forgetting.sets.base import ConvexSet
+from forgetting.theory import statement
 
 # ---------------------------------------------------------------------------------------------------------- the targets
 
@@ -154,7 +153,7 @@ def odd_call(target: Target, choose: Choose) -> Call:
 @contextmanager
 def registries_restored() -> Iterator[None]:
     """What a call registers is forgotten again."""
-    kept = [(registry, dict(registry)) for registry in (claims_registry._CLAIMS, bounds_registry._BOUNDS)]
+    kept = [(registry, dict(registry)) for registry in (statement._STATEMENTS,)]
     try:
         yield
     finally:

@@ -5,11 +5,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import forgetting as fg
-from forgetting.claims.draws import permuted
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic
 from forgetting.schemes import GradientDescent, WeaklyRegularized
 from forgetting.schemes._exponential import ExponentialTask
+from forgetting.theory.draws import permuted
 
 RNG = np.random.default_rng(0)
 OVERLAP = RNG.standard_normal((40, 3))
@@ -79,7 +79,7 @@ def test_a_draw_that_no_chance_gives_is_an_error():
 
 
 def test_a_table_in_less_room_than_its_columns_need_is_as_narrow_as_it_can_be():
-    from forgetting.bounds.render import _fit
+    from forgetting.theory.writers import _fit
 
     cells = [[["a long heading"], ["another one"]], [["1"], ["2"]]]
     assert _fit(cells, 2) == [7, 7]

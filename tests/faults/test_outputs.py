@@ -284,7 +284,7 @@ def test_a_hunt_that_is_killed_ends_with_the_same_page_as_one_that_is_not(tmp_pa
 
 
 def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    from forgetting.claims import survey
+    from forgetting.theory import survey
 
     monkeypatch.chdir(tmp_path)
     calls: list[str] = []
@@ -310,7 +310,7 @@ def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("out", ["wall/page.md", "mine.md"])
 def test_the_output_of_a_hunt_is_tried_before_the_work(tmp_path, monkeypatch, capsys, out):
-    from forgetting.claims import survey
+    from forgetting.theory import survey
 
     (tmp_path / "wall").write_text("a file")
     (tmp_path / "mine.md").write_text("mine")

@@ -6,15 +6,19 @@
 >>> rows.tightest("forgetting").bound.title
 'trivial'
 >>> print(fg.bounds.get("thm:cl_by_sgd_wor/forgetting").formula)
-min(7/(k-1)^(1/4), (d - r + 1)/(k-1)) S
+min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 """
 
-from forgetting.bounds import classification, paper, prior, sampling, sgd  # noqa: F401  (they register their bounds)
-from forgetting.bounds.crossing import Crossovers, Stretch, crossovers
-from forgetting.bounds.evaluation import Evaluation, Row, evaluate
-from forgetting.bounds.registry import Bound, Condition, Range, all_bounds, declare, get, register
-from forgetting.bounds.setting import Setting
-from forgetting.bounds.tables import Cell, Table, table
+from forgetting.theory.bound import Bound, Condition, Range
+from forgetting.theory.crossing import Crossovers, Stretch, crossovers
+from forgetting.theory.evaluation import Evaluation, Row, evaluate
+from forgetting.theory.setting import Setting
+from forgetting.theory.statement import all_bounds
+from forgetting.theory.statement import declare_bound as declare
+from forgetting.theory.statement import get_bound as get
+from forgetting.theory.statement import register_bound as register
+from forgetting.theory.statement import unregister_bound as unregister
+from forgetting.theory.tables import Cell, Table, table
 
 __all__ = [
     "Bound",
@@ -34,4 +38,5 @@ __all__ = [
     "get",
     "register",
     "table",
+    "unregister",
 ]

@@ -12,12 +12,15 @@ True
 refuted
 """
 
-from forgetting.claims import lemmas_q, lemmas_sgd, rates, reductions, sets, stability  # noqa: F401  (they register)
-from forgetting.claims.certificate import Certificate, certify
-from forgetting.claims.hunt import Hunt
-from forgetting.claims.instance import Instance
-from forgetting.claims.registry import Claim, Sides, Verdict, declare, get, register, unregister
-from forgetting.claims.registry import all_claims as all  # noqa: A004
+from forgetting.theory.certificate import Certificate, certify
+from forgetting.theory.claim import Claim, Sides, Verdict
+from forgetting.theory.hunt import Hunt
+from forgetting.theory.instance import Instance
+from forgetting.theory.statement import all_claims as all  # noqa: A004
+from forgetting.theory.statement import declare_claim as declare
+from forgetting.theory.statement import get_claim as get
+from forgetting.theory.statement import register_claim as register
+from forgetting.theory.statement import unregister_claim as unregister
 
 __all__ = [
     "Certificate",

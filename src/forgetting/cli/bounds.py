@@ -36,13 +36,13 @@ def bounds_command(
       forgetting bounds two_lines theta=0.1 --quantity loss --json
     """
     import forgetting as fg
-    from forgetting.bounds.registry import QUANTITIES
     from forgetting.cli.output import emit, ready, result
     from forgetting.cli.problems import load_problem, nearest, ordering_from, scheme_from
     from forgetting.errors import InvalidInputError
     from forgetting.report.data import Item
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
+    from forgetting.theory.bound import QUANTITIES
 
     ready(out, force, problem)
     wanted = QUANTITIES if quantity == "all" else tuple(dict.fromkeys(quantity.split(",")))

@@ -40,10 +40,10 @@ def claims_command(
       forgetting claims --hunt 24 --out claims.csv
     """
     from forgetting import claims
-    from forgetting.claims.survey import finished_parts
     from forgetting.cli.output import emit, ready, result
     from forgetting.cli.problems import nearest
     from forgetting.errors import InvalidInputError
+    from forgetting.theory.survey import finished_parts
 
     ready(out, force)
     every = claims.all()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from forgetting._text import one_line
-from forgetting.bounds.render import escape_latex
 from forgetting.report.data import Report, Table
 from forgetting.report.numbers import cell
+from forgetting.theory.writers import escape_latex
 
 __all__ = ["to_latex", "to_latex_file"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from forgetting import claims
 from forgetting.claims import Claim
-from forgetting.claims.survey import hunt_all
 from forgetting.report.data import Section, Table
 from forgetting.report.settings import Settings
 from forgetting.storage.store import Store
+from forgetting.theory.survey import hunt_all
 
 __all__ = ["hunt_table", "statements_section"]
 

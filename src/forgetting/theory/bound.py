@@ -1,0 +1,206 @@
+"""A bound: the right-hand side of a statement, with where it applies and what is known about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from forgetting._arrays import as_count, as_kind
+from forgetting.errors import InvalidInputError
+from forgetting.theory.expression import Compute, Expression
+from forgetting.theory.setting import ORDERINGS, ProblemKind, Setting
+
+__all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status"]
+
+Quantity = Literal["loss", "forgetting", "objective", "residual", "regret"]
+Kind = Literal["upper", "lower", "rate"]
+Origin = Literal["statement", "branch", "proof", "tightened", "trivial"]
+#: What is known about the truth of a statement, for bounds and claims alike.
+Status = Literal[
+    "holds as stated",
+    "holds where proved",
+    "gap in the printed proof",
+    "corrected",
+    "refuted",
+    "second-hand",
+    "rate only",
+]
+QUANTITIES: tuple[str, ...] = get_args(Quantity)
+KINDS: tuple[str, ...] = get_args(Kind)
+ORIGINS: tuple[str, ...] = get_args(Origin)
+STATUSES: tuple[str, ...] = get_args(Status)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The k that a bound covers: from `first` to `last`, which may be T, T-1 or T^2, in steps of `every`.
+
+    >>> print(Range(2, "T"))
+    2 <= k <= T
+    >>> Range(2, "T").why_not(7, T=5)
+    'k = 7, but the bound covers 2 <= k <= T = 5'
+    >>> print(Range("T^2", every="T"))
+    k >= T^2, a multiple of T
+    """
+
+    first: int | Literal["T^2"] = 1
+    last: Literal["T", "T-1"] | None = None
+    every: Literal["T"] | None = None
+
+    def __str__(self) -> str:
+        span = f"k >= {self.first}" if self.last is None else f"{self.first} <= k <= {self.last}"
+        return span + (f", a multiple of {self.every}" if self.every else "")
+
+    @property
+    def needs_tasks(self) -> bool:
+        """Whether T must be known."""
+        return self.first == "T^2" or self.last is not None or self.every is not None
+
+    def why_not(self, k: int, T: int | None) -> str | None:
+        """The reason why k is outside, or None."""
+        k, tasks = as_count(k, "k"), 1 if T is None else as_count(T, "T")
+        first = tasks**2 if self.first == "T^2" else self.first
+        last = {"T": tasks, "T-1": tasks - 1, None: math.inf}[self.last]
+        if first <= k <= last and (self.every is None or k % tasks == 0):
+            return None
+        return f"k = {k}, but the bound covers {self}" + (f" = {last}" if self.last else "")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One more thing that must hold: a test on (setting, k) and the reason given when it fails.
+
+    >>> even = Condition(lambda s, k: s.T % 2 == 0, "T must be even")
+    >>> even.holds(Setting(T=3), 1)
+    False
+    """
+
+    holds: Callable[[Setting, int], bool]
+    reason: str
+
+
+def _no_formula(setting: Setting, k: int) -> float:
+    raise InvalidInputError("this bound was declared without a formula: give an expression, or compute")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A guarantee: what it bounds, where it applies, its formula, its source and what is known about its truth.
+
+    Attributes:
+        key: unique; the paper's own label where there is one, then the part.
+        title: in a few words.
+        source: author, year, theorem.
+        quantity: loss, forgetting, objective (of SGD), residual (mean of half squared distances) or regret.
+        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known).
+        status: what is known about its truth; `note` says more.
+        origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
+        orderings, schemes, problems: what it covers.
+        assumptions: in words.
+        range: the k it covers.
+        needs: names of the parameters of `Setting` that its formula uses.
+        formula, latex, compute: the right-hand side as text, as LaTeX and as a function of (setting, k); S stands for
+            |w_0 - w*|^2 R^2, r for the average rank.
+        expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
+        convention: how the source's numbers were converted, and what exactly is bounded.
+        iterate: the last iterate, or an average of iterates.
+        tight: whether equality is reached, at least in the limit.
+
+    >>> import forgetting as fg
+    >>> bound = fg.bounds.get("thm:cl_by_sgd_main/loss")
+    >>> bound.value(fg.bounds.Setting(), k=16)
+    1.0
+    >>> bound.value(fg.bounds.Setting(), k=1)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: thm:cl_by_sgd_main/loss: k = 1, but the bound covers k >= 2
+    """
+
+    key: str
+    title: str
+    source: str
+    quantity: Quantity
+    orderings: tuple[str, ...]
+    formula: str = ""
+    latex: str = ""
+    compute: Compute = field(default=_no_formula, repr=False)
+    kind: Kind = "upper"
+    status: Status = "holds as stated"
+    origin: Origin = "statement"
+    schemes: tuple[str, ...] = ("projection",)
+    problems: tuple[ProblemKind, ...] = ("regression",)
+    assumptions: str = "jointly realizable tasks, each learned to convergence"
+    range: Range = Range()
+    needs: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    convention: str = "losses carry the factor 1/2"
+    note: str = ""
+    iterate: Literal["last", "average"] = "last"
+    tight: bool = False
+    expression: Expression | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.expression is not None:
+            given = as_kind(self.expression, Expression, "an expression such as 2 * S / K")
+            object.__setattr__(self, "formula", given.text)
+            object.__setattr__(self, "latex", given.latex)
+            object.__setattr__(self, "compute", given.compute)
+            object.__setattr__(self, "needs", tuple(dict.fromkeys((*given.needs, *self.needs))))
+        for name, allowed in (
+            ("quantity", QUANTITIES),
+            ("kind", KINDS),
+            ("status", STATUSES),
+            ("origin", ORIGINS),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InvalidInputError(f"{self.key}: {name} must be one of {', '.join(allowed)}")
+        for ordering in self.orderings:
+            if ordering not in ORDERINGS:
+                raise InvalidInputError(f"{self.key}: unknown ordering {ordering!r}")
+
+    @property
+    def label(self) -> str:
+        """The part of the key that names the statement."""
+        return self.key.split("/")[0]
+
+    @property
+    def part(self) -> str | None:
+        """The rest of the key: which part or variant of the statement; None where the key is a label alone."""
+        return self.key.partition("/")[2] or None
+
+    def why_not(self, setting: Setting, k: int) -> str | None:
+        """Why the formula cannot be used at these numbers, or None."""
+        return self.not_known(setting) or self.not_covered(setting, k)
+
+    def not_known(self, setting: Setting) -> str | None:
+        """Which number is missing or wrong, whatever k is, or None."""
+        as_kind(setting, Setting, "a Setting")
+        needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
+        missing = sorted(name for name in needed if getattr(setting, name) is None)
+        if missing:
+            names = ", ".join("rank_joint (or d, or T and rank_avg)" if name == "span" else name for name in missing)
+            return f"needs {names}, not known here"
+        if "beta" in needed and not (setting.beta is not None and setting.beta > 0):
+            return f"beta must be positive, got {setting.beta:g}"
+        if "eta" in needed and not (setting.eta is not None and setting.eta > 0):
+            return f"eta must be positive, got {setting.eta:g}"
+        return None
+
+    def not_covered(self, setting: Setting, k: int) -> str | None:
+        """Why k is not covered where all numbers are known, or None."""
+        outside = self.range.why_not(k, as_kind(setting, Setting, "a Setting").T)
+        return outside or next((c.reason for c in self.conditions if not c.holds(setting, k)), None)
+
+    def value(self, setting: Setting, k: int) -> float:
+        """The right-hand side at k; an error names the reason where the formula cannot be used."""
+        k = as_count(k, "k")
+        reason = self.why_not(setting, k)
+        if reason is not None:
+            raise InvalidInputError(f"{self.key}: {reason}")
+        return float(self.compute(setting, k))
+
+    def __str__(self) -> str:
+        sign = {"upper": "<=", "lower": ">=", "rate": "= O of"}[self.kind]
+        name = {"loss": "E L(w_k)", "forgetting": "E F(k)", "objective": "E f(w_k)"}.get(self.quantity, self.quantity)
+        return f"[{self.key}] {name} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"

@@ -1,0 +1,381 @@
+"""Measured and theoretical values side by side, for a user's own problem."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import as_count, as_seed
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.expectation import expect
+from forgetting.orderings import Ordering, WithReplacement
+from forgetting.schemes import Scheme
+from forgetting.storage.json_text import decode_json, typed
+from forgetting.tasks import ConvexSets, RegressionTasks
+from forgetting.theory.claim import TOLERANCE
+from forgetting.theory.evaluation import Evaluation, evaluate
+from forgetting.theory.expectations import Numbers, as_least_squares, remembered, start_noise
+from forgetting.theory.instance import Instance
+from forgetting.theory.setting import describe_ordering, describe_scheme
+from forgetting.theory.statement import all_claims, get_claim
+
+__all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
+
+WIDTH = 80
+FORMAT = "forgetting/certificate/1"
+MEASURED = ("loss", "forgetting", "regret")
+ORDER = (*MEASURED, "residual", "objective")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An expected value, with its interval and the method that gave it.
+
+    >>> Measured("loss", 0.1, 0.1, 0.1, "moments").exact
+    True
+    """
+
+    quantity: str
+    value: float
+    low: float
+    high: float
+    method: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value is exact up to rounding."""
+        return self.method != "monte-carlo"
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """A bound that applies, and how much of it the measured value uses (None where the quantity was not measured).
+
+    `holds` is false where the measured value, or all of its interval, is above the bound.
+
+    >>> BoundRow("demo", "loss", 1.0, 0.5, "holds as stated", True, False).ratio
+    0.5
+    """
+
+    key: str
+    quantity: str
+    value: float
+    ratio: float | None
+    status: str
+    tightest: bool
+    vacuous: bool
+    holds: bool = True
+
+
+@dataclass(frozen=True)
+class Residual:
+    """An identity of the theory on this problem: how far its two sides are apart, relative to their scale.
+
+    `doubt` is how much of that simulation may account for, 0 where nothing is simulated.
+
+    >>> Residual("a = b", 1e-16, True, "one run each").holds
+    True
+    """
+
+    identity: str
+    value: float
+    holds: bool
+    how: str
+    doubt: float = 0.0
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A statement of the paper on this problem.
+
+    `how` says how both sides were obtained, and `doubt` how far their difference may be off: 0 unless simulated. A
+    statement that simulation leaves open is not `decided`; `holds` then says that nothing speaks against it.
+
+    >>> ClaimRow("demo", None, 1.0, 2.0, 0.5, True, "refuted", "closed form").status
+    'refuted'
+    """
+
+    label: str
+    part: str | None
+    lhs: float
+    rhs: float
+    ratio: float | None
+    holds: bool
+    status: str
+    how: str
+    doubt: float = 0.0
+    decided: bool = True
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` returns: plain data, so that `Certificate.from_json(c.to_json()) == c`.
+
+    Attributes:
+        problem, ordering, scheme: in words.
+        k: the number of steps.
+        measured: expected loss, forgetting and regret.
+        bounds: the upper bounds that apply, smallest first.
+        residuals: identities of the theory, checked on this problem.
+        claims: statements of the paper, checked on this problem.
+        w0: the start, None for 0.
+        seed: of everything that was simulated, the sides of statements included.
+        notes: what a reader should know of the measured values.
+    """
+
+    problem: str
+    ordering: str
+    scheme: str
+    k: int
+    w0: tuple[float, ...] | None
+    seed: int
+    measured: tuple[Measured, ...]
+    bounds: tuple[BoundRow, ...]
+    residuals: tuple[Residual, ...]
+    claims: tuple[ClaimRow, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        as_count(self.k, "k")
+        as_seed(self.seed)
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Certificate:
+        """Read what `to_json` wrote, also with the `holds` and `meta` of the command line; the rest is refused."""
+        try:
+            data = decode_json(text)
+            if data.pop("format", None) != FORMAT:
+                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
+            own = {name: value for name, value in data.items() if name not in ("holds", "meta")}
+            found: Certificate = typed(cls, own, "certificate", unbounded=True)
+        except ProblemFileError as error:
+            raise InvalidInputError(f"not a certificate ({error})") from error
+        return found
+
+    @property
+    def holds(self) -> bool:
+        """Whether every identity, and every bound and statement that is not known to be false, holds here."""
+        known = [row.holds for row in self.bounds if row.status != "refuted"]
+        known += [row.holds for row in self.claims if row.status != "refuted"]
+        return all(known) and all(row.holds for row in self.residuals)
+
+    def __str__(self) -> str:
+        lines = [f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}", ""]
+        lines += _row("measured", "value", "")
+        for one in self.measured:
+            spread = "exact" if one.exact else f"[{one.low:.2g}, {one.high:.2g}]"
+            lines += _row(f"{one.quantity}, by {one.method}", f"{one.value:.6g}", spread)
+        for quantity in dict.fromkeys((*ORDER, *(row.quantity for row in self.bounds))):
+            if not any(row.quantity == quantity for row in self.bounds):
+                continue
+            lines += ["", *_row(f"bounds on the {quantity}", "bound", "measured/bound")]
+            for row in self.bounds:
+                if row.quantity == quantity:
+                    share = _word(False) if not row.holds else "-" if row.ratio is None else f"{row.ratio:.3g}"
+                    lines += _row(row.key + (" (tightest)" if row.tightest else ""), f"{row.value:.4g}", share)
+        if not self.bounds:
+            lines += ["", "no bound applies to this scheme, ordering and k"]
+        if self.residuals:
+            lines += ["", *_row("identities", "residual", "")]
+            for known in self.residuals:
+                lines += _row(known.identity, f"{_about(known)}{known.value:.2g}", _word(known.holds))
+        lines += ["", *_row("statements", "lhs", "rhs", "ratio", "")]
+        for claim in self.claims:
+            name = claim.label if claim.part is None else f"{claim.label}, {claim.part}"
+            share = "-" if claim.ratio is None else f"{claim.ratio:.3g}"
+            word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds, claim.decided)
+            lines += _row(name, f"{_about(claim)}{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
+        if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
+            lines += ["", "~ simulated (open: that does not decide it); the JSON has how far it may be off"]
+        text = [_cut(line.rstrip(), WIDTH) for line in lines]
+        text += [""] if self.notes else []
+        for note in self.notes:
+            text += textwrap.wrap(f"note: {note}", WIDTH, subsequent_indent=" " * 6)
+        return "\n".join(text)
+
+
+def _plain(value: Any) -> Any:
+    """The same with numbers that are not finite as text, since JSON has none."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _row(name: str, *cells: str) -> list[str]:
+    """Cells at the right edge; a name that does not fit beside them has a line of its own."""
+    wide = 18 if len(cells) == 2 else 10
+    right = "".join(cell.rjust(wide) for cell in cells)
+    indent = "  " if cells[0] not in ("value", "bound", "residual", "lhs") else ""
+    if len(indent + name) + len(right) <= WIDTH - 2:
+        return [(indent + name).ljust(WIDTH - 2 - len(right)) + right]
+    return [indent + name, right.rjust(WIDTH - 2)]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _about(row: Residual | ClaimRow) -> str:
+    return "~" if row.doubt else ""
+
+
+def _word(holds: bool, decided: bool = True) -> str:
+    return "FAILS" if not holds else "holds" if decided else "open"
+
+
+def certify(
+    problem: Any,
+    ordering: Ordering,
+    k: int,
+    scheme: Scheme | None = None,
+    w0: Any = None,
+    seed: int = 0,
+    runs: int | None = None,
+) -> Certificate:
+    """Measured values, every bound that applies, identities and statements of the theory, on one problem.
+
+    Args:
+        problem, ordering, k, scheme, w0: as for `fg.run`.
+        seed, runs: for all that is simulated where exactness does not fit: measured values, identities and
+            statements. None is a number of runs that depends on k.
+
+    >>> import forgetting as fg
+    >>> c = certify(fg.families.two_lines(0.14), fg.orderings.WithReplacement(), k=100)
+    >>> best = next(row for row in c.bounds if row.tightest and row.quantity == "loss")
+    >>> best.key, round(best.ratio, 3), c.holds
+    ('two-lines:random/loss', 1.0, True)
+    >>> Certificate.from_json(c.to_json()) == c
+    True
+    """
+    k, seed = as_count(k, "k", least=1), as_seed(seed)
+    instance = Instance(problem, ordering, k, scheme=scheme, w0=w0, seed=seed, runs=runs)
+    rows = evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
+    measured, notes = _measure(instance)
+    return Certificate(
+        problem=repr(problem),
+        ordering=str(ordering),
+        scheme="natural scheme" if scheme is None else str(scheme),
+        k=k,
+        w0=None if w0 is None else tuple(np.asarray(instance.w0, dtype=np.float64).tolist()),
+        seed=seed,
+        measured=measured,
+        bounds=_bounds(rows, measured, start_noise(instance)),
+        residuals=_residuals(instance),
+        claims=_claims(instance),
+        notes=notes,
+    )
+
+
+def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]:
+    result = expect(
+        instance.problem,
+        instance.ordering,  # type: ignore[arg-type]
+        instance.k,
+        instance.scheme,
+        instance.w0,
+        quantities=MEASURED,
+        seed=instance.seed,
+        runs=instance.runs,
+    )
+    rows = []
+    for name in MEASURED:
+        remembered(instance, (name, instance.k), lambda: result)  # the statements ask for the same
+        low, high = np.asarray(result.interval(name)).tolist()
+        rows.append(Measured(name, float(result.values[name]), low, high, result.method))
+    if isinstance(instance.problem, ConvexSets):  # their loss is the mean of half squared distances
+        rows.append(replace(rows[0], quantity="residual"))
+    elif isinstance(instance.problem, RegressionTasks) and isinstance(instance.ordering, WithReplacement):
+        rows += _objective(instance)
+    return tuple(rows), result.notes
+
+
+def _objective(instance: Instance) -> list[Measured]:
+    """E f(w_k) of SGD, which projections are too: then it is the residual, if draws are uniform."""
+    try:
+        numbers = Numbers(as_least_squares(instance))
+        value = numbers.next_loss(instance.k)
+    except ForgettingError:
+        return []
+    if numbers.doubt > 1e-6 * (1e-300 + abs(value)):
+        return []  # simulated, or lost in rounding errors
+    row = Measured("objective", value, value, value, numbers.how)
+    uniform = "with replacement" in describe_ordering(instance.ordering, instance.problem)  # type: ignore[arg-type]
+    projected = "projection" in describe_scheme(instance.scheme, instance.problem)[0]
+    return [row, replace(row, quantity="residual")] if uniform and projected else [row]
+
+
+def _bounds(rows: Evaluation, measured: tuple[Measured, ...], noise: float) -> tuple[BoundRow, ...]:
+    known = {one.quantity: one.value for one in measured}
+    least = {one.quantity: one.low for one in measured}
+    rounding = noise + 1e-14 * max((row.value for row in rows.applicable() if row.bound.kind == "upper"), default=0.0)
+    result = []
+    for row in rows.applicable():
+        if row.bound.kind != "upper":
+            continue
+        value = known.get(row.quantity)
+        ratio = None if value is None or row.value <= 0 else value / row.value
+        result.append(
+            BoundRow(
+                row.bound.key,
+                row.quantity,
+                row.value,
+                ratio,
+                row.bound.status,
+                row.tightest,
+                row.vacuous,
+                least.get(row.quantity, 0.0) <= row.value * (1 + TOLERANCE) + rounding,
+            )
+        )
+    return tuple(result)
+
+
+def _residuals(instance: Instance) -> tuple[Residual, ...]:
+    """The reductions on this very ordering, and the identity between loss and forgetting."""
+    named: list[tuple[str, str | None, str]] = [
+        ("reduc:cl_to_kaczmarz", None, "gradient descent to convergence = Kaczmarz"),
+        ("reduc:kaczmarz", None, "Kaczmarz = SGD of step size 1 on the modified loss"),
+        ("prop:loss_to_forgetting", "regression", "loss = seen and unseen parts"),
+        ("prop:loss_to_forgetting", "POCS", "loss = seen and unseen parts"),
+    ]
+    rows = []
+    for label, part, words in named:
+        claim = get_claim(label, part)
+        try:
+            if claim.why_not(instance) is None:
+                verdict = claim.check(instance)
+                doubt = verdict.doubt / verdict.scale if verdict.coarse else 0.0
+                rows.append(Residual(f"{words} ({label})", verdict.residual, verdict.holds, verdict.how, doubt))
+        except ForgettingError:
+            continue  # too large to be checked
+    return tuple(rows)
+
+
+def _claims(instance: Instance) -> tuple[ClaimRow, ...]:
+    """Every statement that applies and needs nothing but the problem, the ordering, k and the scheme."""
+    shown = {"reduc:cl_to_kaczmarz", "reduc:kaczmarz", "prop:loss_to_forgetting"}
+    rows = []
+    for claim in all_claims():
+        if claim.label in shown or claim.needs:
+            continue
+        try:
+            if claim.why_not(instance) is not None:
+                continue
+            verdict = claim.check(instance)
+        except ForgettingError:
+            continue  # too large to be checked
+        ratio = verdict.ratio if math.isfinite(verdict.ratio) and claim.kind == "inequality" else None
+        sides = verdict.lhs, verdict.rhs, ratio, verdict.holds
+        doubt = verdict.doubt if verdict.coarse else 0.0
+        rows.append(ClaimRow(claim.label, claim.part, *sides, claim.status, verdict.how, doubt, verdict.decided))
+    return tuple(rows)

@@ -1,0 +1,215 @@
+"""What the checks of several statements share: when a statement applies, and both sides of a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from forgetting._arrays import Array
+from forgetting.errors import ForgettingError
+from forgetting.schemes import POCS
+from forgetting.tasks import ClassificationTasks, ConvexSets, LinearTasks, RegressionTasks
+from forgetting.theory.bound import Bound
+from forgetting.theory.claim import Draw, Missing, Paths, Sides
+from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.instance import Instance
+from forgetting.theory.precise import Precise
+from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
+from forgetting.theory.statement import Statement, checked
+
+__all__ = [
+    "ROUNDING",
+    "Expected",
+    "all_of",
+    "classification",
+    "convex_sets",
+    "covers",
+    "expected_at_most",
+    "least_squares",
+    "paths",
+    "pocs",
+    "projection",
+    "regression",
+    "setting_of",
+    "small",
+    "steps",
+    "with_doubt",
+]
+
+ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
+
+
+class Expected(Protocol):
+    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits."""
+
+    instance: Instance
+    doubt: float
+
+    @property
+    def how(self) -> str:
+        """How the values were obtained."""
+
+    def loss(self, k: int) -> float:
+        """E L(w_k)."""
+
+    def forgetting(self, k: int) -> float:
+        """E F(k)."""
+
+    def task_losses(self, k: int) -> Array:
+        """E L_m(w_k) for every task."""
+
+    def regret_sum(self, k: int) -> float:
+        """E sum_(t<k) f(w_t; i_t)."""
+
+    def next_loss(self, k: int) -> float:
+        """E f(w_k; i_k)."""
+
+    def in_sample(self, k: int) -> float:
+        """E (1/k) sum_(t<k) f(w_k; i_t)."""
+
+
+def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> Paths:
+    """`sides` and `precise` of a claim whose sides are made of expectations; with `sgd`, of the run written as SGD."""
+
+    def run(engine: type[Numbers] | type[Precise], instance: Instance) -> Sides:
+        case = as_least_squares(instance) if sgd else instance
+        return check(case, engine(case))
+
+    return Paths(lambda instance: run(Numbers, instance), lambda instance: run(Precise, instance))
+
+
+def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tuple[float, float]:
+    """A value of `numbers` at k, and how far this value may be off."""
+    before = numbers.doubt
+    result = value(k)
+    return result, numbers.doubt - before
+
+
+def all_of(*tests: Missing) -> Missing:
+    """The first reason of several, or None."""
+
+    def missing(instance: Instance) -> str | None:
+        return next((reason for test in tests if (reason := test(instance)) is not None), None)
+
+    return missing
+
+
+def regression(instance: Instance) -> str | None:
+    """Jointly realizable regression tasks."""
+    if not isinstance(instance.problem, RegressionTasks):
+        return "is about regression tasks"
+    found = instance.problem.realizability
+    return None if found.holds else found.message
+
+
+def convex_sets(instance: Instance) -> str | None:
+    """A collection of convex sets."""
+    return None if isinstance(instance.problem, ConvexSets) else "is about convex sets"
+
+
+def classification(instance: Instance) -> str | None:
+    """Jointly separable classification tasks."""
+    if not isinstance(instance.problem, ClassificationTasks):
+        return "is about classification tasks"
+    found = instance.problem.separability
+    return None if found.holds else f"needs jointly separable tasks, but these are {found.message}"
+
+
+def pocs(instance: Instance) -> str | None:
+    """Tasks learned by projection, in the limit of vanishing regularisation."""
+    return None if isinstance(instance.scheme, POCS | None) else "covers tasks learned by projection, scheme=POCS()"
+
+
+def small(most: int) -> Missing:
+    """At most this dimension, for lemmas checked on dense matrices."""
+    return lambda instance: None if instance.problem.dim <= most else f"is checked for d <= {most}"
+
+
+def steps(first: int = 1, last: int | None = None, what: str = "k") -> Missing:
+    """k from `first` on; with `last`, up to T - last."""
+
+    def missing(instance: Instance) -> str | None:
+        most = None if last is None else instance.problem.num_tasks - last
+        if instance.k < first or (most is not None and instance.k > most):
+            return f"covers {what} >= {first}" + ("" if most is None else f" up to {most}") + f", got {instance.k}"
+        return None
+
+    return missing
+
+
+def covers(*orderings: str) -> Missing:
+    """An ordering that is one of these, by the names that bounds use."""
+
+    def missing(instance: Instance) -> str | None:
+        if instance.problem is None or instance.ordering is None:
+            return "needs a problem and an ordering"
+        try:
+            tags = describe_ordering(instance.ordering, as_regression(instance.problem), instance.k)
+            instance.ordering.check(instance.problem.num_tasks, instance.k)
+        except ForgettingError as error:
+            return str(error)
+        return None if tags & set(orderings) else f"covers {' or '.join(orderings)} orderings"
+
+    return missing
+
+
+def projection(instance: Instance) -> str | None:
+    """A scheme that learns a task to convergence."""
+    tags = describe_scheme(instance.scheme, instance.problem)[0]
+    return None if "projection" in tags else "covers tasks learned to convergence"
+
+
+def least_squares(above: float = 0.0, most: float = 2.0, *, closed: bool = False) -> Missing:
+    """SGD with a fixed step on realizable least squares, above < eta beta < most (`closed`: most included)."""
+
+    def missing(instance: Instance) -> str | None:
+        if (reason := regression(instance)) is not None:
+            return reason
+        try:
+            case = as_least_squares(instance)
+        except ForgettingError as error:
+            return str(error)
+        beta = case.problem.radius**2
+        x = float(case.scheme.step_size) * beta  # type: ignore[union-attr]
+        if beta == 0:
+            return "beta must be positive"
+        slack = 1 + 1e-12
+        if not (above * slack < x and (x <= most * slack if closed else x < most)):
+            return f"covers {above:g} < eta beta {'<=' if closed else '<'} {most:g}, got {x:.4g}"
+        return None
+
+    return missing
+
+
+def setting_of(instance: Instance) -> Setting:
+    """The parameters of the instance, as bounds want them."""
+    return Setting.of(instance.problem, instance.w0, instance.scheme, instance.ordering)
+
+
+def expected_at_most(bound: Bound, *, part: str, statement: str, draw: Draw) -> Statement:
+    """Register a bound on E L(w_k) or E F(k) with its check; `statement` is said around the formula of the bound."""
+
+    def check(instance: Instance, numbers: Expected) -> Sides:
+        setting = setting_of(instance)
+        lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
+        return Sides(lhs, bound.value(setting, instance.k), numbers.doubt + ROUNDING * setting.scale, how=numbers.how)
+
+    def missing(instance: Instance) -> str | None:
+        if not isinstance(instance.problem, LinearTasks | ConvexSets):
+            return f"is about {' or '.join(bound.problems)}"
+        try:
+            setting = setting_of(instance)
+        except ForgettingError as error:
+            return str(error)
+        if setting.problem not in bound.problems:
+            return f"is about {' or '.join(bound.problems)}"
+        return bound.why_not(setting, instance.k)
+
+    return checked(
+        bound,
+        part=part,
+        statement=statement.format(bound.formula),
+        paths=paths(check),
+        draw=draw,
+        missing=all_of(covers(*bound.orderings), projection, missing),
+    )

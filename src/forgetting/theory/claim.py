@@ -1,0 +1,294 @@
+"""A claim: a statement that computes both of its sides on an instance, and can be hunted for a counterexample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from forgetting._arrays import as_kind
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.theory.bound import STATUSES, Status
+from forgetting.theory.instance import Instance
+from forgetting.theory.numbering import PAPER
+
+if TYPE_CHECKING:
+    from forgetting.theory.hunt import Hunt
+
+__all__ = [
+    "TOLERANCE",
+    "Check",
+    "Claim",
+    "Draw",
+    "Kind",
+    "Missing",
+    "Paths",
+    "Settle",
+    "Sides",
+    "Verdict",
+    "always",
+    "unchanged",
+]
+
+Kind = Literal["inequality", "equality"]
+
+#: A statement holds if lhs <= rhs + TOLERANCE max(|lhs|, |rhs|) + the doubt that the computation reports; an equality
+#: if |lhs - rhs| is within the same, relative to its natural scale.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of a statement on one instance.
+
+    Attributes:
+        lhs, rhs: what is compared.
+        doubt: how far rounding or simulation may have moved the difference.
+        scale: the natural size of an equality's terms; the larger side if left out.
+        how: how the values were obtained.
+
+    >>> Sides(1.0, 2.0).how
+    'closed form'
+    """
+
+    lhs: Any
+    rhs: Any
+    doubt: float = 0.0
+    scale: float | None = None
+    how: str = "closed form"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What checking a statement on one instance gave.
+
+    Attributes:
+        lhs, rhs: both sides.
+        slack: rhs - lhs.
+        ratio: lhs / rhs; 0/0 is 0, and NaN where rhs is negative.
+        residual: |lhs - rhs| relative to the scale of an equality; for an inequality, how far it is exceeded.
+        holds: up to numerical error, `TOLERANCE` plus the doubt of the computation.
+        how: how the values were obtained.
+        doubt: what was allowed for, beyond the tolerance.
+        scale: the natural size of an equality's terms, the larger side of an inequality.
+
+    >>> import forgetting as fg
+    >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
+    >>> print(fg.claims.get("thm:random_convergence_rate", "loss").check(case))
+    holds: 0.001516 <= 0.001858, ratio 0.8158 (moments)
+    """
+
+    lhs: float
+    rhs: float
+    slack: float
+    ratio: float
+    residual: float
+    holds: bool
+    how: str
+    doubt: float = 0.0
+    kind: Kind = "inequality"
+    scale: float = 0.0
+
+    @property
+    def coarse(self) -> bool:
+        """Whether more than rounding was allowed for, as where a side is simulated."""
+        return self.doubt > 1e3 * TOLERANCE * self.scale
+
+    @property
+    def decided(self) -> bool:
+        """False where simulation leaves open on which side of the other a side is."""
+        return not self.coarse or not self.holds or self.kind == "equality" or self.lhs + self.doubt <= self.rhs
+
+    @property
+    def measure(self) -> str:
+        """What says how close it is: the ratio, the slack where sides are negative, the residual of an equality."""
+        if self.kind == "equality":
+            return f"residual {self.residual:.2g}"
+        return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
+
+    def __str__(self) -> str:
+        sign = "=" if self.kind == "equality" else "<="
+        word = "violated" if not self.holds else "holds" if self.decided else "undecided"
+        within = f", give or take {self.doubt:.2g}" if self.coarse else ""
+        return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how}{within})"
+
+    @classmethod
+    def of(cls, sides: Sides, kind: Kind) -> Verdict:
+        """Judge both sides."""
+        as_kind(sides, Sides, "fg.claims.Sides(lhs, rhs)")
+        if as_kind(kind, str, "a kind of statement", "kind: ") not in get_args(Kind):
+            raise InvalidInputError(f"kind must be 'inequality' or 'equality', got {kind!r:.80}")
+        lhs, rhs = float(sides.lhs), float(sides.rhs)
+        size = max(abs(lhs), abs(rhs))
+        scale = size if sides.scale is None else float(sides.scale)
+        excess = abs(lhs - rhs) if kind == "equality" else max(lhs - rhs, 0.0)
+        allowed = TOLERANCE * (scale if kind == "equality" else size) + sides.doubt
+        ratio = lhs / rhs if rhs > 0 else (0.0 if lhs <= sides.doubt and rhs == 0 else math.nan)
+        return cls(
+            lhs=lhs,
+            rhs=rhs,
+            slack=rhs - lhs,
+            ratio=ratio,
+            residual=excess / scale if scale > 0 else (0.0 if excess == 0 else math.inf),
+            holds=bool(excess <= allowed),
+            how=sides.how,
+            doubt=sides.doubt,
+            kind=kind,
+            scale=scale,
+        )
+
+
+Check: TypeAlias = Callable[[Instance], Sides]
+
+
+class Paths(NamedTuple):
+    """How both sides of a statement are computed: in float64, and at 50 digits where that is possible."""
+
+    sides: Check
+    precise: Check | None = None
+
+
+Draw: TypeAlias = Callable[[np.random.Generator, int], Instance]
+Missing: TypeAlias = Callable[[Instance], str | None]
+Settle: TypeAlias = Callable[[Instance], Instance]
+
+
+def always(instance: Instance) -> None:
+    """The statement says something about every instance."""
+
+
+def unchanged(instance: Instance) -> Instance:
+    """The statement applies to every instance as it is."""
+    return instance
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A statement of the paper: what it says, where it is, what is known about it, and how to check it.
+
+    Attributes:
+        label: the paper's own LaTeX label.
+        part: which part or reading of the statement, None where there is one only.
+        statement: in words, with the formula.
+        source: where it is in the paper.
+        status: what was found; `note` says more.
+        kind: an inequality lhs <= rhs, or an equality.
+        needs: names of the extras of an `Instance` that it needs.
+        sides: computes both sides, exactly wherever that is possible.
+        precise: the same at 50 digits; None where a violation could only be suspected.
+        draw: the problem of this number for a hunt: structured ones first, then random ones.
+        missing: why the statement says nothing about an instance, or None.
+        settle: moves an instance to where the statement applies, a step size to 1/beta for one.
+
+    >>> import forgetting as fg
+    >>> claim = fg.claims.get("cor:polynomial_Q_spectrum")
+    >>> claim.part, claim.status
+    (None, 'holds as stated')
+    """
+
+    label: str
+    part: str | None
+    statement: str
+    sides: Check = field(repr=False)
+    draw: Draw = field(repr=False)
+    source: str = PAPER
+    status: Status = "holds as stated"
+    note: str = ""
+    kind: Kind = "inequality"
+    needs: tuple[str, ...] = ()
+    missing: Missing = field(default=always, repr=False)
+    precise: Check | None = field(default=None, repr=False)
+    settle: Settle = field(default=unchanged, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise InvalidInputError(f"{self.name}: status must be one of {', '.join(STATUSES)}")
+
+    @property
+    def name(self) -> str:
+        """Label and part."""
+        return self.label if self.part is None else f"{self.label} ({self.part})"
+
+    def why_not(self, instance: Instance) -> str | None:
+        """Why the statement says nothing about the instance, or None."""
+        as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
+        lacking = [name for name in self.needs if name not in instance.extras]
+        if lacking:
+            return f"needs extras {', '.join(lacking)}"
+        for name in self.needs:
+            if (reason := _wrong(name, instance.extras[name], instance.problem)) is not None:
+                return reason
+        return self.missing(instance)
+
+    def check(self, instance: Instance) -> Verdict:
+        """Compute both sides; an error gives the reason where the statement does not apply."""
+        reason = self.why_not(instance)
+        if reason is not None:
+            raise InvalidInputError(f"{self.name}: {reason}")
+        return Verdict.of(self.sides(instance), self.kind)
+
+    def confirm(self, instance: Instance) -> Verdict | None:
+        """The verdict at 50 digits, or None where there is no such path for this claim or instance.
+
+        >>> import forgetting as fg
+        >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
+        >>> print(fg.claims.get("thm:random_convergence_rate", "loss").confirm(case))
+        holds: 0.001516 <= 0.001858, ratio 0.8158 (50 digits)
+        """
+        as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
+        if self.precise is None:
+            return None
+        try:
+            return Verdict.of(self.precise(instance), self.kind)
+        except NotSupportedError:
+            return None
+
+    def hunt(self, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
+        """Look for the instance with the least slack: structured families, random ones, then local search.
+
+        Args:
+            seed: decides everything.
+            budget: the number of evaluations.
+            seconds: cuts the hunt short, and the result says so.
+
+        >>> import forgetting as fg
+        >>> found = fg.claims.get("lem:regret_bound").hunt(budget=30)
+        >>> found.tried, found.outcome, found.verdict.ratio <= 1
+        (30, 'holds', True)
+        """
+        from forgetting.theory.hunt import search
+
+        return search(self, seed=seed, budget=budget, seconds=seconds)
+
+    def __str__(self) -> str:
+        return f"[{self.name}] {self.statement} ({self.status})"
+
+
+def _wrong(name: str, value: Any, problem: Any) -> str | None:
+    """What is wrong with an extra of this name, or None."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return f"{name} is not made of numbers"
+    if not np.isfinite(array).all():
+        return f"{name} has values that are not finite"
+    if name in ("task", "i", "t"):
+        if array.ndim or not float(array).is_integer():
+            return f"{name} is a whole number, got {value!r}"
+        if name == "task" and problem is None:
+            return "needs a problem"
+        return f"there is no task {value}" if name == "task" and not 0 <= array < problem.num_tasks else None
+    if name in ("gamma", "eta"):
+        return None if array.ndim == 0 and array > 0 else f"{name} is a number above 0, got {value!r}"
+    dim = None if problem is None else problem.dim
+    axes = 1 if name in ("w", "z", "v") else 2
+    if array.ndim != axes or (dim is not None and array.shape[-1] != dim):
+        wanted = "d" if dim is None else str(dim)
+        shape = f"({wanted},)" if axes == 1 else f"(n, {wanted})" if name == "gradients" else f"({wanted}, {wanted})"
+        return f"{name} must have shape {shape}, got {array.shape}"
+    if name in ("A", "B", "C") and array.shape[0] != array.shape[1]:
+        return f"{name} must be a square matrix, got shape {array.shape}"
+    return None

@@ -1,0 +1,178 @@
+"""From which k which bound is tightest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import pairwise
+from typing import Any, Literal
+
+from forgetting._arrays import as_count, as_kind
+from forgetting.errors import InvalidInputError
+from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
+from forgetting.theory.evaluation import is_vacuous
+from forgetting.theory.setting import Setting, describe_ordering
+from forgetting.theory.statement import all_bounds
+
+__all__ = ["Crossovers", "Stretch", "crossovers"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One bound is the tightest on its quantity from `first` to `last` (None: for ever, as far as was looked).
+
+    >>> import forgetting as fg
+    >>> stretch = fg.bounds.crossovers(d=100, T=10, rank_avg=2, rows="stated")[0]
+    >>> stretch.first, stretch.bound.key
+    (1, 'trivial/loss')
+    """
+
+    ordering: str
+    quantity: str
+    first: int
+    last: int | None
+    bound: Bound
+
+    def __str__(self) -> str:
+        span = f"k >= {self.first}" if self.last is None else f"k = {self.first} to {self.last}"
+        return f"{self.ordering}, {self.quantity}: {span}: {self.bound.key}: {self.bound.formula}"
+
+
+class Crossovers(list[Stretch]):
+    """The stretches of `crossovers`, by ordering and quantity, then by k.
+
+    >>> import forgetting as fg
+    >>> found = fg.bounds.crossovers(d=100, T=50, rank_avg=2)
+    >>> found.winner("without replacement", "forgetting", k=30).key
+    'thm:cl_by_sgd_wor/forgetting/product'
+    """
+
+    def __init__(self, stretches: Sequence[Stretch], setting: Setting) -> None:
+        super().__init__(stretches)
+        self.setting = setting
+
+    def winner(self, ordering: str, quantity: str, k: int) -> Bound | None:
+        """The tightest bound at k, or None where nothing was looked at."""
+        as_kind(ordering, str, "the name of an ordering")
+        as_kind(quantity, str, "a quantity such as 'loss'")
+        k = as_count(k, "k")
+        for row in self:
+            if (row.ordering, row.quantity) == (ordering, quantity) and row.first <= k <= (row.last or math.inf):
+                return row.bound
+        return None
+
+    def __str__(self) -> str:
+        return "\n".join(str(row) for row in self)
+
+
+def crossovers(
+    d: int | None = None,
+    T: int | None = None,
+    rank_avg: float | None = None,
+    *,
+    quantities: Sequence[str] = ("loss", "forgetting"),
+    orderings: Sequence[str] = ("with replacement", "without replacement"),
+    rows: Literal["all", "stated"] = "all",
+    second_hand: bool = True,
+    up_to: int = 10**12,
+    **more: Any,
+) -> Crossovers:
+    """From which k which upper bound is tightest, for each ordering and quantity.
+
+    Args:
+        d, T, rank_avg: dimension, number of tasks, average rank. Without T there is nothing without replacement.
+        quantities, orderings: what to compare.
+        rows: "stated" leaves out what only proofs give and what this library tightened.
+        second_hand: whether bounds whose constant is second-hand take part.
+        up_to: the largest k that is looked at.
+        **more: further parameters of `Setting` (rank_joint, rank_max, ...).
+
+    The trivial bound takes part, so that the first k at which a theorem says anything is visible. Crossings are found
+    to the exact k, on the assumption that two bounds do not cross back between neighbouring points of a fine
+    logarithmic grid.
+
+    >>> import forgetting as fg
+    >>> found = fg.bounds.crossovers(d=10**6, T=10**6, rank_avg=1, rows="stated", second_hand=False)
+    >>> [(s.first, s.bound.key) for s in found if (s.ordering, s.quantity) == ("with replacement", "loss")]
+    [(1, 'trivial/loss'), (257, 'thm:cl_by_sgd_main/loss'), (417, 'thm:random_convergence_rate/loss')]
+    """
+    if rows not in ("all", "stated"):
+        raise InvalidInputError(f"rows must be 'all' or 'stated', got {rows!r}")
+    orderings = [orderings] if isinstance(orderings, str) else list(orderings)
+    for name in orderings:
+        as_kind(name, str, "names of orderings", "orderings: ")
+    if T is None:  # without replacement k is at most T
+        orderings = [name for name in orderings if name != "without replacement"]
+        if not orderings:
+            raise InvalidInputError("bounds without replacement need T, the number of tasks")
+    quantities = [quantities] if isinstance(quantities, str) else list(quantities)
+    for name in quantities:
+        if name not in QUANTITIES:
+            raise InvalidInputError(f"no bound is on {name!r}; choose from {', '.join(QUANTITIES)}")
+    unknown = set(more) - {field.name for field in fields(Setting)}
+    if unknown:
+        raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
+    setting = Setting(d=d, T=T, rank_avg=rank_avg, **{"eta": 1.0, "beta": 1.0, **more})
+    eta, beta = setting.eta, setting.beta
+    if eta is not None and beta is not None and not (beta > 0 and 0 < eta * beta < 2):
+        raise InvalidInputError(f"bounds on SGD need 0 < eta < 2/beta, got eta = {eta:g} and beta = {beta:g}")
+    limit = as_count(up_to, "up_to", least=1)
+    found: list[Stretch] = []
+    for ordering in orderings:
+        tags = describe_ordering(ordering)
+        last = min(limit, T) if ordering == "without replacement" and T is not None else limit
+        for quantity in quantities:
+            bounds = [
+                bound
+                for bound in all_bounds(quantity=quantity)
+                if bound.kind == "upper"
+                and not tags.isdisjoint(bound.orderings)
+                and setting.problem in bound.problems
+                and not {"projection", "weakly regularised"}.isdisjoint(bound.schemes)
+                and bound.status != "refuted"
+                and (rows == "all" or bound.origin in ("statement", "trivial"))
+                and (second_hand or bound.status != "second-hand")
+                and bound.not_known(setting) is None
+            ]
+            found += _stretches(bounds, setting, ordering, quantity, last, open_end=last == limit)
+    return Crossovers(found, setting)
+
+
+def _stretches(
+    bounds: list[Bound], setting: Setting, ordering: str, quantity: str, last: int, *, open_end: bool
+) -> list[Stretch]:
+    ranked = sorted(bounds, key=lambda b: ORIGINS.index(b.origin))
+
+    @cache
+    def best(k: int) -> Bound | None:
+        usable = [(b.compute(setting, k), b) for b in ranked if b.not_covered(setting, k) is None]
+        # a bound that ties with the trivial one says nothing
+        telling = [row for row in usable if not is_vacuous(row[1], row[0], setting)]
+        return min(telling, key=lambda row: row[0])[1] if telling else None
+
+    grid = sorted({*range(1, min(last, 64) + 1), *(round(64 * 1.02**i) for i in range(1500)), last})
+    grid = [k for k in grid if k <= last]
+    changes: list[tuple[int, Bound | None]] = [(grid[0], best(grid[0]))]
+    for left, right in pairwise(grid):
+        low = left
+        while best(right) is not changes[-1][1]:  # several winners may change hands between two grid points
+            low = _first_change(best, low, right, changes[-1][1])
+            changes.append((low, best(low)))
+    ends = [*(first - 1 for first, _ in changes[1:]), None if open_end else last]
+    return [
+        Stretch(ordering, quantity, first, end, bound)
+        for (first, bound), end in zip(changes, ends, strict=True)
+        if bound is not None
+    ]
+
+
+def _first_change(best: Callable[[int], Bound | None], low: int, high: int, now: Bound | None) -> int:
+    while high - low > 1:
+        middle = (low + high) // 2
+        if best(middle) is now:
+            low = middle
+        else:
+            high = middle
+    return high

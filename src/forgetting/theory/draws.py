@@ -1,0 +1,402 @@
+"""The problems that a hunt tries: structured families first, then random ones, then neighbours of the best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.errors import InvalidInputError
+from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
+from forgetting.schemes import SGD, WeaklyRegularized
+from forgetting.sets import Affine, Ball, ConvexSet, Halfspace
+from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks, families
+from forgetting.theory.expectations import distinct
+from forgetting.theory.instance import Instance
+
+__all__ = [
+    "Draw",
+    "classified",
+    "collection",
+    "descents",
+    "mutate",
+    "permuted",
+    "points",
+    "projected",
+    "realizable",
+    "sets",
+    "weakly",
+    "with_beta",
+]
+
+Rng = np.random.Generator
+Draw = Callable[[Rng, int], Instance]
+MOST_STEPS = 400
+MOST_CLONES = 10_000
+TRIES = 1000  # draws before a setting that no draw meets is given up
+MOST_COUNTED = 1e12  # where a task stands for many
+
+
+def realizable(matrices: list[Array], w_star: Array, counts: Any = None) -> RegressionTasks:
+    """Tasks solved by w*, each repeated `counts` times.
+
+    >>> realizable([np.eye(2)[:1]], np.ones(2), [3]).num_tasks
+    3
+    """
+    labels = [matrix @ w_star for matrix in matrices]
+    which = np.repeat(np.arange(len(matrices)), 1 if counts is None else counts)
+    return RegressionTasks([matrices[i] for i in which], [labels[i] for i in which])
+
+
+def collection(rng: Rng, index: int, *, clones: int = MOST_CLONES, distinct: int = 6) -> RegressionTasks:
+    """One collection: number `index` of the structured ones, or a random one once those are used up.
+
+    Structured: two lines over their angle, with w* halfway or on a line; the same cloned; orthogonal tasks; norms over
+    orders of magnitude; nearly identical tasks; tasks of full rank, all or nearly all. Random: any number, dimension,
+    ranks (0 included), conditioning, norms, clones and w*.
+
+    >>> collection(np.random.default_rng(0), 0)
+    RegressionTasks(T=2, d=2, rows=2)
+    """
+    angle = float(np.geomspace(1e-3, np.pi / 2, 12)[index % 12])
+    if index < 12:
+        return families.two_lines(angle)
+    if index < 24:
+        return families.two_lines(angle, w_star=(1, 0))
+    if index < 30:
+        return families.orthogonal(index - 23)
+    if index < 36:
+        copies = int(np.geomspace(2, 5000, 6)[index - 30])
+        return families.repeated(families.two_lines(rng.uniform(0.05, 1.5)), max(1, min(copies, clones // 2)))
+    if index < 42:
+        spread = 10.0 ** (index - 35)
+        return families.heterogeneous_norms(T=3, d=3, spread=spread, seed=int(rng.integers(1 << 30)))
+    if index < 46:  # one task among many that say nothing
+        rest = int(min(10.0 ** (index - 41), clones) - 1)
+        return realizable([np.array([[1.0, 0.0]]), np.zeros((1, 2))], np.array([1.0, 0.0]), [1, max(rest, 1)])
+    if index < 52:
+        base = rng.standard_normal((3, 4))
+        near = [base[:1] + 10.0 ** -(index - 45) * rng.standard_normal((1, 4)) for _ in range(3)]
+        return realizable(near, rng.standard_normal(4))
+    if index < 54:
+        return realizable([np.eye(3), np.eye(3)[:2], np.eye(3)[:1]][index - 52 :], np.ones(3))
+    if index < 60:  # nearly all tasks say everything: d minus the average rank is below 1
+        dim, rest = 1 + index % 2, int(min(4.0 ** (index // 2 - 26), clones - 1))
+        less = np.zeros((1, 1)) if dim == 1 else np.eye(dim)[:1]
+        return realizable([np.eye(dim), less], np.ones(dim), [rest, 1])
+    return _random(rng, clones, distinct)
+
+
+def _random(rng: Rng, clones: int, distinct: int) -> RegressionTasks:
+    kinds, dim = int(rng.integers(1, distinct + 1)), int(rng.integers(1, 7))
+    if rng.random() < 0.4:  # low ranks in few dimensions are where statements are tight
+        dim = int(rng.integers(1, 4))
+    spread = rng.choice([0.0, 1.0, 4.0])
+    close = 10.0 ** rng.uniform(-4, 0) if rng.random() < 0.3 else None
+    base = rng.standard_normal((dim, dim))
+    matrices = []
+    for _ in range(kinds):
+        rank = int(rng.integers(1, dim + 1)) if rng.random() < 0.6 else 1
+        if rng.random() < 0.05:
+            matrices.append(np.zeros((1, dim)))
+            continue
+        matrix = rng.standard_normal((rank, dim)) if close is None else base[:rank] + close * rng.standard_normal(dim)
+        left, _, right = np.linalg.svd(matrix, full_matrices=False)
+        sigma = 10.0 ** (-rng.uniform(0, 1.5, rank) * (rng.random() < 0.5))
+        matrices.append((left * (sigma / sigma.max())) @ right * 10.0 ** -rng.uniform(0, spread))
+    if not any(matrix.any() for matrix in matrices):
+        matrices[0] = rng.standard_normal((1, dim))
+    counts = None
+    if rng.random() < 0.3 and clones > kinds:
+        counts = np.maximum(1, (rng.dirichlet(np.ones(kinds)) * 10.0 ** rng.uniform(0, np.log10(clones))).astype(int))
+    w_star = rng.standard_normal(dim) * 10.0 ** rng.uniform(-1, 1)
+    if rng.random() < 0.3:  # in the row space of one task: much to learn there
+        w_star = matrices[0].T @ rng.standard_normal(len(matrices[0])) + 1e-3 * w_star
+    if not np.any(w_star):
+        w_star = np.ones(dim)
+    return realizable(matrices, w_star, counts)
+
+
+def _steps(rng: Rng, first: int, most: int) -> int:
+    """The first allowed k a quarter of the time, else anything up to `most`, evenly on a log scale."""
+    if rng.random() < 0.25 or most <= first:
+        return first
+    return int(np.exp(rng.uniform(np.log(max(first, 1)), np.log(most + 0.999))))
+
+
+def _start(rng: Rng, dim: int) -> Array | None:
+    return rng.standard_normal(dim) * 10.0 ** rng.uniform(-2, 1) if rng.random() < 0.3 else None
+
+
+def projected(ordering: str = "uniform", first: int = 1, most: int = MOST_STEPS) -> Draw:
+    """Regression tasks learned by projection, under independent draws: uniform, norm-weighted or any weights.
+
+    >>> projected(first=3)(np.random.default_rng(0), 5).k >= 3
+    True
+    """
+
+    def draw(rng: Rng, index: int) -> Instance:
+        tasks = collection(rng, index)
+        k = _steps(rng, first, most)
+        if index < 12 and k > 1:  # the angle at which two lines are worst for this k, or near it
+            tasks = families.two_lines(float(np.arcsin(np.sqrt(min(1.0, rng.uniform(1.5, 2.5) / (k + 1))))))
+        chosen: Ordering = WithReplacement()
+        if ordering == "norm-weighted":
+            chosen = NormWeighted()
+        elif ordering == "any":
+            chosen = WithReplacement(rng.dirichlet(np.full(tasks.num_tasks, 0.5)) + 1e-12)
+        return Instance(tasks, chosen, k, w0=_start(rng, tasks.dim))
+
+    return draw
+
+
+def permuted(
+    first: int = 1, last: int = 0, projections: bool = True, clones: int = MOST_CLONES, distinct: int = 6
+) -> Draw:
+    """Tasks under a random permutation, with k from `first` to T - `last`; learned by projection or by SGD.
+
+    >>> case = permuted(first=2)(np.random.default_rng(0), 5)
+    >>> 2 <= case.k <= case.problem.num_tasks
+    True
+    """
+
+    def draw(rng: Rng, index: int) -> Instance:
+        tasks = collection(rng, index, clones=clones, distinct=distinct)
+        most = 1500 if index >= 60 else 20_002  # sets of seen tasks; one task among 10^4 - 1 idle ones has so many
+        for _ in range(TRIES):
+            if tasks.num_tasks >= first + last and np.prod(tasks.geometry.counts + 1.0) <= most:
+                break
+            tasks = _random(rng, clones, distinct)
+        else:
+            raise InvalidInputError(f"{TRIES} draws gave no {first + last} tasks with at most {most} sets of seen ones")
+        k = int(rng.integers(first, tasks.num_tasks - last + 1))
+        scheme = None if projections else _sgd(rng, tasks)
+        return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=_start(rng, tasks.dim))
+
+    return draw
+
+
+def _sgd(rng: Rng, tasks: RegressionTasks) -> SGD:
+    x = float(rng.choice([1.0, 1.9, 1.999, 0.1, rng.uniform(0, 2), rng.uniform(1, 2)]))
+    return SGD(max(x, 1e-3) / tasks.radius**2, "loss")
+
+
+def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
+    """SGD with a fixed step size on general least squares: any spectrum, weights, start and step below 2/beta.
+
+    >>> case = descents()(np.random.default_rng(0), 60)
+    >>> 0 < with_beta(case)[0] < 2
+    True
+    """
+
+    def draw(rng: Rng, index: int) -> Instance:
+        tasks = collection(rng, index)
+        k = _steps(rng, first, most)
+        chosen: Ordering = WithReplacement()
+        if ordering == "sequence":
+            chosen = Explicit(rng.integers(tasks.num_tasks, size=k) if rng.random() < 0.7 else np.zeros(k, dtype=int))
+        elif ordering == "any" and rng.random() < 0.5:
+            chosen = WithReplacement(rng.dirichlet(np.full(tasks.num_tasks, 0.5)) + 1e-12)
+        return Instance(tasks, chosen, k, scheme=_sgd(rng, tasks), w0=_start(rng, tasks.dim))
+
+    return draw
+
+
+def with_beta(instance: Instance) -> tuple[float, float]:
+    """(eta beta, beta) of SGD on the loss."""
+    beta = instance.problem.radius**2
+    return float(instance.scheme.step_size) * beta, beta  # type: ignore[union-attr]
+
+
+def points(*names: str, exponent: bool = False) -> Draw:
+    """A collection with random points of R^d (w, z, v), a number gamma, matrices (A, B, C: d x d) as a lemma needs."""
+
+    def draw(rng: Rng, index: int) -> Instance:
+        tasks = collection(rng, index, distinct=4)
+        dim = tasks.dim
+        extras: dict[str, Any] = {}
+        for name in names:
+            if name in ("A", "B", "C"):
+                extras[name] = rng.standard_normal((dim, dim)) * 10.0 ** rng.uniform(-2, 2)
+            elif name == "gamma":
+                extras[name] = 10.0 ** rng.uniform(-1.5, 1.5) if rng.random() < 0.8 else 1.0
+            elif name == "task":
+                extras[name] = int(rng.integers(tasks.num_tasks))
+            elif name == "eta":
+                extras[name] = rng.uniform(0.01, 3) / tasks.radius**2
+            elif name == "gradients":
+                extras[name] = rng.standard_normal((_steps(rng, 1, 20) + 1, dim))
+            else:
+                extras[name] = rng.standard_normal(dim) * 10.0 ** rng.uniform(-1, 1)
+        k = _steps(rng, 1, 60) if exponent else 1
+        return Instance(tasks, None, k, extras=extras)
+
+    return draw
+
+
+def _ordered(rng: Rng, ordering: str, T: int, most: int) -> tuple[Ordering, int]:
+    """An ordering "with" or "without" replacement, or a "sequence", and k small enough to go through all orders."""
+    if ordering == "without":
+        return WithoutReplacement(), int(rng.integers(1, T + 1))
+    k = int(rng.integers(1, most + 1))
+    return (WithReplacement() if ordering == "with" else Explicit(rng.integers(T, size=k))), k
+
+
+def sets(*names: str, ordering: str = "with", most: int = 5) -> Draw:
+    """Halfspaces, balls and affine sets around a common point, with points as a lemma needs.
+
+    >>> case = sets("w")(np.random.default_rng(0), 0)
+    >>> bool((case.problem.distances(case.extra("common")) < 1e-12).all())
+    True
+    """
+
+    def draw(rng: Rng, index: int) -> Instance:
+        dim = int(rng.integers(1, 5)) if index else 2
+        common = rng.standard_normal(dim)
+        group = ConvexSets([_set(rng, common) for _ in range(int(rng.integers(1, 5)))])
+        T = group.num_tasks
+        extras: dict[str, Any] = {"common": common}
+        for name in names:
+            if name == "gamma":
+                extras[name] = 10.0 ** rng.uniform(-1.5, 1.5)
+            elif name == "task":
+                extras[name] = int(rng.integers(T))
+            else:
+                extras[name] = common + rng.standard_normal(dim) * 10.0 ** rng.uniform(-1, 1)
+        chosen, k = _ordered(rng, ordering, T, most)
+        return Instance(group, chosen, k, w0=common + 3 * rng.standard_normal(dim), extras=extras)
+
+    return draw
+
+
+def classified(ordering: str = "with", most: int = 5) -> Draw:
+    """Jointly separable classification tasks of one to three rows each, whose norms differ, at any margin.
+
+    >>> case = classified(ordering="without")(np.random.default_rng(0), 1)
+    >>> case.problem.separability.holds
+    True
+    """
+
+    def draw(rng: Rng, index: int) -> Instance:
+        T, dim = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+        if index % 3 == 0:
+            tasks = families.separable(T, dim, int(rng.integers(1, 4)), 10.0 ** -rng.uniform(0, 1.5), seed=index)
+        else:
+            counts = np.ones(T, dtype=int) if index % 3 == 1 else rng.integers(1, 4, size=T)
+            axis = rng.standard_normal(dim)
+            groups = [rng.standard_normal((n, dim)) * 10.0 ** -rng.uniform(0, 1) for n in counts]
+            groups[0] *= np.where(groups[0] @ axis >= 0, 1, -1)[:, None]  # there must be two classes
+            groups[1] *= np.where(groups[1] @ axis >= 0, -1, 1)[:, None]
+            tasks = ClassificationTasks(groups, [np.where(rows @ axis >= 0, 1.0, -1.0) for rows in groups])
+        chosen, k = _ordered(rng, ordering, tasks.num_tasks, most)
+        return Instance(tasks, chosen, k)
+
+    return draw
+
+
+def weakly(most: int = 5) -> Draw:
+    """The same in a given order with weak regularisation, log(1/lambda) from 10 to 10^4.
+
+    >>> -1e4 <= weakly()(np.random.default_rng(0), 1).scheme.log_lambda <= -10
+    True
+    """
+    ordered = classified(ordering="sequence", most=most)
+    return lambda rng, index: replace(ordered(rng, index), scheme=WeaklyRegularized(-float(10.0 ** rng.uniform(1, 4))))
+
+
+def _set(rng: Rng, common: Array) -> ConvexSet:
+    kind = rng.choice(["halfspaces", "balls", "affine"])
+    normal = rng.standard_normal(len(common))
+    if kind == "halfspaces":
+        return Halfspace(normal, float(normal @ common) - rng.choice([0.0, rng.exponential()]))
+    if kind == "balls":
+        center = common + normal
+        return Ball(center, float(np.linalg.norm(normal)) * (1 + rng.choice([0.0, rng.exponential()])))
+    rows = rng.standard_normal((int(rng.integers(1, len(common) + 1)), len(common)))
+    return Affine(rows, rows @ common)
+
+
+# ------------------------------------------------------------------------------------------------------- neighbours
+
+
+def mutate(rng: Rng, instance: Instance, size: float) -> Instance:
+    """A neighbour: every number moved by about `size` of itself, and k by a few.
+
+    >>> case = projected()(np.random.default_rng(0), 0)
+    >>> other = mutate(np.random.default_rng(1), case, 0.1)
+    >>> other.problem.realizability.holds, bool((other.problem.w_star == case.problem.w_star).all())
+    (True, False)
+    """
+    problem, scheme = instance.problem, instance.scheme
+    if isinstance(problem, RegressionTasks):
+        x = with_beta(instance)[0] if isinstance(scheme, SGD) and scheme.objective == "loss" else None
+        problem = _moved_tasks(rng, problem, size)
+        if x is not None:
+            x = x if rng.random() < 0.6 else float(np.clip(x * np.exp(size * rng.standard_normal()), 1e-4, 1.9999))
+            scheme = SGD(x / problem.radius**2, "loss")
+    elif isinstance(problem, ConvexSets):
+        problem = _moved_sets(rng, problem, np.asarray(instance.extras.get("common", np.zeros(problem.dim))), size)
+    elif isinstance(problem, ClassificationTasks):
+        parts = [problem.task(task) for task in range(problem.num_tasks)]
+        problem = ClassificationTasks([_moved(rng, X, size) for X, _ in parts], [label for _, label in parts])
+    k = instance.k
+    if rng.random() < 0.4:
+        k = max(1, k + int(np.rint(rng.standard_normal() * max(1.0, size * k))))
+        k = min(k, max(instance.k, MOST_STEPS))  # the cost of a check grows with k, and so may its ratio for ever
+    extras = {name: _moved(rng, value, size) for name, value in instance.extras.items()}
+    if "common" in extras:  # stays in all sets
+        extras["common"] = instance.extras["common"]
+    if "multiplicity" in extras:  # stays a count
+        factors = np.exp(size * rng.standard_normal(len(extras["multiplicity"])))
+        extras["multiplicity"] = np.minimum(np.ceil(instance.extras["multiplicity"] * factors), MOST_COUNTED)
+    w0 = None if instance.w0 is None else _moved(rng, instance.w0, size * (rng.random() < 0.5))
+    ordering = instance.ordering
+    if isinstance(ordering, WithReplacement) and ordering.p is not None:
+        weights = np.resize(np.asarray(ordering.p), problem.num_tasks)
+        ordering = WithReplacement(weights * np.exp(size * rng.standard_normal(len(weights)) * (rng.random() < 0.5)))
+    elif isinstance(ordering, Explicit):
+        order = np.resize(np.array(ordering.seq), k)
+        order[int(rng.integers(k))] = int(rng.integers(problem.num_tasks))
+        ordering = Explicit(order)
+    return replace(instance, problem=problem, k=k, scheme=scheme, w0=w0, extras=extras, ordering=ordering)
+
+
+def _moved(rng: Rng, value: Any, size: float) -> Any:
+    if np.ndim(value) == 0:
+        return value if isinstance(value, int) else value * float(np.exp(size * rng.standard_normal()))
+    array = np.asarray(value)
+    if array.dtype.kind in "iu":
+        return array
+    return array + size * rng.standard_normal(array.shape) * float(np.sqrt(np.mean(array**2)))
+
+
+def _moved_tasks(rng: Rng, tasks: RegressionTasks, size: float) -> RegressionTasks:
+    counts = tasks.geometry.counts.copy()
+    matrices = [np.asarray(tasks.task(task)[0]) for task in distinct(tasks)]
+    moving = rng.random(len(matrices)) < 0.5
+    matrices = [_moved(rng, x, size) if on else x for x, on in zip(matrices, moving, strict=True)]
+    if rng.random() < 0.2 and counts.max() > 1:
+        counts = np.maximum(1, np.rint(counts * np.exp(size * rng.standard_normal(len(counts)))).astype(int))
+        counts = np.maximum(1, (counts * min(1.0, MOST_CLONES / counts.sum())).astype(int))
+    w_star = tasks.w_star if rng.random() < 0.5 else _moved(rng, tasks.w_star, size)
+    return realizable(matrices, w_star, counts)
+
+
+def _moved_sets(rng: Rng, group: ConvexSets, common: Array, size: float) -> ConvexSets:
+    moved: list[ConvexSet] = []
+    for one in group.sets:
+        if isinstance(one, Halfspace):
+            a = _moved(rng, one.a, size)
+            moved.append(Halfspace(a, min(one.b, float(a @ common))))
+        elif isinstance(one, Ball):
+            center = _moved(rng, one.center, size)
+            moved.append(Ball(center, max(one.radius, float(np.linalg.norm(center - common)))))
+        elif isinstance(one, Affine):
+            rows = _moved(rng, one.A, size)
+            moved.append(Affine(rows, rows @ common))
+        else:
+            moved.append(one)
+    return ConvexSets(moved)

@@ -1,0 +1,325 @@
+"""The expectations that statements are made of, and all orders of a small problem, written once for every claim.
+
+What `fg.expect` gives is taken from it. Three things it does not give are added: the loss of the task that comes next,
+E f(w_k; i_k), the loss on the tasks that were seen, E mean_t f(w_k; i_t), without what each of them kept when it was
+learned, and enumeration, for statements about swapped permutations and about convex sets. Where nothing is exact,
+`forgetting.theory.sampled` has them with intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import permutations, product
+from math import perm
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.loop import view_of
+from forgetting.errors import NotSupportedError
+from forgetting.expectation import expect, independent, subsets
+from forgetting.expectation.api import ask
+from forgetting.expectation.request import Request
+from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
+from forgetting.schemes import SGD
+from forgetting.tasks import ConvexSets, RegressionTasks
+from forgetting.theory.instance import Instance
+from forgetting.theory.sampled import simulate
+
+__all__ = [
+    "MOST_STATES",
+    "Numbers",
+    "Visit",
+    "all_orders",
+    "as_least_squares",
+    "distinct",
+    "equations",
+    "orders_needed",
+    "probabilities",
+    "remembered",
+    "start_noise",
+    "walk",
+]
+
+EPS = float(np.finfo(np.float64).eps)
+MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
+MOST_STATES = 20_000  # orders that an exact value may take
+MOST_SECONDS = 5.0  # that an average over all sets of seen tasks may take, roughly
+
+
+_KNOWN: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+_Value = TypeVar("_Value")
+
+
+def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _Value:
+    """What was computed of this problem, ordering, scheme and start before; claims ask for the same things.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.Cyclic(), k=1)
+    >>> remembered(case, "key", lambda: 1), remembered(case, "key", lambda: 2)
+    (1, 1)
+    """
+    start = None if instance.w0 is None else np.asarray(instance.w0).tobytes()
+    whole = instance.ordering, instance.scheme, start, instance.seed, instance.runs, key
+    try:
+        known = _KNOWN.setdefault(instance.problem, {})
+        if whole not in known:
+            known[whole] = compute()
+    except TypeError:  # an ordering or a scheme of the user's that cannot be a key
+        return compute()
+    result: _Value = known[whole]
+    return result
+
+
+def start_noise(instance: Instance) -> float:
+    """What is left of losses where w_0 solves all tasks: R^2 |w_0 - w*|^2 of a difference that is rounding alone."""
+    problem = instance.problem
+    if not isinstance(problem, RegressionTasks) or not problem.realizability.holds:
+        return 0.0
+    size = float(np.linalg.norm(instance.start) + np.linalg.norm(problem.w_star))
+    return float(problem.radius**2 * (16 * EPS * problem.geometry.condition * size) ** 2)
+
+
+class Numbers:
+    """Expectations on one instance, in float64; `doubt` bounds what rounding (or simulation) may have done to them.
+
+    `Precise` in `forgetting.theory.precise` has the same methods at any precision.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
+    >>> numbers = Numbers(case)
+    >>> round(numbers.next_loss(1), 15), numbers.in_sample(1)  # one coordinate is still to be learned
+    (0.25, 0.0)
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.doubt = start_noise(instance)
+        self.methods: set[str] = set()
+
+    def _expect(self, name: str, k: int) -> Any:
+        one = self.instance
+        options: dict[str, Any] = {"quantities": (name,), "seed": one.seed, "runs": one.runs}
+        if k > MANY_STEPS and isinstance(one.ordering, WithReplacement) and one.problem.dim <= SMALL:
+            options["method"] = "spectral"
+        result = remembered(
+            one,
+            (name, k),
+            lambda: expect(one.problem, one.ordering, k, one.scheme, one.w0, **options),  # type: ignore[arg-type]
+        )
+        self.methods.add(result.method)
+        if result.exact:
+            self.doubt += float(np.max(result.uncertainty.get(name, 0.0)))
+        else:
+            low, high = np.moveaxis(result.interval(name), -1, 0)
+            self.doubt += float(np.max(high - low))
+        return result.values[name]
+
+    @property
+    def how(self) -> str:
+        """How the values were obtained."""
+        return ", ".join(sorted(self.methods)) or "closed form"
+
+    def loss(self, k: int) -> float:
+        """E L(w_k)."""
+        return float(self._expect("loss", k))
+
+    def forgetting(self, k: int) -> float:
+        """E F(k)."""
+        return float(self._expect("forgetting", k))
+
+    def task_losses(self, k: int) -> Array:
+        """E L_m(w_k) for every task."""
+        return np.asarray(self._expect("task_losses", k))
+
+    def regret_sum(self, k: int) -> float:
+        """E sum_(t<k) f(w_t; i_t), k terms."""
+        return k * float(self._expect("regret", k)) if k else 0.0
+
+    def next_loss(self, k: int) -> float:
+        """E f(w_k; i_k), the loss of the task that is learned next."""
+        if not self._is_exact("task_losses", k):
+            return self._mean("following", k)
+        if isinstance(self.instance.ordering, WithReplacement):
+            return float(probabilities(self.instance) @ self.task_losses(k))
+        T = self._request.geometry.num_tasks
+        return (T * self.loss(k) - k * self._visited(k)) / (T - k) if k < T else np.nan
+
+    def in_sample(self, k: int) -> float:
+        """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen."""
+        if not self._is_exact("forgetting", k):
+            return self._mean("seen", k)
+        return self._visited(k)
+
+    def _is_exact(self, name: str, k: int) -> bool:
+        """Whether what was seen after k steps can be averaged over exactly."""
+        request = self._ask(name, k)
+        if isinstance(request.ordering, WithoutReplacement) and request.linear:
+            return request.bytes_needed("subsets") <= request.memory and request.seconds("subsets") <= MOST_SECONDS
+        if isinstance(request.ordering, WithReplacement | WithoutReplacement):
+            return request.linear and request.choose() != "monte-carlo"
+        raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
+
+    def _mean(self, name: str, k: int) -> float:
+        """A mean over simulated runs, with its interval."""
+        runs = remembered(self.instance, ("simulated", k), lambda: simulate(self.instance, k))
+        value, wide = getattr(runs, name)
+        self.methods.add(runs.how)
+        self.doubt += wide
+        return float(value)
+
+    def _ask(self, name: str, k: int) -> Request:
+        one = self.instance
+        return ask(one.problem, one.ordering, k, one.scheme, one.w0, (name,))[0]  # type: ignore[arg-type]
+
+    @cached_property
+    def _request(self) -> Request:
+        return self._ask("loss", max(self.instance.k, 1))
+
+    def _visited(self, k: int) -> float:
+        """E (1/k) sum_t f(w_k; i_t): the loss on what was seen."""
+        if k == 0:
+            return 0.0
+        moments = self._request.moment_map()
+        if isinstance(self._request.ordering, WithReplacement):
+            self.methods.add("moments")
+            (found,) = independent.iterate(moments, np.array([k]), ("in_sample",))
+        else:
+            self.methods.add("subsets")
+            (found,) = subsets.permutations(moments, np.array([k]), ("in_sample",), epochs=False)
+        value, doubt = found["in_sample"]
+        self.doubt += float(doubt)
+        return float(value)
+
+
+def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:
+    """(X_m, y_m) as they enter the loss, dense."""
+    matrix, label = problem.equations(task)
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix), label
+
+
+def distinct(problem: RegressionTasks) -> list[int]:
+    """One task of each kind: clones come once.
+
+    >>> import forgetting as fg
+    >>> distinct(fg.families.repeated(fg.families.orthogonal(2), 3))
+    [0, 1]
+    """
+    index, kinds = problem.geometry.index, problem.geometry.num_distinct
+    return [int(np.flatnonzero(index == m)[0]) for m in range(kinds)]
+
+
+def probabilities(instance: Instance) -> Array:
+    """p_m of an independent ordering, for every task."""
+    if not isinstance(instance.ordering, WithReplacement):
+        raise NotSupportedError(f"{instance.ordering} has no sampling probabilities")
+    return instance.ordering.law.probabilities(view_of(instance.problem))
+
+
+def as_least_squares(instance: Instance) -> Instance:
+    """The same run written as SGD on the loss of least-squares tasks (`setup:sgd_main`): f(w; m) = L_m(w).
+
+    A projection, or SGD on the modified objective, becomes SGD on tasks with orthonormal rows, whose loss is f_m.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.gaussian(2, 4, 2), fg.orderings.WithReplacement(), 3)
+    >>> one = as_least_squares(case)
+    >>> one.scheme, round(one.problem.radius, 12)
+    (SGD(step_size=1.0, objective='loss'), 1.0)
+    """
+    scheme = instance.scheme
+    if isinstance(scheme, SGD) and scheme.objective == "loss":
+        return instance
+    if isinstance(scheme, SGD):
+        step = scheme.step_size
+    elif scheme is None or type(scheme).__name__ in ("Kaczmarz", "GradientDescent"):
+        step = 1.0
+    else:
+        raise NotSupportedError(f"{scheme} is not SGD with a fixed step size")
+
+    def orthonormal() -> RegressionTasks | None:
+        problem = instance.problem
+        return (problem if isinstance(problem, ConvexSets) else ConvexSets.from_affine(problem)).regression
+
+    flat = remembered(instance, "orthonormal", orthonormal)
+    if flat is None:
+        raise NotSupportedError("SGD on least squares is for regression tasks or affine sets")
+    return replace(instance, problem=flat, scheme=SGD(float(step), "loss"))
+
+
+# ------------------------------------------------------------------------------------------------------ enumeration
+
+
+def all_orders(instance: Instance, k: int) -> IntArray:
+    """Every order of k tasks, one per row: permutations, or sequences for independent uniform draws.
+
+    >>> import forgetting as fg
+    >>> all_orders(Instance(fg.families.orthogonal(3), fg.orderings.WithoutReplacement(), k=2), 2).tolist()
+    [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+    """
+    T = instance.problem.num_tasks
+    if orders_needed(instance, k) > MOST_STATES:
+        raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
+    if isinstance(instance.ordering, WithoutReplacement):
+        rows = list(permutations(range(T), k))
+    else:
+        rows = list(product(range(T), repeat=k))
+    return np.array(rows, dtype=np.int64).reshape(-1, k)
+
+
+def orders_needed(instance: Instance, k: int) -> int:
+    """How many orders of k tasks there are."""
+    T = int(instance.problem.num_tasks)
+    if isinstance(instance.ordering, WithoutReplacement):
+        return perm(T, k)
+    if isinstance(instance.ordering, Explicit | Cyclic):
+        return 1
+    return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
+
+
+class Visit(NamedTuple):
+    """A node of the tree of orders: the tasks so far, where they lead, and how likely they are."""
+
+    order: tuple[int, ...]
+    w: Array
+    previous: Array
+    probability: float
+
+
+def walk(instance: Instance, k: int) -> Iterator[Visit]:
+    """The ends of all orders of k tasks learned by projection, whatever the problem is made of.
+
+    >>> import forgetting as fg
+    >>> ends = list(walk(Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=2), 2))
+    >>> [(end.order, end.w.round(3).tolist(), end.probability) for end in ends]
+    [((0, 1), [0.707, 0.707], 0.5), ((1, 0), [0.707, 0.707], 0.5)]
+    """
+    problem, ordering = instance.problem, instance.ordering
+    T = problem.num_tasks
+    if orders_needed(instance, k) > MOST_STATES:
+        raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
+    fixed: IntArray | None = None
+    if isinstance(ordering, Explicit | Cyclic):
+        fixed = ordering.first(view_of(problem), k)
+    share = probabilities(instance) if isinstance(ordering, WithReplacement) else np.full(T, 1 / T)
+
+    def grow(order: tuple[int, ...], w: Array, previous: Array, chance: float) -> Iterator[Visit]:
+        depth = len(order)
+        if depth == k:
+            yield Visit(order, w, previous, chance)
+            return
+        for task in range(T) if fixed is None else [int(fixed[depth])]:
+            if fixed is None and isinstance(ordering, WithoutReplacement):
+                if task in order:
+                    continue
+                factor = 1 / (T - depth)
+            else:
+                factor = 1.0 if fixed is not None else float(share[task])
+            if factor > 0:
+                yield from grow((*order, task), problem.project(task, w), w, chance * factor)
+
+    yield from grow((), instance.start, instance.start, 1.0)

@@ -1,0 +1,213 @@
+r"""A formula that is written once: the same expression gives its text, its LaTeX and its value.
+
+>>> from forgetting.theory.setting import Setting
+>>> rate = 2 * S / root(K, 4)
+>>> rate.text, rate.latex, rate.compute(Setting(), 16)
+('2 S / k^(1/4)', '\\frac{2S}{\\sqrt[4]{k}}', 1.0)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from forgetting.theory.setting import Setting, known
+
+Compute: TypeAlias = Callable[[Setting, int], float]
+
+SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly the outermost operation of an expression binds
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A formula as text, as LaTeX and as a function of (setting, k).
+
+    Attributes:
+        text: for a terminal; a space between two factors means their product.
+        latex: for a paper.
+        compute: the value at a setting and a number of steps k.
+        needs: names of the parameters of `Setting` that the value uses.
+        level: how tightly the outermost operation binds: SUM, PRODUCT, POWER or ATOM.
+
+    >>> ((DIM - RANK + 1) * S / (K - 1)).needs
+    ('d', 'rank_avg')
+    """
+
+    text: str
+    latex: str
+    compute: Compute
+    needs: tuple[str, ...] = ()
+    level: int = ATOM
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return _sum(self, _expression(other), "+")
+
+    def __radd__(self, other: float) -> Expression:
+        return _expression(other) + self
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return _sum(self, _expression(other), "-")
+
+    def __rsub__(self, other: float) -> Expression:
+        return _expression(other) - self
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        a, b = self, _expression(other)
+        right = b._text(POWER) if "/" in b.text else b._text(PRODUCT)  # a b / c would be read as (a b) / c as well
+        return Expression(
+            f"{a._text(PRODUCT)} {right}",
+            _beside(a._latex(PRODUCT), b._latex(PRODUCT)),
+            lambda s, k: a.compute(s, k) * b.compute(s, k),
+            _together(a, b),
+            PRODUCT,
+        )
+
+    def __rmul__(self, other: float) -> Expression:
+        return _expression(other) * self
+
+    def __truediv__(self, other: Expression | float) -> Expression:
+        a, b = self, _expression(other)
+        top, bottom = a._text(PRODUCT), b._text(POWER)
+        sign = " / " if " " in top + bottom else "/"
+        return Expression(
+            f"{top}{sign}{bottom}",
+            rf"\frac{{{a.latex}}}{{{b.latex}}}",
+            lambda s, k: a.compute(s, k) / b.compute(s, k),
+            _together(a, b),
+            PRODUCT,
+        )
+
+    def __rtruediv__(self, other: float) -> Expression:
+        return _expression(other) / self
+
+    def __pow__(self, other: Expression | float) -> Expression:
+        a, b = self, _expression(other)
+        return Expression(
+            f"{a._text(ATOM)}^{b.text if b.level == ATOM else f'({b.text})'}",
+            f"{a._latex(ATOM)}^{{{b.latex}}}",
+            lambda s, k: a.compute(s, k) ** b.compute(s, k),
+            _together(a, b),
+            POWER,
+        )
+
+    def __neg__(self) -> Expression:
+        return replace(self, text=f"-{self._text(PRODUCT)}", latex=f"-{self._latex(PRODUCT)}",
+                       compute=lambda s, k: -self.compute(s, k), level=SUM)  # fmt: skip
+
+    def where(self, text: str, latex: str = "") -> Expression:
+        """The same formula with the definition of a symbol after it."""
+        return replace(self, text=f"{self.text}, {text}", latex=self.latex + (rf",\ {latex}" if latex else ""))
+
+    def _text(self, least: int) -> str:
+        return self.text if self.level >= least else f"({self.text})"
+
+    def _latex(self, least: int) -> str:
+        return self.latex if self.level >= least else rf"\left({self.latex}\right)"
+
+
+def number(value: float) -> Expression:
+    """A constant."""
+    return Expression(f"{value:g}", f"{value:g}", lambda s, k: value)
+
+
+def _expression(value: Expression | float) -> Expression:
+    return value if isinstance(value, Expression) else number(value)
+
+
+def _together(*parts: Expression) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for part in parts for name in part.needs))
+
+
+def _beside(left: str, right: str) -> str:
+    """Two pieces of LaTeX next to each other: a space keeps a command apart from the letter after it."""
+    return f"{left} {right}" if re.search(r"\\[a-zA-Z]+$", left) and right[:1].isalpha() else left + right
+
+
+def _sum(a: Expression, b: Expression, sign: str) -> Expression:
+    right = b.text if sign == "+" else b._text(PRODUCT)
+    short = {a.text, right} & {"k"} or a.text[:1].isdigit() or right[:1].isdigit()
+    tight = " " not in a.text + right and short  # k-1, T-k and 2-x, but d - r
+    return Expression(
+        a.text + (sign if tight else f" {sign} ") + right,
+        a.latex + sign + (b.latex if sign == "+" else b._latex(PRODUCT)),
+        (lambda s, k: a.compute(s, k) + b.compute(s, k))
+        if sign == "+"
+        else (lambda s, k: a.compute(s, k) - b.compute(s, k)),
+        _together(a, b),
+        SUM,
+    )
+
+
+def called(name: str, latex: str, function: Callable[..., float], *arguments: Expression | float) -> Expression:
+    """A function of expressions by its name.
+
+    >>> called("exp", r"\\exp", math.exp, -(K / 2)).text
+    'exp(-k/2)'
+    """
+    inner = [_expression(one) for one in arguments]
+    return Expression(
+        f"{name}({', '.join(one.text for one in inner)})",
+        rf"{latex}\left({','.join(one.latex for one in inner)}\right)",
+        lambda s, k: function(*(one.compute(s, k) for one in inner)),
+        _together(*inner),
+    )
+
+
+def minimum(*terms: Expression | float) -> Expression:
+    """The smallest of the terms."""
+    return called("min", r"\min", min, *terms)
+
+
+def exponential(power: Expression) -> Expression:
+    """e to this power."""
+    return called("exp", r"\exp", math.exp, power)
+
+
+def logarithm(value: Expression) -> Expression:
+    """The natural logarithm."""
+    return called("log", r"\log", math.log, value)
+
+
+def root(value: Expression, degree: int = 2) -> Expression:
+    """The square root as sqrt(x), another root as x^(1/n).
+
+    >>> root(K - 1, 4).text, root(K).latex
+    ('(k-1)^(1/4)', '\\\\sqrt{k}')
+    """
+    if degree == 2:
+        return replace(called("sqrt", "", math.sqrt, value), latex=rf"\sqrt{{{value.latex}}}")
+    power = value ** (number(1) / degree)
+    return replace(power, latex=rf"\sqrt[{degree}]{{{value.latex}}}")
+
+
+def gap(large: Expression, small: Expression) -> Expression:
+    """large - small, computed as 0 where rounding makes the difference negative."""
+    difference = large - small
+    return replace(difference, compute=lambda s, k: max(difference.compute(s, k), 0.0))
+
+
+def parameter(name: str, text: str, latex: str, level: int = ATOM) -> Expression:
+    """A parameter of `Setting` that may be unknown there."""
+    return Expression(text, latex, lambda s, k: known(getattr(s, name)), (name,), level)
+
+
+K = Expression("k", "k", lambda s, k: k)
+E = Expression("e", "e", lambda s, k: math.e)
+S = Expression("S", "S", lambda s, k: s.scale)
+DISTANCE = Expression("|w_0 - w*|^2", r"\Vert w_0-w_\star\Vert^2", lambda s, k: s.dist_sq)
+D_SQUARED = Expression("D^2", "D^2", lambda s, k: s.dist_sq)
+T = parameter("T", "T", "T")
+DIM = parameter("d", "d", "d")
+JOINT = parameter("rank_joint", "D", "D")
+SPAN = parameter("span", "D", "D")
+RANK = parameter("rank_avg", "r", r"\bar r")
+RANK_MAX = parameter("rank_max", "r_max", r"r_{\max}")
+MEAN_SQUARE = parameter("radius_sq_mean", "Rbar", r"\bar R")
+ETA = parameter("eta", "eta", r"\eta")
+BETA = parameter("beta", "beta", r"\beta")
+SIGMA = parameter("sigma", "sigma", r"\sigma")
+GRADIENT = parameter("G", "G", "G")
+X = replace(ETA * BETA, text="x", level=ATOM)  # write .where("x = eta beta") after a formula that uses it

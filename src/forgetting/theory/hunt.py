@@ -1,0 +1,161 @@
+"""The hunt: the problem on which a statement has the least slack, and whether that is a counterexample.
+
+Two thirds of the budget go to fresh problems (structured families, then random ones), the rest to neighbours of the
+best, with steps that grow after a success and shrink after failures. What float64 calls a violation is computed again
+at 50 digits before it is called one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Literal
+
+import numpy as np
+
+from forgetting._arrays import as_count, as_number, as_seed
+from forgetting.errors import ForgettingError
+from forgetting.theory.claim import Claim, Verdict
+from forgetting.theory.draws import mutate
+from forgetting.theory.instance import Instance
+
+__all__ = ["Hunt", "search"]
+
+Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
+FRESH = 2 / 3  # of the budget
+MOST_CONFIRMED = 5  # candidates computed again at 50 digits
+
+
+@dataclass(frozen=True, eq=False)
+class Hunt:
+    """What a hunt found.
+
+    Attributes:
+        claim: what was hunted.
+        verdict: both sides at the worst instance; at 50 digits if that is what refuted it.
+        instance: the worst instance, None if the claim applied to nothing that was tried.
+        tried: evaluations, those to which the claim did not apply included.
+        checked: instances on which both sides were computed.
+        outcome: holds on all; refuted (confirmed at 50 digits); suspected (a violation in float64 that could not be
+            confirmed that way); not applicable.
+        noise: violations in float64 that 50 digits did not confirm.
+        cut_short: the time ran out before the budget.
+
+    >>> import forgetting as fg
+    >>> found = fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=60)
+    >>> found.outcome, found.verdict.how
+    ('refuted', 'rationals')
+    """
+
+    claim: Claim
+    verdict: Verdict | None
+    instance: Instance | None
+    tried: int
+    checked: int
+    outcome: Outcome
+    seed: int
+    noise: int = 0
+    cut_short: bool = False
+
+    @property
+    def finding(self) -> str:
+        """What was found, in words."""
+        if self.verdict is None or self.instance is None:
+            return f"applies to none of {self.tried} problems"
+        if self.outcome == "holds":
+            text = f"holds on {self.checked} problems, worst {self.verdict.measure} at {self.instance}"
+        else:
+            text = f"{self.outcome} by {self.instance}: {self.verdict.lhs:.4g} against {self.verdict.rhs:.4g}"
+        return text + (f" (cut short after {self.tried})" if self.cut_short else "")
+
+    def __str__(self) -> str:
+        return f"{self.claim.name}: {self.finding}"
+
+
+def score(verdict: Verdict) -> float:
+    """What is maximised: the ratio of an inequality, the residual of an equality.
+
+    A ratio of negative sides says nothing: the excess relative to their size is used there, and 0 for sides that are
+    no larger than their rounding errors.
+    """
+    if verdict.kind == "equality":
+        return verdict.residual
+    size = max(abs(verdict.lhs), abs(verdict.rhs))
+    if verdict.holds and size <= 100 * verdict.doubt:
+        return 0.0
+    if verdict.rhs > 0 and verdict.lhs >= 0:
+        return verdict.ratio
+    return 1 - verdict.slack / size
+
+
+def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
+    """Hunt one claim; see `Claim.hunt`."""
+    seed, budget = as_seed(seed), as_count(budget, "budget", least=1)
+    deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
+    tried = checked = 0
+    best: tuple[float, Verdict, Instance] | None = None
+    violations: list[tuple[float, Verdict, Instance]] = []
+
+    def attempt(make: Callable[[], Instance]) -> bool:
+        """Make an instance and check it, where the claim applies; whether it is the best so far."""
+        nonlocal checked, best
+        try:
+            instance = claim.settle(make())
+            verdict = claim.check(instance)
+        except (ForgettingError, np.linalg.LinAlgError):
+            return False
+        if not (math.isfinite(verdict.lhs) and math.isfinite(verdict.rhs)):
+            return False
+        checked += 1
+        found = (score(verdict), verdict, instance)
+        if not verdict.holds:
+            violations.append(found)
+            violations.sort(key=lambda one: -one[0])
+            del violations[MOST_CONFIRMED:]
+        if best is None or found[0] > best[0]:
+            best = found
+            return True
+        return False
+
+    fresh = max(1, int(FRESH * budget))
+    for index in range(fresh):
+        if monotonic() > deadline:
+            break
+        tried += 1
+        attempt(partial(claim.draw, np.random.default_rng([seed, index]), index))
+    size = 0.3
+    while tried < budget and best is not None and monotonic() <= deadline:
+        tried += 1
+        better = attempt(partial(mutate, np.random.default_rng([seed, tried, 1]), best[2], size))
+        size = min(0.5, 1.5 * size) if better else max(1e-4, 0.97 * size)
+    return _judged(claim, seed, tried, checked, best, violations, cut_short=tried < budget and monotonic() > deadline)
+
+
+def _judged(
+    claim: Claim,
+    seed: int,
+    tried: int,
+    checked: int,
+    best: tuple[float, Verdict, Instance] | None,
+    violations: list[tuple[float, Verdict, Instance]],
+    *,
+    cut_short: bool,
+) -> Hunt:
+    noise = 0
+    suspected: tuple[Verdict, Instance] | None = None
+    for _, verdict, instance in violations:
+        again = claim.confirm(instance)
+        if again is None:
+            suspected = suspected or (verdict, instance)
+        elif not again.holds:
+            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short)
+        else:
+            noise += 1
+    if suspected is not None:
+        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short)
+    if best is None:
+        return Hunt(claim, None, None, tried, checked, "not applicable", seed, noise, cut_short)
+    return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short)

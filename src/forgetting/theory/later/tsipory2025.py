@@ -1,0 +1,41 @@
+"""Tsipory et al. 2025: greedy orderings, in one pass and with repetition."""
+
+from __future__ import annotations
+
+from forgetting.theory.bound import Bound, Condition
+from forgetting.theory.expression import DIM, K, S, number, root
+from forgetting.theory.later.evron2022 import HALVED, ROOM, WORST
+from forgetting.theory.setting import known
+from forgetting.theory.statement import register_bound
+
+register_bound(
+    Bound(
+        key="tsipory2025:single-pass/loss/lower",
+        title="greedy single pass can fail",
+        source="Tsipory et al. 2025",
+        quantity="loss",
+        orderings=("greedy single pass",),
+        kind="lower",
+        expression=(number(1) / 16 - 1 / (8 * DIM)) * S,
+        needs=("T",),
+        conditions=(
+            Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),
+            Condition(lambda s, k: 2 <= known(s.T) == k, "is for a whole pass over two or more tasks, k = T"),
+            ROOM,
+        ),
+        convention=f"{HALVED}; {WORST}; the number of tasks is that of the source's construction",
+        status="second-hand",
+    )
+)
+register_bound(
+    Bound(
+        key="tsipory2025:repeated/loss",
+        title="greedy with repetition",
+        source="Tsipory et al. 2025",
+        quantity="loss",
+        orderings=("greedy",),
+        kind="rate",
+        status="rate only",
+        expression=S / root(K, 3),
+    )
+)

@@ -1,0 +1,155 @@
+"""Section 3: from continual regression to block Kaczmarz to SGD on a modified objective."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.dynamics.loop import whole_run
+from forgetting.schemes import GradientDescent, Kaczmarz
+from forgetting.theory.checking import ROUNDING, all_of, regression
+from forgetting.theory.claim import Sides
+from forgetting.theory.draws import points, projected
+from forgetting.theory.expectations import equations
+from forgetting.theory.instance import Instance
+from forgetting.theory.numbering import cite
+from forgetting.theory.statement import declare_claim
+
+__all__ = ["modified_gradient", "modified_loss"]
+
+
+def modified_loss(instance: Instance, task: int, w: Array) -> float:
+    """f_m(w) = 1/2 |X_m^+ (X_m w - y_m)|^2, as the paper writes it.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), None, 1)
+    >>> round(modified_loss(case, 0, np.zeros(2)), 12)
+    0.25
+    """
+    return _half_square(_pinv(instance, task), *equations(instance.problem, task), w)
+
+
+def _half_square(pinv: Array, matrix: Array, label: Array, w: Array) -> float:
+    step = pinv @ (matrix @ w - label)
+    return 0.5 * float(step @ step)
+
+
+def modified_gradient(instance: Instance, task: int, w: Array) -> Array:
+    """The gradient of f_m by central differences, which are exact for quadratics up to rounding."""
+    width = float(np.linalg.norm(w)) + _scale(instance) or 1.0
+    shifts = width * np.eye(len(w))
+    setting = _pinv(instance, task), *equations(instance.problem, task)
+    return np.array([(_half_square(*setting, w + h) - _half_square(*setting, w - h)) / (2 * width) for h in shifts])
+
+
+def _pinv(instance: Instance, task: int) -> Array:
+    matrix = equations(instance.problem, task)[0]
+    return np.asarray(np.linalg.pinv(matrix, rcond=max(matrix.shape) * np.finfo(float).eps))
+
+
+def _missed(instance: Instance, task: int, w: Array) -> Array:
+    matrix, label = equations(instance.problem, task)
+    return np.asarray(matrix @ w - label)
+
+
+def _scale(instance: Instance) -> float:
+    start = instance.start
+    return float(np.linalg.norm(start - instance.problem.nearest_solution(start)) + np.linalg.norm(start))
+
+
+def _condition(instance: Instance) -> float:
+    geometry = instance.problem.geometry
+    worst = [geometry.sigma[geometry.block(m)] for m in range(geometry.num_distinct)]
+    return float(max((s[0] / s[-1] for s in worst if len(s)), default=1.0))
+
+
+@declare_claim(
+    label="reduc:cl_to_kaczmarz",
+    statement="gradient descent on each task to convergence and block Kaczmarz have the same iterates w_1, ..., w_k",
+    source=cite("reduc:cl_to_kaczmarz"),
+    kind="equality",
+    note="Gradient descent stops at a relative residual of 1e-13, which moves w by up to cond(X_m) times that.",
+    missing=all_of(regression, lambda i: None if _condition(i) <= 50 else "is checked for cond(X_m) <= 50"),
+    draw=projected(most=20),
+)
+def _(instance: Instance) -> Sides:
+    runs = [
+        whole_run(instance.problem, instance.ordering, instance.k, scheme, seed=instance.seed, w0=instance.w0)
+        for scheme in (Kaczmarz(), GradientDescent())
+    ]
+    gap = float(np.max(np.linalg.norm(runs[0].iterates - runs[1].iterates, axis=1)))
+    scale = _scale(instance)
+    return Sides(gap, 0.0, 1e-11 * instance.k * _condition(instance) * scale, scale, "one run each")
+
+
+@declare_claim(
+    label="reduc:kaczmarz",
+    statement="block Kaczmarz and SGD of step size 1 on f_m(w) = 1/2 |X_m^+ (X_m w - y_m)|^2 have the same iterates",
+    source=cite("reduc:kaczmarz"),
+    kind="equality",
+    note="The gradient is a central difference of f_m, so that it does not use the formula of lem:cl_gd_equiv.",
+    missing=regression,
+    draw=projected(most=20),
+)
+def _(instance: Instance) -> Sides:
+    run = whole_run(instance.problem, instance.ordering, instance.k, Kaczmarz(), seed=instance.seed, w0=instance.w0)
+    w, gap = instance.start, 0.0
+    for t, task in enumerate(run.order.tolist()):
+        w = w - modified_gradient(instance, task, w)
+        gap = max(gap, float(np.linalg.norm(w - run.iterates[t + 1])))
+    scale = _scale(instance)
+    return Sides(gap, 0.0, 1e-12 * instance.k * _condition(instance) * scale, scale or 1.0, "one run each")
+
+
+# lem:cl_gd_equiv ------------------------------------------------------------------------------------------------------
+
+
+@declare_claim(
+    label="lem:cl_gd_equiv",
+    part="upper bound",
+    statement="L_m(w) <= R^2 f_m(w), for every w",
+    needs=("task", "w"),
+    draw=points("task", "w"),
+    source=cite("lem:cl_gd_equiv"),
+    missing=regression,
+)
+def _(instance: Instance) -> Sides:
+    task, w = int(instance.extra("task")), instance.extra("w")
+    lhs = instance.problem.task_loss(task, w)
+    rhs = instance.problem.radius**2 * modified_loss(instance, task, w)
+    noise = ROUNDING * instance.problem.radius**2 * (float(np.linalg.norm(w)) + _scale(instance)) ** 2
+    return Sides(lhs, rhs, noise)
+
+
+@declare_claim(
+    label="lem:cl_gd_equiv",
+    part="gradient",
+    statement="grad f_m(w) = X_m^+ X_m w - X_m^+ y_m",
+    kind="equality",
+    needs=("task", "w"),
+    draw=points("task", "w"),
+    source=cite("lem:cl_gd_equiv"),
+    missing=regression,
+)
+def _(instance: Instance) -> Sides:
+    task, w = int(instance.extra("task")), instance.extra("w")
+    formula = _pinv(instance, task) @ _missed(instance, task, w)
+    gap = float(np.linalg.norm(modified_gradient(instance, task, w) - formula))
+    scale = float(np.linalg.norm(w)) + _scale(instance)
+    return Sides(gap, 0.0, 1e-12 * scale * _condition(instance), scale or 1.0, "central differences")
+
+
+@declare_claim(
+    label="lem:cl_gd_equiv",
+    part="convex and smooth",
+    statement="f_m is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z> for its gradient g (Baillon-Haddad)",
+    needs=("task", "w", "z"),
+    draw=points("task", "w", "z"),
+    source=cite("lem:cl_gd_equiv"),
+    missing=regression,
+)
+def _(instance: Instance) -> Sides:
+    task, w, z = int(instance.extra("task")), instance.extra("w"), instance.extra("z")
+    pinv, (matrix, _) = _pinv(instance, task), equations(instance.problem, task)
+    change = pinv @ (matrix @ (w - z))
+    return Sides(float(change @ change), float(change @ (w - z)), ROUNDING * float((w - z) @ (w - z)))

@@ -1,0 +1,126 @@
+"""Appendix B: from the loss to forgetting, and back without replacement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting.theory.bound import Bound
+from forgetting.theory.checking import (
+    ROUNDING,
+    Expected,
+    all_of,
+    convex_sets,
+    covers,
+    paths,
+    pocs,
+    projection,
+    regression,
+    setting_of,
+    steps,
+    with_doubt,
+)
+from forgetting.theory.claim import Sides
+from forgetting.theory.draws import permuted, projected, sets
+from forgetting.theory.expression import K, S, parameter
+from forgetting.theory.instance import Instance
+from forgetting.theory.numbering import cite
+from forgetting.theory.paper.extensions import over_orders
+from forgetting.theory.paper.regression_rates import WITH
+from forgetting.theory.statement import checked, declare_claim
+
+
+def _from_next(instance: Instance, numbers: Expected) -> Sides:
+    scale = setting_of(instance).scale
+    rhs = 2 * numbers.next_loss(instance.k - 1) + scale / instance.k
+    return Sides(numbers.forgetting(instance.k), rhs, 2 * numbers.doubt + ROUNDING * scale, how=numbers.how)
+
+
+_NEXT_TASK = "E F(k) <= E |X_tau(k) w_(k-1) - y_tau(k)|^2 + |w_0 - w*|^2 R^2 / k"
+_EXCHANGEABLE = "The proof needs exchangeable draws only, so with replacement any weights will do."
+_FROM_NEXT = paths(_from_next)
+declare_claim(
+    label="lem:in_to_all_sample",
+    part="next task, with replacement",
+    statement=f"{_NEXT_TASK}, with replacement, k >= 1",
+    source=cite("lem:in_to_all_sample"),
+    note=_EXCHANGEABLE,
+    draw=projected("any"),
+    missing=all_of(regression, projection, covers("i.i.d."), steps(1)),
+    precise=_FROM_NEXT.precise,
+)(_FROM_NEXT.sides)
+declare_claim(
+    label="lem:in_to_all_sample",
+    part="next task, without replacement",
+    statement=f"{_NEXT_TASK}, without replacement, k >= 1",
+    source=cite("lem:in_to_all_sample"),
+    note=_EXCHANGEABLE,
+    draw=permuted(),
+    missing=all_of(regression, projection, covers("without replacement"), steps(1)),
+    precise=_FROM_NEXT.precise,
+)(_FROM_NEXT.sides)
+
+
+def _from_loss(instance: Instance, numbers: Expected) -> Sides:
+    scale = setting_of(instance).scale
+    rhs = 2 * numbers.loss(instance.k - 1) + scale / instance.k
+    return Sides(numbers.forgetting(instance.k), rhs, 2 * numbers.doubt + ROUNDING * scale, how=numbers.how)
+
+
+checked(
+    Bound(
+        key="lem:in_to_all_sample/forgetting",
+        title="forgetting from the loss one step before",
+        source=cite("lem:in_to_all_sample"),
+        quantity="forgetting",
+        orderings=WITH,
+        expression=2 * parameter("previous_loss", "E L(w_(k-1))", r"\,\mathbb{E}\,\mathcal{L}(w_{k-1})") + S / K,
+    ),
+    part="loss, with replacement",
+    statement="E F(k) <= 2 E L(w_(k-1)) + |w_0 - w*|^2 R^2 / k, with replacement, k >= 1",
+    paths=paths(_from_loss),
+    draw=projected(),
+    missing=all_of(regression, projection, covers("with replacement"), steps(1)),
+)
+
+# prop:loss_to_forgetting ----------------------------------------------------------------------------------------------
+
+
+def _identity(instance: Instance, numbers: Expected) -> Sides:
+    k, T = instance.k, instance.problem.num_tasks
+    scale, doubt = setting_of(instance).scale + numbers.doubt, numbers.doubt
+    following, off_next = with_doubt(numbers, numbers.next_loss, k) if k < T else (0.0, 0.0)
+    seen, off_seen = with_doubt(numbers, numbers.forgetting, k)
+    loss, off = with_doubt(numbers, numbers.loss, k)
+    doubt += off + k / T * off_seen + (T - k) / T * off_next
+    return Sides(loss, k / T * seen + (T - k) / T * following, doubt, scale or 1.0, numbers.how)
+
+
+_IDENTITY = paths(_identity)
+declare_claim(
+    label="prop:loss_to_forgetting",
+    part="regression",
+    statement="E L(w_k) = k/T E F(k) + (T-k)/(2T) E |X_tau(k+1) w_k - y_tau(k+1)|^2, without replacement, k <= T",
+    source=cite("prop:loss_to_forgetting"),
+    kind="equality",
+    draw=permuted(),
+    missing=all_of(regression, projection, covers("without replacement"), steps(1, last=0)),
+    precise=_IDENTITY.precise,
+)(_IDENTITY.sides)
+
+
+@declare_claim(
+    label="prop:loss_to_forgetting",
+    part="POCS",
+    statement="E L(w_k) = k/T E F(k) + (T-k)/(2T) E dist(w_k, C_tau(k+1))^2, without replacement, k <= T, with "
+    "L_m = 1/2 dist^2",
+    source=cite("prop:loss_to_forgetting"),
+    kind="equality",
+    draw=sets(ordering="without"),
+    missing=all_of(convex_sets, pocs, covers("without replacement"), steps(1, last=0)),
+)
+def _(instance: Instance) -> Sides:
+    k, T = instance.k, instance.problem.num_tasks
+    (loss, off), (seen, off_seen), (following, off_next), how = over_orders(instance)
+    scale = 0.5 * float(np.max(instance.problem.distances(instance.start))) ** 2
+    doubt = off + k / T * off_seen + (T - k) / T * off_next
+    return Sides(loss, k / T * seen + (T - k) / T * following, doubt + 1e-12 * scale, scale or 1.0, how)

@@ -1,0 +1,312 @@
+"""Appendix C: the map Q[A] = (1/T) sum_m P_m A P_m, P_m = I - X_m^+ X_m, on all d x d matrices.
+
+These are the lemmas of the 1/k rate. `forgetting.expectation.moments` has Q on symmetric matrices of the row space,
+which is all that expectations need.
+These lemmas speak of every matrix and of the whole space, so Q is applied here as it is defined.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.geometry import exact_rank
+from forgetting.theory.checking import all_of, regression, small, steps
+from forgetting.theory.claim import Sides
+from forgetting.theory.draws import collection, points
+from forgetting.theory.expectations import distinct, remembered
+from forgetting.theory.instance import Instance
+from forgetting.theory.numbering import cite
+from forgetting.theory.statement import declare_claim
+
+__all__ = ["apply_q", "directions", "kronecker_q"]
+
+EPS = 1e-13
+MOST_DIM = 500  # for products of d x d matrices
+MOST_DIM_SQUARED = 40  # for eigenvalues of a d^2 x d^2 matrix
+
+
+def directions(instance: Instance) -> list[tuple[float, Array]]:
+    """The share of each distinct task, and orthonormal rows V_m with P_m = I - V_m^T V_m.
+
+    >>> import forgetting as fg
+    >>> share, rows = directions(Instance(fg.families.orthogonal(2), None, 1))[0]
+    >>> share, np.abs(rows.round(12)).tolist()
+    (0.5, [[1.0, 0.0]])
+    """
+    geometry = instance.problem.geometry
+    blocks = (geometry.frame.up(geometry.rows[geometry.block(m)]) for m in range(geometry.num_distinct))
+    return list(zip((geometry.counts / geometry.num_tasks).tolist(), blocks, strict=True))
+
+
+def apply_q(instance: Instance, matrix: Array, times: int = 1) -> Array:
+    """Q^n[A], for any A."""
+    tasks = directions(instance)
+    for _ in range(times):
+        total = np.zeros_like(matrix)
+        for share, rows in tasks:
+            left = matrix - rows.T @ (rows @ matrix)
+            total += share * (left - (left @ rows.T) @ rows)
+        matrix = total
+    return matrix
+
+
+def kronecker_q(instance: Instance) -> Array:
+    """Q as a d^2 x d^2 matrix on vec(A).
+
+    >>> import forgetting as fg
+    >>> np.linalg.eigvalsh(kronecker_q(Instance(fg.families.orthogonal(2), None, 1))).round(12) + 0.0
+    array([0. , 0. , 0.5, 0.5])
+    """
+    dim = instance.problem.dim
+    total = np.zeros((dim**2, dim**2))
+    for share, rows in directions(instance):
+        projection = np.eye(dim) - rows.T @ rows
+        total += share * np.kron(projection, projection)
+    return total
+
+
+def _eigenvalues(instance: Instance) -> Array:
+    """The eigenvalues of Q in ascending order."""
+    return remembered(instance, "eigenvalues of Q", lambda: np.asarray(np.linalg.eigvalsh(kronecker_q(instance))))
+
+
+def _row_space(instance: Instance) -> Array:
+    """X^+ X for the stack of all tasks."""
+    geometry = instance.problem.geometry
+    basis = geometry.frame.up(np.eye(geometry.dim))
+    return np.asarray(basis.T @ basis)
+
+
+def _least(matrix: Array) -> float:
+    return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[0])
+
+
+def _size(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix, 2))
+
+
+_MATRICES = all_of(regression, small(MOST_DIM))
+_EIGENVALUES = all_of(regression, small(MOST_DIM_SQUARED))
+
+
+@declare_claim(
+    label="cor:Q-is-positive",
+    statement="A >= 0 implies Q[A] >= 0; checked as |A| - lambda_min(Q[A]) <= |A|, with A = a a^T for extras a = A",
+    source=cite("cor:Q-is-positive"),
+    needs=("A",),
+    draw=points("A"),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    psd = instance.extra("A") @ instance.extra("A").T
+    size = _size(psd)
+    return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues")
+
+
+@declare_claim(
+    label="cor:Q-is-symmetric",
+    part="symmetric",
+    statement="Q maps symmetric matrices to symmetric ones: |Q[A] - Q[A]^T| = 0",
+    source=cite("cor:Q-is-symmetric"),
+    kind="equality",
+    needs=("A",),
+    draw=points("A"),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    matrix = instance.extra("A") + instance.extra("A").T
+    value = apply_q(instance, matrix)
+    return Sides(float(np.linalg.norm(value - value.T)), 0.0, EPS * _size(matrix), _size(matrix))
+
+
+@declare_claim(
+    label="cor:Q-is-symmetric",
+    part="transpose",
+    statement="Q[A]^T = Q[A^T] for every A",
+    source=cite("cor:Q-is-symmetric"),
+    kind="equality",
+    needs=("A",),
+    draw=points("A"),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    matrix = instance.extra("A")
+    gap = float(np.linalg.norm(apply_q(instance, matrix).T - apply_q(instance, matrix.T)))
+    return Sides(gap, 0.0, EPS * _size(matrix), _size(matrix))
+
+
+@declare_claim(
+    label="rem:Qk-is-positive",
+    statement="A >= 0 implies that Q^n[A], n = k, is symmetric and >= 0; checked as for n = 1",
+    source=cite("rem:Qk-is-positive"),
+    needs=("A",),
+    draw=points("A", exponent=True),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    psd = instance.extra("A") @ instance.extra("A").T
+    size, value = _size(psd), apply_q(instance, psd, instance.k)
+    skew = float(np.linalg.norm(value - value.T))
+    return Sides(size - _least(value) + skew, size, EPS * size * (1 + instance.k), how="eigenvalues")
+
+
+@declare_claim(
+    label="lem:Trace-inequality",
+    statement="0 <= A <= B and C >= 0 imply tr(A C) <= tr(B C), with A = a a^T, B = A + b b^T, C = c c^T for extras",
+    source=cite("lem:Trace-inequality"),
+    needs=("A", "B", "C"),
+    draw=points("A", "B", "C"),
+)
+def _(instance: Instance) -> Sides:
+    a, b, c = (instance.extra(name) @ instance.extra(name).T for name in "ABC")
+    lhs, rhs = float(np.trace(a @ c)), float(np.trace((a + b) @ c))
+    return Sides(lhs, rhs, EPS * abs(rhs))
+
+
+@declare_claim(
+    label="lem:A Upper Bound",
+    statement="X^T X / (R^2 T) <= X^+ X - Q[X^+ X]; checked as 1 - lambda_min(difference) <= 1",
+    source=cite("lem:A Upper Bound"),
+    draw=points(),
+    note="The difference is (1/T) sum_m V_m (1 - sigma^2/R^2) V_m^T, which is 0 for tasks with all sigma = R.",
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    problem, space = instance.problem, _row_space(instance)
+    geometry = problem.geometry
+    up = geometry.frame.up(np.eye(geometry.dim))
+    hessian = up.T @ geometry.hessian @ up / (problem.radius**2 or 1.0)
+    return Sides(1 - _least(space - apply_q(instance, space) - hessian), 1.0, 10 * EPS, how="eigenvalues")
+
+
+@declare_claim(
+    label="lem:Q trace",
+    statement="tr(A Q^n[B]) = tr(Q^n[A] B) for all A, B and n = k >= 1",
+    source=cite("lem:Q trace"),
+    kind="equality",
+    needs=("A", "B"),
+    draw=points("A", "B", exponent=True),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    a, b = instance.extra("A"), instance.extra("B")
+    lhs = float(np.trace(a @ apply_q(instance, b, instance.k)))
+    rhs = float(np.trace(apply_q(instance, a, instance.k) @ b))
+    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+@declare_claim(
+    label="cor:Q self adjoint",
+    statement="<Q[A], B> = <A, Q[B]> for all A, B",
+    source=cite("cor:Q self adjoint"),
+    kind="equality",
+    needs=("A", "B"),
+    draw=points("A", "B"),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    a, b = instance.extra("A"), instance.extra("B")
+    lhs, rhs = float(np.sum(apply_q(instance, a) * b)), float(np.sum(a * apply_q(instance, b)))
+    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+@declare_claim(
+    label="cor:Q spectrum",
+    part="at most 1",
+    statement="every eigenvalue of Q is at most 1",
+    source=cite("cor:Q spectrum"),
+    draw=points(),
+    missing=_EIGENVALUES,
+)
+def _(instance: Instance) -> Sides:
+    return Sides(float(_eigenvalues(instance)[-1]), 1.0, EPS, how="eigenvalues")
+
+
+@declare_claim(
+    label="cor:Q spectrum",
+    part="at least 0",
+    statement="every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1",
+    source=cite("cor:Q spectrum"),
+    draw=points(),
+    missing=_EIGENVALUES,
+)
+def _(instance: Instance) -> Sides:
+    return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, EPS, how="eigenvalues")
+
+
+@declare_claim(
+    label="cor:polynomial_Q_spectrum",
+    statement="|Q^n (I - Q)| <= 1/(e n) for n = k >= 1",
+    source=cite("cor:polynomial_Q_spectrum"),
+    draw=points(exponent=True),
+    note="The maximum of x^n (1 - x) is n^n/(n+1)^(n+1), which tends to 1/(e n) from below.",
+    missing=all_of(_EIGENVALUES, steps(1)),
+)
+def _(instance: Instance) -> Sides:
+    values = _eigenvalues(instance)
+    return Sides(float(np.max(np.abs(values**instance.k * (1 - values)))), 1 / (math.e * instance.k), EPS)
+
+
+# cor:dimensionality_bound ---------------------------------------------------------------------------------------------
+
+
+@declare_claim(
+    label="cor:dimensionality_bound",
+    part="bound",
+    statement="|Q[X^+ X]|_F <= min(sqrt(T r), sqrt(d - r)), r the average rank",
+    source=cite("cor:dimensionality_bound"),
+    draw=points(),
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    problem = instance.problem
+    rhs = min(problem.num_tasks * problem.rank_avg, max(problem.dim - problem.rank_avg, 0.0)) ** 0.5
+    return Sides(float(np.linalg.norm(apply_q(instance, _row_space(instance)))), rhs, 10 * EPS * problem.dim)
+
+
+def _ranks_exactly(instance: Instance) -> Sides:
+    """Elimination over the rationals; clones change the right-hand side only."""
+    problem, geometry = instance.problem, instance.problem.geometry
+    matrices = [np.asarray(problem.task(task)[0]) for task in distinct(problem)]
+    total = sum(int(n) * exact_rank(matrix) for n, matrix in zip(geometry.counts, matrices, strict=True))
+    return Sides(exact_rank(np.concatenate(matrices)), total, how="rationals")
+
+
+def _few_rows(rng: np.random.Generator, index: int) -> Instance:
+    return Instance(collection(rng, index, clones=50, distinct=4), None, 1)
+
+
+@declare_claim(
+    label="cor:dimensionality_bound",
+    part="rank equality",
+    statement="rank(X^+ X) = T r, as the proof says",
+    source=cite("cor:dimensionality_bound"),
+    status="refuted",
+    note="Tasks that share directions, clones for one, have a smaller joint rank; the proof needs <= only.",
+    kind="equality",
+    draw=_few_rows,
+    missing=_MATRICES,
+    precise=_ranks_exactly,
+)
+def _(instance: Instance) -> Sides:
+    problem = instance.problem
+    return Sides(problem.rank_joint, problem.num_tasks * problem.rank_avg, how="singular values")
+
+
+@declare_claim(
+    label="cor:dimensionality_bound",
+    part="rank inequality",
+    statement="rank(X^+ X) <= min(d, T r)",
+    source=cite("cor:dimensionality_bound"),
+    status="corrected",
+    note="What the proof of the bound uses.",
+    draw=_few_rows,
+    missing=_MATRICES,
+)
+def _(instance: Instance) -> Sides:
+    problem = instance.problem
+    most = min(float(problem.dim), problem.num_tasks * problem.rank_avg)
+    return Sides(problem.rank_joint, most, how="singular values")

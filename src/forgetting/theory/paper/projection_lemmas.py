@@ -1,0 +1,101 @@
+"""Section 6.1 and Appendix F: a projection onto a convex set as a gradient step, and the inequality behind its rate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.sets import ConvexSet
+from forgetting.theory.checking import convex_sets
+from forgetting.theory.claim import Sides
+from forgetting.theory.draws import sets
+from forgetting.theory.instance import Instance
+from forgetting.theory.numbering import cite
+from forgetting.theory.statement import declare_claim
+
+_ALL = ("w", "z", "task")
+
+
+def _set(instance: Instance) -> ConvexSet:
+    """The set of the task that the instance names."""
+    named: ConvexSet = instance.problem.sets[int(instance.extra("task"))]
+    return named
+
+
+def _half_square(group: ConvexSet, w: Array) -> tuple[float, Array]:
+    """f(w) = 1/2 dist(w, C)^2 and w - P(w), its gradient by the statement."""
+    gap = w - group.project(w)
+    return 0.5 * float(gap @ gap), gap
+
+
+@declare_claim(
+    label="reduc:pocs",
+    part="convex and smooth",
+    statement="f(w) = 1/2 dist(w, C)^2 is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z>, g = I - P",
+    needs=_ALL,
+    draw=sets(*_ALL),
+    source=cite("reduc:pocs"),
+    missing=convex_sets,
+)
+def _(instance: Instance) -> Sides:
+    w, z = instance.extra("w"), instance.extra("z")
+    change = _half_square(_set(instance), w)[1] - _half_square(_set(instance), z)[1]
+    size = float(np.linalg.norm(w) + np.linalg.norm(z) + np.linalg.norm(change))
+    return Sides(float(change @ change), float(change @ (w - z)), 1e-9 * float(np.linalg.norm(w - z)) * size)
+
+
+@declare_claim(
+    label="reduc:pocs",
+    part="gradient step",
+    statement="P(w) = w - grad f(w): |f(w+v) - f(w-v) - 2 <w - P(w), v>| <= |v|^2 / 2, and so for every small v",
+    needs=("w", "v", "task"),
+    note="Convexity and 1-smoothness put f(w +- v) within |v|^2/2 above the tangent, so the difference is at most "
+    "that; v -> 0 identifies the gradient. Checked with v scaled to 1e-3.",
+    draw=sets("w", "v", "task"),
+    source=cite("reduc:pocs"),
+    missing=convex_sets,
+)
+def _(instance: Instance) -> Sides:
+    w, v = instance.extra("w"), instance.extra("v")
+    v = 1e-3 * v / max(float(np.linalg.norm(v)), 1e-300)
+    group = _set(instance)
+    _, gradient = _half_square(group, w)
+    lhs = abs(_half_square(group, w + v)[0] - _half_square(group, w - v)[0] - 2 * float(gradient @ v))
+    return Sides(lhs, float(v @ v) / 2, 1e-12 * (1 + float(gradient @ gradient)))
+
+
+def _noise(*vectors: Array) -> float:
+    return 1e-11 * float(sum(np.linalg.norm(v) for v in vectors)) ** 2
+
+
+@declare_claim(
+    label="lem:proj_gradineq",
+    part="inequality",
+    statement="(2 - gamma) f(w) - f(z)/gamma <= (w - P(w)).(w - z) for every z and gamma > 0, f = 1/2 dist^2",
+    needs=(*_ALL, "gamma"),
+    draw=sets(*_ALL, "gamma"),
+    note="The last display of the proof prints an equality where its first part has proved >= only.",
+    source=cite("lem:proj_gradineq"),
+    missing=convex_sets,
+)
+def _(instance: Instance) -> Sides:
+    w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
+    value, gradient = _half_square(_set(instance), w)
+    lhs = (2 - gamma) * value - _half_square(_set(instance), z)[0] / gamma
+    return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(w, z, gradient))
+
+
+@declare_claim(
+    label="lem:proj_gradineq",
+    part="inside",
+    statement="2 f(w) <= (w - P(w)).(w - u) for every u in the set; u = P(z) here",
+    needs=_ALL,
+    draw=sets(*_ALL),
+    source=cite("lem:proj_gradineq"),
+    missing=convex_sets,
+)
+def _(instance: Instance) -> Sides:
+    w = instance.extra("w")
+    inside = _set(instance).project(instance.extra("z"))
+    value, gradient = _half_square(_set(instance), w)
+    return Sides(2 * value, float(gradient @ (w - inside)), _noise(w, inside, gradient))

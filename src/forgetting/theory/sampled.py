@@ -1,0 +1,115 @@
+"""The sides of a statement where nothing is exact: means over simulated orders, with intervals."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.ensembles import batch_losses, run_many
+from forgetting.dynamics.loop import resolve
+from forgetting.errors import NotSupportedError
+from forgetting.expectation.api import ask
+from forgetting.expectation.monte_carlo import column_intervals, value_range
+from forgetting.orderings import WithoutReplacement
+from forgetting.schemes import LinearScheme
+from forgetting.theory.instance import Instance
+
+__all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "runs_for", "simulate", "width"]
+
+BATCH = 1024
+RUNS = 16 * BATCH  # compiled ones
+FEWER_RUNS = 4 * BATCH  # by projections onto convex sets, which take longer
+WORK = 2**25  # compiled steps in all
+SEEDS = 2**32  # seeds that one instance may use, one for each batch
+CONFIDENCE = 0.999  # of each interval; a verdict allows for its whole width
+
+
+class Sampled(NamedTuple):
+    """Means over random orders of k tasks, and one more, each with the width of its interval.
+
+    Attributes:
+        loss: the mean loss of all tasks.
+        seen: the mean loss of the tasks that were learned, 0 for none.
+        following: the loss of the task that is learned next, 0 where there is none.
+        how: in words.
+
+    >>> import forgetting as fg
+    >>> some = simulate(Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1), 1)
+    >>> round(some.following[0], 12), some.seen[0], some.how
+    (0.25, 0.0, '16384 simulated runs')
+    """
+
+    loss: tuple[float, float]
+    seen: tuple[float, float]
+    following: tuple[float, float]
+    how: str
+
+
+def runs_for(steps: int, most: int) -> int:
+    """How many runs of so many compiled steps to make: fewer of long ones, 256 at least.
+
+    >>> runs_for(100, RUNS), runs_for(10_000, RUNS), runs_for(10**6, RUNS)
+    (16384, 3072, 256)
+    """
+    runs = min(most, WORK // max(steps, 1))
+    return runs // BATCH * BATCH if runs >= BATCH else 256
+
+
+def simulate(instance: Instance, k: int) -> Sampled:
+    """Run random orders of k tasks, and one more where there is one, with the seed and the runs of the instance."""
+    problem, ordering, scheme, w0 = instance.problem, instance.ordering, instance.scheme, instance.w0
+    assert ordering is not None
+    more = 0 if isinstance(ordering, WithoutReplacement) and k == problem.num_tasks else 1
+    if isinstance(resolve(problem, scheme, w0)[0], LinearScheme):
+        runs = instance.runs or runs_for(k, RUNS)
+    else:
+        runs = instance.runs or runs_for(64 * (k + problem.num_tasks), FEWER_RUNS)
+    loss, seen, following = np.zeros(runs), np.zeros(runs), np.zeros(runs)
+    for at in range(0, runs, BATCH):
+        batch = slice(at, at + BATCH)
+        seed = instance.seed * SEEDS + at // BATCH
+        many = run_many(problem, ordering, k + more, min(BATCH, runs - at), scheme, seed, w0, record_every=[k])
+        loss[batch] = many.losses[:, np.searchsorted(many.steps, k)]
+        if k:
+            seen[batch] = many.forgetting[:, k - 1] + many.after[:, :k].mean(axis=1)
+        if more:
+            following[batch] = many.before[:, k]
+    bounds = value_range(ask(problem, ordering, k, scheme, w0, ("regret",))[0], "regret")  # of the loss of a task
+
+    def mean(values: Array) -> tuple[float, float]:
+        return float(np.mean(values)), width(values, bounds)
+
+    return Sampled(mean(loss), mean(seen), mean(following), f"{runs} simulated runs")
+
+
+def width(values: Array, bounds: tuple[float, float] | None) -> float:
+    """The width of an interval for the expectation of values that stay within these bounds.
+
+    >>> width(np.tile([0.0, 1.0], 2048), (0.0, 1.0)) < 0.1
+    True
+    """
+    low, high = column_intervals(values[:, None], bounds, CONFIDENCE)[0]
+    return float(high - low)
+
+
+def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array:
+    """The loss that each order of a linear scheme, one per row, ends with on a task of its own.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
+    >>> losses_after(case, np.array([[0], [0]]), np.array([0, 1])).round(12)
+    array([0.  , 0.25])
+    """
+    scheme, space = resolve(instance.problem, instance.scheme, instance.w0)
+    if not isinstance(scheme, LinearScheme):
+        raise NotSupportedError(f"{scheme} is not a linear scheme")
+    start, none, workers = space.w0, np.zeros(1, dtype=np.int64), os.cpu_count() or 1
+    found = np.empty(len(orders))
+    for at in range(0, len(orders), BATCH):
+        few = slice(at, at + BATCH)
+        visits = np.column_stack([orders[few], tasks[few]])
+        found[few] = batch_losses(instance.problem.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
+    return found

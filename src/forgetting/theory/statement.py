@@ -1,0 +1,344 @@
+"""The one registry: every statement has one declaration, one source and one status, as a bound, as a claim or as both.
+
+A `Bound` is the right-hand side of a statement, and a `Claim` computes both sides. `fg.bounds` and `fg.claims` are
+views of the registry: the first lists statements with a bound, the second statements with a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from forgetting._arrays import as_kind
+from forgetting.errors import InvalidInputError
+from forgetting.theory.bound import Bound, Condition, Kind, Origin, Quantity, Range, Status
+from forgetting.theory.claim import Check, Claim, Draw, Missing, Paths, Settle, always, unchanged
+from forgetting.theory.claim import Kind as ClaimKind
+from forgetting.theory.expression import Compute
+from forgetting.theory.numbering import PAPER, PRINTED
+from forgetting.theory.setting import ProblemKind
+
+__all__ = [
+    "Statement",
+    "all_bounds",
+    "all_claims",
+    "all_statements",
+    "checked",
+    "declare_bound",
+    "declare_claim",
+    "get_bound",
+    "get_claim",
+    "register_bound",
+    "register_claim",
+    "unregister_bound",
+    "unregister_claim",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One statement of a paper: what it bounds, how it is checked, and what is known about it.
+
+    Attributes:
+        bound: the right-hand side, None where the statement is no bound on a quantity of this library.
+        claim: the check of both sides, None where the statement is not checked on instances.
+
+    >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
+    >>> statement.number, statement.part, statement.status
+    ('Theorem 9', 'loss', 'holds as stated')
+    """
+
+    bound: Bound | None = None
+    claim: Claim | None = None
+
+    def __post_init__(self) -> None:
+        bound, claim = self.bound, self.claim
+        if bound is None and claim is None:
+            raise InvalidInputError("a statement is a bound, a claim, or both")
+        if bound is not None and claim is not None:
+            named = bound.label, bound.source, bound.status, bound.note
+            if named != (claim.label, claim.source, claim.status, claim.note):
+                raise InvalidInputError(f"{bound.key} and {claim.name} are one statement, but do not say the same")
+
+    @property
+    def _named(self) -> Bound | Claim:
+        named = self.claim or self.bound
+        assert named is not None
+        return named
+
+    @property
+    def label(self) -> str:
+        """The label in the source: the paper's own LaTeX label where it has one."""
+        return self._named.label
+
+    @property
+    def part(self) -> str | None:
+        """Which part, reading or variant of the statement; None where it has one part."""
+        return self._named.part
+
+    @property
+    def number(self) -> str:
+        """The number in the PDF of the paper, such as 'Theorem 9'; empty for other sources."""
+        return PRINTED[self.label].number if self.label in PRINTED else ""
+
+    @property
+    def title(self) -> str:
+        """The heading in the PDF; the short title of the bound where the paper prints no heading."""
+        printed = PRINTED[self.label].title if self.label in PRINTED else ""
+        return printed or (self.bound.title if self.bound is not None else "")
+
+    @property
+    def source(self) -> str:
+        """Author, year and place."""
+        return self._named.source
+
+    @property
+    def status(self) -> Status:
+        """What is known about the truth of the statement."""
+        return self._named.status
+
+    @property
+    def note(self) -> str:
+        """More on the status."""
+        return self._named.note
+
+
+_STATEMENTS: dict[tuple[str, str | None], Statement] = {}
+
+
+def _register(statement: Statement) -> Statement:
+    key = statement.label, statement.part
+    bound, claim = statement.bound, statement.claim
+    if bound is not None and any(one.key == bound.key for one in all_bounds()):
+        raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key")
+    if key in _STATEMENTS:
+        name = claim.name if claim is not None else f"{key[0]}, {key[1]}"
+        raise InvalidInputError(f"there is already a claim {name}; choose another label or part")
+    _STATEMENTS[key] = statement
+    return statement
+
+
+def all_statements() -> tuple[Statement, ...]:
+    """All statements, in the order of declaration.
+
+    >>> len(all_statements()) > 130
+    True
+    """
+    return tuple(_STATEMENTS.values())
+
+
+def checked(
+    bound: Bound,
+    *,
+    part: str | None,
+    statement: str,
+    paths: Paths,
+    draw: Draw,
+    missing: Missing = always,
+    settle: Settle = unchanged,
+) -> Statement:
+    """Register a bound together with its check; source, status and note of the bound are those of the claim."""
+    claim = Claim(
+        bound.label, part, statement, paths.sides, draw, bound.source, bound.status, bound.note,
+        missing=missing, precise=paths.precise, settle=settle,
+    )  # fmt: skip
+    return _register(Statement(bound, claim))
+
+
+# ------------------------------------------------------------------------------------------------------------- bounds
+
+
+def register_bound(bound: Bound) -> Bound:
+    """Add a bound; `evaluate`, `crossovers`, the command line and the tests pick it up.
+
+    >>> import forgetting as fg
+    >>> from forgetting.theory.expression import K, S
+    >>> mine = fg.bounds.Bound("newer2027:cyclic/loss", "a newer rate", "Newer 2027, Theorem 1", "loss", ("cyclic",),
+    ...                        expression=S / (2 * K), range=fg.bounds.Range(2))
+    >>> fg.bounds.register(mine) is fg.bounds.get("newer2027:cyclic/loss")
+    True
+    >>> print(fg.bounds.evaluate(fg.families.orthogonal(2), fg.orderings.Cyclic(), 4).tightest("loss"))
+    loss <= 0.125  newer2027:cyclic/loss  (tightest)
+    >>> fg.bounds.unregister("newer2027:cyclic/loss")
+    """
+    _register(Statement(bound=as_kind(bound, Bound, "a Bound")))
+    return bound
+
+
+def declare_bound(
+    *,
+    key: str,
+    title: str,
+    source: str,
+    quantity: Quantity,
+    orderings: tuple[str, ...],
+    formula: str,
+    latex: str,
+    kind: Kind = "upper",
+    status: Status = "holds as stated",
+    origin: Origin = "statement",
+    schemes: tuple[str, ...] = ("projection",),
+    problems: tuple[ProblemKind, ...] = ("regression",),
+    range: Range = Range(),  # noqa: A002, B008
+    needs: tuple[str, ...] = (),
+    conditions: tuple[Condition, ...] = (),
+    note: str = "",
+) -> Callable[[Compute], Compute]:
+    """Register the decorated function of (setting, k) as a bound, for a formula that needs code.
+
+    >>> import forgetting as fg
+    >>> @fg.bounds.declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss",
+    ...                    orderings=("any",), formula="S/2", latex="S/2")
+    ... def _(s, k):
+    ...     return s.scale / 2
+    >>> fg.bounds.get("demo/declared").value(fg.bounds.Setting(radius=2), k=1)
+    2.0
+    >>> fg.bounds.unregister("demo/declared")
+    """
+
+    def add(compute: Compute) -> Compute:
+        register_bound(
+            Bound(
+                key, title, source, quantity, orderings, formula, latex, compute, kind, status, origin, schemes,
+                problems, range=range, needs=needs, conditions=conditions, note=note,
+            )
+        )  # fmt: skip
+        return compute
+
+    return add
+
+
+def get_bound(key: str) -> Bound:
+    """The bound of this key.
+
+    >>> get_bound("thm:random_convergence_rate/loss").source
+    'Evron et al. 2026, Theorem 7 (thm:random_convergence_rate)'
+    """
+    as_kind(key, str, "the key of a bound")
+    bounds = {bound.key: bound for bound in all_bounds()}
+    if key in bounds:
+        return bounds[key]
+    close = [known for known in bounds if key.split("/")[0] in known]
+    hint = f"; did you mean {', '.join(close)}" if close else "; see all_bounds()"
+    raise InvalidInputError(f"no bound {key!r}{hint}")
+
+
+def unregister_bound(key: str) -> None:
+    """Take the statement of this bound out of the registry."""
+    bound = get_bound(key)
+    _STATEMENTS.pop(next(name for name, statement in _STATEMENTS.items() if statement.bound is bound))
+
+
+def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> tuple[Bound, ...]:
+    """All bounds, in the order of declaration, or those on one quantity or ordering.
+
+    >>> len(all_bounds()) > 60
+    True
+    >>> {b.quantity for b in all_bounds(quantity="residual")}
+    {'residual'}
+    """
+    as_kind(quantity, str | None, "a quantity such as 'loss'")
+    as_kind(ordering, str | None, "the name of an ordering")
+    return tuple(
+        bound
+        for statement in _STATEMENTS.values()
+        if (bound := statement.bound) is not None
+        and (quantity is None or bound.quantity == quantity)
+        and (ordering is None or ordering in bound.orderings or "any" in bound.orderings)
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- claims
+
+
+def register_claim(claim: Claim) -> Claim:
+    """Add a claim; `fg.claims.all`, certificates, the hunt and the tests pick it up.
+
+    >>> import forgetting as fg
+    >>> from dataclasses import replace
+    >>> mine = fg.claims.register(replace(fg.claims.get("lem:regret_bound"), label="demo"))
+    >>> fg.claims.get("demo") is mine
+    True
+    >>> fg.claims.unregister("demo")
+    """
+    _register(Statement(claim=as_kind(claim, Claim, "a Claim")))
+    return claim
+
+
+def declare_claim(
+    *,
+    label: str,
+    statement: str,
+    draw: Draw,
+    part: str | None = None,
+    source: str = PAPER,
+    status: Status = "holds as stated",
+    note: str = "",
+    kind: ClaimKind = "inequality",
+    needs: tuple[str, ...] = (),
+    missing: Missing = always,
+    precise: Check | None = None,
+    settle: Settle = unchanged,
+) -> Callable[[Check], Check]:
+    """Register the decorated computation of both sides as a claim.
+
+    >>> import forgetting as fg
+    >>> @fg.claims.declare(label="demo", statement="0 <= k", draw=lambda rng, k: fg.claims.Instance(None, None, k))
+    ... def _(instance):
+    ...     return fg.claims.Sides(0.0, instance.k)
+    >>> fg.claims.get("demo").check(fg.claims.Instance(None, None, 3)).slack
+    3.0
+    >>> fg.claims.unregister("demo")
+    """
+
+    def add(sides: Check) -> Check:
+        register_claim(
+            Claim(label, part, statement, sides, draw, source, status, note, kind, needs, missing, precise, settle)
+        )
+        return sides
+
+    return add
+
+
+def get_claim(label: str, part: str | None = None) -> Claim:
+    """The claim of this label and part; left out, the first part, which is the statement as printed or its main half.
+
+    >>> get_claim("cor:Q spectrum", "at least 0").statement
+    'every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1'
+    >>> get_claim("thm:sgd_last_iterate_main").part
+    'general'
+    >>> get_claim("cor:Q spectrum", "at most 2")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: cor:Q spectrum has no part 'at most 2'; it has 'at least 0', 'at most 1'
+    """
+    claims = {(claim.label, claim.part): claim for claim in all_claims()}
+    if isinstance(label, str) and isinstance(part, str | None) and (label, part) in claims:
+        return claims[label, part]
+    parts = [known for name, known in claims if name == label]
+    if not parts:
+        near = get_close_matches(str(label), dict.fromkeys(name for name, _ in claims), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else "see fg.claims.all()"
+        raise InvalidInputError(f"no claim {label!r}; {hint}")
+    if part is None:
+        return claims[label, parts[0]]
+    if parts == [None]:
+        raise InvalidInputError(f"{label} has no parts; leave out part={part!r}")
+    raise InvalidInputError(f"{label} has no part {part!r}; it has {', '.join(sorted(map(repr, parts)))}")
+
+
+def unregister_claim(label: str, part: str | None = None) -> None:
+    """Take the statement of this claim out of the registry."""
+    claim = get_claim(label, part)
+    _STATEMENTS.pop((claim.label, claim.part))
+
+
+def all_claims(label: str | None = None) -> tuple[Claim, ...]:
+    """All claims in the order of declaration, or all parts of one label.
+
+    >>> len(all_claims()) > 50
+    True
+    """
+    as_kind(label, str | None, "the label of a claim")
+    claims = (statement.claim for statement in _STATEMENTS.values())
+    return tuple(claim for claim in claims if claim is not None and label in (None, claim.label))

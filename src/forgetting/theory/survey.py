@@ -1,0 +1,287 @@
+"""Hunt every claim with a fixed budget and write the findings as a table: `python -m forgetting.claims --out FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import time
+
+from forgetting._workers import run_parts
+from forgetting.errors import ForgettingError
+from forgetting.storage.atomic import kept
+from forgetting.storage.outputs import check_output, write_output
+from forgetting.storage.store import Store, code_digest
+from forgetting.theory.claim import Claim
+from forgetting.theory.hunt import Hunt
+from forgetting.theory.statement import all_claims, get_claim
+
+__all__ = ["Job", "Row", "finished_parts", "hunt_all", "hunt_one", "main", "table"]
+
+INTRODUCTION = """# The statements of the paper, hunted
+
+Each statement of "From Continual Learning to SGD and Back" is a claim that computes both of its sides on a problem, and
+was hunted for a counterexample: structured families, random problems over all that the statement allows, then local
+search for the largest lhs/rhs. What float64 calls a violation is computed again at 50 digits before it counts as a
+refutation; the problem is then saved, and reloads to the same numbers.
+
+{claims} claims on {problems} problems (seed {seed}, at most {budget} for each): {holds} hold on all of theirs,
+{refuted} are refuted. `fg.claims.get(label, part).hunt(seed={seed}, budget={budget})` repeats a line of the table, and
+`make hunt` all of it. `fg.claims.Instance.load(file)` gives a counterexample back, for `claim.check` and
+`claim.confirm`. Equalities are judged by their residual, relative to the size of their terms. Statements about
+eigenvalues are shifted, so that a ratio of 1 means that they are reached, which is no violation.
+"""
+SECTIONS = {
+    "refuted": "What is false as printed",
+    "gap in the printed proof": "Where the printed proof has a gap, though no counterexample was found",
+    "corrected": "What stands instead (not printed in the paper)",
+    "": "Remarks on the others",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One claim to hunt, as plain data for another process; `deadline` is a time of day, in seconds."""
+
+    label: str
+    part: str | None
+    seed: int
+    budget: int
+    deadline: float | None = None
+    folder: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What decides the result: this job, whenever it runs, and the code that computes it."""
+        return json.dumps([code_digest(), asdict(replace(self, deadline=None))])
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    label: str
+    part: str | None
+    statement: str
+    status: str
+    note: str
+    outcome: str
+    finding: str
+    checked: int
+    file: str | None
+    tried: int = 0
+    lhs: float | None = None
+    rhs: float | None = None
+    cut_short: bool = False
+
+    @classmethod
+    def of(cls, found: Hunt, file: str | None) -> Row:
+        """Read a hunt."""
+        claim, verdict = found.claim, found.verdict
+        return cls(
+            claim.label,
+            claim.part,
+            claim.statement,
+            claim.status,
+            claim.note,
+            found.outcome,
+            found.finding,
+            found.checked,
+            file,
+            found.tried,
+            None if verdict is None else float(verdict.lhs),
+            None if verdict is None else float(verdict.rhs),
+            found.cut_short,
+        )
+
+    @property
+    def name(self) -> str:
+        """Label and part."""
+        return self.label if self.part is None else f"{self.label} ({self.part})"
+
+    @property
+    def surprising(self) -> bool:
+        """Whether the hunt and what is declared about the claim disagree."""
+        return (self.outcome != "holds") if self.status != "refuted" else (self.outcome != "refuted")
+
+    @property
+    def verdict(self) -> str:
+        """What was found, beside what is known."""
+        known = self.status if self.status in ("gap in the printed proof", "corrected") else ""
+        return f"{known}; {self.finding}" if known else self.finding
+
+
+def hunt_one(job: Job) -> Row:
+    """Hunt one claim, and save what refutes it.
+
+    >>> row = hunt_one(Job("cor:dimensionality_bound", "rank equality", seed=0, budget=60))
+    >>> row.outcome, row.status, row.surprising
+    ('refuted', 'refuted', False)
+    """
+    seconds = None if job.deadline is None else max(job.deadline - time(), 1.0)
+    found = get_claim(job.label, job.part).hunt(seed=job.seed, budget=job.budget, seconds=seconds)
+    file = None
+    if job.folder is not None and found.outcome in ("refuted", "suspected") and found.instance is not None:
+        name = re.sub(r"[^A-Za-z0-9]+", "_", found.claim.name).strip("_") + ".npz"
+        Path(job.folder).mkdir(parents=True, exist_ok=True)
+        found.instance.save(Path(job.folder) / name)
+        file = f"{Path(job.folder).name}/{name}"
+    return Row.of(found, file)
+
+
+def hunt_all(
+    claims: Sequence[Claim],
+    *,
+    seed: int,
+    budget: int,
+    minutes: float | None = None,
+    folder: str | None = None,
+    processes: int = 1,
+    store: Store | None = None,
+    finished: Callable[[Row, int, int], None] = lambda *_: None,
+) -> list[Row]:
+    """Hunt the claims, in several processes; those that are not done when the time is over are cut short and say so.
+
+    Args:
+        claims: what to hunt.
+        seed, budget: for each hunt.
+        minutes: when to stop; None for no limit.
+        folder: where problems that refute a claim are saved.
+        processes: how many.
+        store: where finished hunts are kept, and looked for first; a hunt that was cut short is not kept.
+        finished: called as finished(row, done, total) after each claim.
+
+    >>> [row.outcome for row in hunt_all(all_claims("lem:regret_bound"), seed=0, budget=20)]
+    ['holds']
+    """
+    deadline = None if minutes is None else time() + 60 * minutes
+    jobs = [Job(claim.label, claim.part, seed, budget, deadline, folder) for claim in claims]
+    rows: dict[int, Row] = {}
+
+    def keep(place: int, row: Row) -> None:
+        rows[place] = row
+        finished(row, len(rows), len(jobs))
+
+    for place, job in enumerate(jobs):
+        known = None if store is None else store.get(job.key)
+        if known is not None:
+            keep(place, Row(**known))
+    open_ones = [place for place in range(len(jobs)) if place not in rows]
+    for number, row in run_parts(hunt_one, [jobs[place] for place in open_ones], processes):
+        if store is not None and not row.cut_short:
+            store.put(jobs[open_ones[number]].key, asdict(row))
+        keep(open_ones[number], row)
+    return [rows[place] for place in range(len(jobs))]
+
+
+@contextmanager
+def finished_parts(out: Path | None) -> Iterator[Store | None]:
+    """A store beside the file that is being made, named after it with `.partial`; it goes when the file is made.
+
+    >>> with finished_parts(None) as store:
+    ...     store is None
+    True
+    """
+    if out is None:
+        yield None
+        return
+    with Store(out.with_name(f"{out.name}.partial")) as store:
+        try:
+            yield store
+        except BaseException:
+            if len(store):
+                parts = "1 finished part is" if len(store) == 1 else f"{len(store)} finished parts are"
+                kept.append(f"{parts} in {store.path}: the same command goes on from there")
+            else:
+                store.remove()
+            raise
+        store.remove()
+
+
+def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
+    """The findings in Markdown: a summary, the table, then what there is to say about each statement.
+
+    >>> row = hunt_one(Job("lem:regret_bound", None, seed=0, budget=20))
+    >>> table([row], seed=0, budget=20).splitlines()[0]
+    '# The statements of the paper, hunted'
+    """
+    counts = Counter(row.outcome for row in rows)
+    text = INTRODUCTION.format(
+        claims=len(rows),
+        problems=sum(row.checked for row in rows),
+        seed=seed,
+        budget=budget,
+        holds=counts["holds"],
+        refuted=counts["refuted"],
+    )
+    lines = [text, "| statement | verdict |", "|---|---|"]
+    for row in rows:
+        link = f" ([problem]({row.file}))" if row.file else ""
+        name = f"`{row.label}`" + (f", {_plain(row.part)}" if row.part else "")
+        lines.append(f"| {name}: {_plain(row.statement)} | {_plain(row.verdict)}{link} |")
+    for status, heading in SECTIONS.items():
+        found = [row for row in rows if row.note and (row.status if row.status in SECTIONS else "") == status]
+        if found:
+            lines += ["", f"## {heading}", ""]
+            lines += [f"- `{row.label}`{f', {row.part}' if row.part else ''}: {_plain(row.note)}" for row in found]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text in which Markdown sees no markup."""
+    return re.sub(r"([\\`*\[|])", r"\\\1", text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; the exit status is 1 if a hunt and what is declared about its claim disagree, 2 after an error.
+
+    >>> main(["--label", "lem:Q trace", "--budget", "20", "--processes", "1"])  # doctest: +ELLIPSIS
+    lem:Q trace: holds on 20 problems, worst residual ...
+    1 claims hunted, 20 problems; no surprises
+    0
+    """
+    parser = argparse.ArgumentParser(prog="python -m forgetting.claims", description=__doc__)
+    parser.add_argument("--budget", type=int, default=2000, help="evaluations per claim")
+    parser.add_argument("--minutes", type=float, default=15.0, help="when to stop, budget or not; 0 for no limit")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--label", default="", help="only claims whose label contains this")
+    parser.add_argument("--out", type=Path, help="write the table here; finished parts are kept beside it until then")
+    parser.add_argument("--save", help="folder for the problems that refute a claim")
+    parser.add_argument("--force", action="store_true", help="replace a table that this program wrote")
+    chosen = parser.parse_args(arguments)
+    claims = [claim for claim in all_claims() if chosen.label in claim.label]
+    try:
+        if chosen.out is not None:
+            check_output(chosen.out, force=chosen.force)
+        with finished_parts(chosen.out) as store:
+            rows = hunt_all(
+                claims,
+                seed=chosen.seed,
+                budget=chosen.budget,
+                minutes=chosen.minutes or None,
+                folder=chosen.save,
+                processes=chosen.processes,
+                store=store,
+                finished=lambda row, *_: print(f"{row.name}: {row.finding}", flush=True),
+            )
+            if chosen.out is not None:
+                text = table(rows, seed=chosen.seed, budget=chosen.budget)
+                write_output(chosen.out, text.encode(), force=chosen.force)
+    except ForgettingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"interrupted; {kept[-1] if kept else 'nothing was written'}", file=sys.stderr)
+        return 130
+    surprises = [row.name for row in rows if row.surprising]
+    total = sum(row.checked for row in rows)
+    ending = f"unexpected: {', '.join(surprises)}" if surprises else "no surprises"
+    print(f"{len(rows)} claims hunted, {total} problems; {ending}")
+    return 1 if surprises else 0

@@ -1,0 +1,248 @@
+"""The hunt: it finds what is false, confirms it, repeats itself, and its findings in the docs are as they say."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.claims import Instance, get
+from forgetting.errors import InvalidInputError
+from forgetting.theory.survey import Job, Row, hunt_one, main, table
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def planted(claim, factor):
+    """The same claim with its right side made too small."""
+
+    def shrunk(sides):
+        return lambda case: replace(sides(case), rhs=factor * sides(case).rhs)
+
+    return replace(claim, label="planted", sides=shrunk(claim.sides), precise=shrunk(claim.precise))
+
+
+TIGHT = [
+    ("thm:random_convergence_rate", "loss"),  # two lines reach 0.99 at k = 100
+    ("lem:regret_bound", None),  # one row learned again and again reaches 1
+    ("lem:ratio_avg_last", "independent"),  # reaches 1 at k = 1 as eta tends to 0
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("label", "part"), TIGHT)
+def test_a_constant_20_per_cent_too_small_is_refuted_and_the_true_one_is_not(label, part):
+    true = get(label, part)
+    false = planted(true, 0.8)
+    found = false.hunt(seed=1, budget=150)
+    assert found.outcome == "refuted"
+    assert found.verdict.how == "50 digits"
+    assert found.verdict.lhs > found.verdict.rhs
+    assert not false.check(found.instance).holds
+    assert true.check(found.instance).holds
+    kept = true.hunt(seed=1, budget=150)
+    assert kept.outcome == "holds"
+    assert kept.verdict.ratio > 0.8
+
+
+def test_a_violation_that_50_digits_do_not_see_is_noise():
+    # float64 is made to claim a violation, the precise path says that there is none
+    claim = get("lem:regret_bound")
+    wrong = replace(claim, label="planted", sides=lambda case: replace(claim.sides(case), rhs=0.0))
+    found = wrong.hunt(budget=40)
+    assert found.outcome == "holds"
+    assert found.noise == 5
+
+
+def test_a_violation_that_cannot_be_confirmed_is_only_suspected():
+    claim = get("lem:regret_bound")
+    wrong = replace(claim, label="planted", sides=lambda case: replace(claim.sides(case), rhs=0.0), precise=None)
+    found = wrong.hunt(budget=40)
+    assert found.outcome == "suspected"
+    assert str(found).startswith("planted: suspected by")
+
+
+@pytest.mark.parametrize(
+    ("label", "part", "budget"),
+    [
+        ("prop:mean_norm", "loss, uniform", 60),
+        ("prop:mean_norm", "forgetting", 30),
+        ("prop:mean_norm", "forgetting, uniform", 90),
+        ("cor:dimensionality_bound", "rank equality", 60),
+        ("cor:pocs_forgetting", "display, w_(k-1)", 60),
+    ],
+)
+def test_what_is_known_to_be_false_is_found_and_saved(label, part, budget, tmp_path):
+    row = hunt_one(Job(label, part, seed=0, budget=budget, folder=str(tmp_path / "found")))
+    assert row.outcome == "refuted"
+    assert not row.surprising
+    claim, case = get(label, part), Instance.load(tmp_path / row.file)
+    again = claim.confirm(case)
+    assert not again.holds
+    assert not claim.check(case).holds
+    assert f"{again.lhs:.4g} against {again.rhs:.4g}" in row.verdict
+
+
+def test_the_corrected_statement_is_hunted_beside_the_refuted_one():
+    refuted = get("prop:mean_norm", "forgetting").hunt(budget=30)
+    assert refuted.outcome == "refuted"
+    assert get("prop:mean_norm", "forgetting, corrected").hunt(budget=100).outcome == "holds"
+
+
+def test_same_seed_and_budget_same_hunt():
+    claim = get("thm:cl_by_sgd_wor", "forgetting")
+    one, two, other = claim.hunt(seed=3, budget=90), claim.hunt(seed=3, budget=90), claim.hunt(seed=4, budget=90)
+    assert str(one) == str(two)
+    assert (one.verdict.lhs, one.verdict.rhs) == (two.verdict.lhs, two.verdict.rhs)
+    assert (one.tried, one.checked) == (two.tried, two.checked)
+    assert (one.verdict.lhs, one.checked) != (other.verdict.lhs, other.checked)
+
+
+def test_a_larger_budget_never_finds_less_among_fresh_problems():
+    claim = get("thm:random_convergence_rate", "loss")
+    small, large = claim.hunt(budget=30), claim.hunt(budget=300)
+    assert large.verdict.ratio > max(small.verdict.ratio, 0.98)
+
+
+def test_time_cuts_a_hunt_short_and_it_says_so():
+    found = get("lem:in_to_all_sample", "loss, with replacement").hunt(budget=10**6, seconds=0.3)
+    assert found.cut_short
+    assert found.tried < 10**6
+    assert "cut short" in str(found)
+    assert not get("lem:regret_bound").hunt(budget=10, seconds=60).cut_short
+
+
+def test_a_budget_of_nothing_is_refused():
+    with pytest.raises(InvalidInputError, match="budget"):
+        get("lem:regret_bound").hunt(budget=0)
+    with pytest.raises(InvalidInputError, match="seconds"):
+        get("lem:regret_bound").hunt(seconds=0)
+
+
+def test_a_claim_that_applies_to_nothing_says_so():
+    claim = replace(get("lem:regret_bound"), missing=lambda _: "never")
+    found = claim.hunt(budget=9)
+    assert (found.outcome, found.verdict, found.tried, found.checked) == ("not applicable", None, 6, 0)
+    assert "applies to none of 6 problems" in str(found)
+
+
+def test_the_command_writes_the_table_and_reports_surprises(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "deep" / "claims.md"
+    arguments = ["--label", "cor:dimensionality_bound", "--budget", "60", "--processes", "1", "--out", str(out)]
+    assert main([*arguments, "--save", str(tmp_path / "found")]) == 0
+    assert "3 claims hunted" in capsys.readouterr().out
+    text = out.read_text()
+    assert "found/cor_dimensionality_bound_rank_equality.npz" in text
+    assert (tmp_path / "found" / "cor_dimensionality_bound_rank_equality.npz").exists()
+    false = planted(get("thm:random_convergence_rate", "loss"), 0.5)
+    monkeypatch.setattr("forgetting.theory.survey.all_claims", lambda: (false,))
+    monkeypatch.setattr("forgetting.theory.survey.get_claim", lambda label, part: false)
+    assert main(["--budget", "60", "--processes", "1"]) == 1
+    assert "unexpected: planted (loss)" in capsys.readouterr().out
+
+
+def test_the_command_in_two_processes_finds_the_same_as_in_one(tmp_path):
+    texts = []
+    for processes in ("1", "2"):
+        out = tmp_path / f"{processes}.md"
+        arguments = ["--label", "lem:gd_descent", "--budget", "20", "--processes", processes, "--out", str(out)]
+        subprocess.run([sys.executable, "-m", "forgetting.claims", *arguments], check=True, capture_output=True)
+        texts.append(out.read_text())
+    assert texts[0] == texts[1]
+
+
+def test_a_gap_and_a_correction_are_named_in_the_table():
+    row = Row("l", None, "s", "gap in the printed proof", "n", "holds", "holds on 3 problems", 3, None)
+    assert row.verdict == "gap in the printed proof; holds on 3 problems"
+    assert "| `l`: s | gap in the printed proof; holds on 3 problems |" in table([row], seed=0, budget=3)
+    assert replace(row, status="refuted").surprising
+
+
+# ------------------------------------------------------------------------------------------------- what the docs show
+
+
+def test_make_hunt_may_replace_the_page():
+    from forgetting.storage.outputs import check_output
+
+    check_output(DOCS / "claims.md", force=True)  # its manifest is kept with it
+
+
+def documented():
+    """The lines of the table in the docs: label, part, verdict; each has the statement of a claim."""
+    lines = (DOCS / "claims.md").read_text().splitlines()
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("| `")]
+    pairs = [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in row] for row in cells]
+    rows = []
+    for text, verdict in pairs:
+        for claim in fg.claims.all():  # a label and a part may have colons of their own
+            name = f"`{claim.label}`" + (f", {claim.part}" if claim.part else "") + ": "
+            if text == name + claim.statement:
+                rows.append((claim.label, claim.part, verdict))
+                break
+        else:
+            pytest.fail(f"no claim is {text!r}")
+    return rows
+
+
+def test_the_docs_list_every_claim_with_its_statement_and_a_verdict():
+    rows = {(label, part): verdict for label, part, verdict in documented()}
+    assert set(rows) == {(claim.label, claim.part) for claim in fg.claims.all()}
+    for claim in fg.claims.all():
+        verdict = rows[claim.label, claim.part]
+        if claim.status == "refuted":
+            assert verdict.startswith("refuted by ")
+        else:
+            assert re.search(r"holds on \d+ problems, worst (ratio|slack|residual)", verdict)
+        assert verdict.startswith("gap in the printed proof") == (claim.status == "gap in the printed proof")
+        assert "cut short" not in verdict
+
+
+def test_the_counterexamples_of_the_docs_reload_to_the_numbers_of_the_docs():
+    files = set()
+    for label, part, verdict in documented():
+        if not verdict.startswith("refuted"):
+            continue
+        file = re.search(r"\(\[problem\]\((.*?)\)\)", verdict)[1]
+        files.add(Path(file).name)
+        claim, case = get(label, part), Instance.load(DOCS / file)
+        assert not claim.check(case).holds
+        verdict_again = claim.confirm(case)
+        assert not verdict_again.holds
+        assert f"{case}: {verdict_again.lhs:.4g} against {verdict_again.rhs:.4g}" in verdict
+    assert files == {path.name for path in (DOCS / "counterexamples").iterdir()}
+    assert len(files) == sum(claim.status == "refuted" for claim in fg.claims.all())
+
+
+def test_the_worst_ratios_of_the_docs_are_as_large_as_is_known():
+    rows = {(label, part): verdict for label, part, verdict in documented()}
+    for (label, part), least in {
+        ("thm:random_convergence_rate", "loss"): 0.99,
+        ("lem:regret_bound", None): 0.9999,
+        ("lem:ratio_avg_last", "independent"): 0.99,
+        ("cor:polynomial_Q_spectrum", None): 0.98,
+    }.items():
+        assert least <= float(re.search(r"worst ratio (\S+) at", rows[label, part])[1]) <= 1
+
+
+def test_no_verdict_of_the_docs_is_above_one():
+    for *_, verdict in documented():
+        found = re.search(r"worst ratio (\S+) at", verdict)
+        assert found is None or float(found[1]) <= 1
+        found = re.search(r"worst residual (\S+) at", verdict)
+        assert found is None or float(found[1]) <= 1e-9
+
+
+def test_numbers_of_a_hunt_can_be_checked_without_it():
+    found = get("prop:mean_norm", "forgetting").hunt(budget=30)
+    case = found.instance
+    counts = np.asarray(case.extras["multiplicity"])
+    weights = counts * case.problem.norms**2
+    measured = fg.expect(case.problem, fg.orderings.WithReplacement(weights), case.k, w0=case.w0).forgetting
+    assert found.verdict.lhs == pytest.approx(float(measured), rel=1e-9)
+    gap = case.problem.nearest_solution(case.start) - case.start
+    bound = 5 * (gap @ gap) * (counts @ case.problem.norms**2) / counts.sum() * (case.k - 1) ** -0.25
+    assert found.verdict.rhs == pytest.approx(float(bound), rel=1e-9)
