@@ -147,12 +147,7 @@ class Bound:
             object.__setattr__(self, "latex", given.latex)
             object.__setattr__(self, "compute", given.compute)
             object.__setattr__(self, "needs", tuple(dict.fromkeys((*given.needs, *self.needs))))
-        for name, allowed in (
-            ("quantity", QUANTITIES),
-            ("kind", KINDS),
-            ("status", STATUSES),
-            ("origin", ORIGINS),
-        ):
+        for name, allowed in (("quantity", QUANTITIES), ("kind", KINDS), ("status", STATUSES), ("origin", ORIGINS)):
             if getattr(self, name) not in allowed:
                 raise InvalidInputError(f"{self.key}: {name} must be one of {', '.join(allowed)}")
         for ordering in self.orderings:

@@ -93,13 +93,7 @@ class Evaluation(list[Row]):
 
 
 def evaluate(
-    problem: Any,
-    ordering: Ordering | str,
-    k: int,
-    w0: Any = None,
-    *,
-    scheme: Any = None,
-    **more: float,
+    problem: Any, ordering: Ordering | str, k: int, w0: Any = None, *, scheme: Any = None, **more: float
 ) -> Evaluation:
     """All bounds of the registry at k: which apply, what they say, which is tightest, which say nothing.
 

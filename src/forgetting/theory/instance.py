@@ -20,12 +20,7 @@ from forgetting.schemes import Scheme
 from forgetting.sets import ConvexSet
 from forgetting.storage.arrays import damaged, entry, read_arrays, whole_number, words, write_arrays
 from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
-from forgetting.tasks.files import (
-    classification_arrays,
-    classification_from,
-    regression_arrays,
-    regression_from,
-)
+from forgetting.tasks.files import classification_arrays, classification_from, regression_arrays, regression_from
 
 __all__ = ["Instance"]
 

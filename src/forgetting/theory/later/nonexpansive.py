@@ -45,10 +45,6 @@ register_bound(_trivial("regret", S / 2))
 register_bound(_trivial("residual", DISTANCE / 2))
 register_bound(
     _trivial(
-        "objective",
-        BETA * DISTANCE / 2,
-        ("projection", "sgd", "weakly regularised"),
-        ("regression",),
-        ("eta", "beta"),
+        "objective", BETA * DISTANCE / 2, ("projection", "sgd", "weakly regularised"), ("regression",), ("eta", "beta")
     )
 )

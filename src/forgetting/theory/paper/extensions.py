@@ -136,11 +136,7 @@ def _seen(steps_made: int) -> float:
 #: The in-sample residual in units of |w_0 - w*|^2; one step leaves exactly 0.
 SEEN = Expression("2 A(k-1) + 1/k", r"2A(k-1)+\frac1k", lambda s, k: _seen(k), level=SUM)
 
-_declare_residual(
-    _residual("with", "", 7 * DISTANCE / root(K, 4), WITH, _FULL),
-    "with replacement",
-    "with",
-)
+_declare_residual(_residual("with", "", 7 * DISTANCE / root(K, 4), WITH, _FULL), "with replacement", "with")
 _declare_residual(
     _residual(
         "without", "", 7 * DISTANCE / root(K, 4), WITHOUT, _ONE_PASS, status="gap in the printed proof",

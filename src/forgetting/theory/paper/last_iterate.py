@@ -61,10 +61,7 @@ LOG = Condition(_at_log, "is for eta = 1/(beta log k)")
 def last_iterate_of(n: Expression) -> Expression:
     """A_x(n), the bound on the next loss after n steps, in units of beta D^2."""
     return Expression(
-        f"A_x({n.text})",
-        f"A_x({n.latex})",
-        lambda s, k: last_iterate(_x(s), round(n.compute(s, k))),
-        ("eta", "beta"),
+        f"A_x({n.text})", f"A_x({n.latex})", lambda s, k: last_iterate(_x(s), round(n.compute(s, k))), ("eta", "beta")
     )
 
 

@@ -276,10 +276,7 @@ def _next_sharp(n: Expression) -> Expression:
     return Expression(f"h({n.text})", f"h({n.latex})", value.compute, value.needs)
 
 
-_H = (
-    "h(k) = min(2 A(k-1), (D - r)/(k-1), D/k)",
-    r"h(k)=\min\left(2A(k-1),\frac{D-\bar r}{k-1},\frac Dk\right)",
-)
+_H = ("h(k) = min(2 A(k-1), (D - r)/(k-1), D/k)", r"h(k)=\min\left(2A(k-1),\frac{D-\bar r}{k-1},\frac Dk\right)")
 WOR_LOSS_PRODUCT = register_bound(
     _wor(
         "loss",
