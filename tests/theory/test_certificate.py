@@ -103,7 +103,7 @@ def test_what_is_simulated_is_marked_and_says_how(certificates):
     many = certificates["many"]
     rows = {(row.label, row.part): row for row in many.claims}
     swapped = rows["lem:stab_gen_wor", None]
-    assert (swapped.how, swapped.doubt > 0) == ("16384 random permutations", True)
+    assert (swapped.how, swapped.doubt > 0) == ("400 random permutations", True)
     assert (rows["lem:A Upper Bound", None].how, rows["lem:A Upper Bound", None].doubt) == ("eigenvalues", 0.0)
     text = str(many)
     assert re.search(r"lem:stab_gen_wor +~0\.005", text)

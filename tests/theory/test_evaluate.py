@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -241,14 +240,19 @@ def test_affine_sets_are_regression_and_others_get_the_rates_of_projections():
     assert rows["thm:cl_by_sgd_main/loss"].why_not == "covers regression"
 
 
-def test_classification_is_recognised_by_its_separability():
-    problem = SimpleNamespace(
-        separability=True,
-        num_tasks=3,
-        dim=2,
-        radius=2.0,
-        w_star=np.array([1.0, 0.0]),
-    )
+class Separated(fg.Problem):
+    """Three classification tasks of somebody else's, solved by (1, 0), which is known from a start at 0 only."""
+
+    kind = "classification"
+    num_tasks, dim, radius = 3, 2, 2.0
+    project = task_loss = task_losses = distances = None
+
+    def nearest_solution(self, w0):
+        return super().nearest_solution(w0) if w0.any() else np.array([1.0, 0.0])
+
+
+def test_classification_is_recognised_by_what_a_problem_states():
+    problem = Separated()
     rows = rows_of(problem, orderings.WithReplacement(), 48)
     assert rows["evron2023:random/forgetting"].value == pytest.approx(4 / math.e)  # S = 4: exp(-48/(4 * 3 * 4))
     assert rows["cor:pocs_forgetting/forgetting/with"].value == pytest.approx(28 * 48**-0.25)

@@ -13,10 +13,12 @@ import numpy as np
 from forgetting._arrays import as_count, as_seed
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
-from forgetting.orderings import Ordering, WithReplacement
+from forgetting.orderings import Ordering
+from forgetting.orderings.laws import Independent
 from forgetting.schemes import Scheme
 from forgetting.storage.json_text import decode_json, typed
-from forgetting.tasks import ConvexSets, RegressionTasks
+from forgetting.tasks import Problem
+from forgetting.theory.checking import regression
 from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.expectations import Numbers, as_least_squares, remembered, start_noise
@@ -235,7 +237,7 @@ def _word(holds: bool, decided: bool = True) -> str:
 
 
 def certify(
-    problem: Any,
+    problem: Problem,
     ordering: Ordering,
     k: int,
     scheme: Scheme | None = None,
@@ -293,9 +295,10 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
         remembered(instance, (name, instance.k), lambda: result)  # the statements ask for the same
         low, high = np.asarray(result.interval(name)).tolist()
         rows.append(Measured(name, float(result.values[name]), low, high, result.method))
-    if isinstance(instance.problem, ConvexSets):  # their loss is the mean of half squared distances
+    law = None if instance.ordering is None else instance.ordering.law
+    if instance.problem.half_squared_distances:
         rows.append(replace(rows[0], quantity="residual"))
-    elif isinstance(instance.problem, RegressionTasks) and isinstance(instance.ordering, WithReplacement):
+    elif regression(instance) is None and isinstance(law, Independent):
         rows += _objective(instance)
     return tuple(rows), result.notes
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from forgetting._arrays import Array
-from forgetting.errors import ForgettingError
-from forgetting.schemes import POCS
-from forgetting.tasks import ClassificationTasks, ConvexSets, LinearTasks, RegressionTasks
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.trajectory import Trajectory
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.schemes import Scheme
 from forgetting.theory.bound import Bound
 from forgetting.theory.claim import Draw, Missing, Paths, Sides
 from forgetting.theory.expectations import Numbers, as_least_squares
@@ -33,6 +34,7 @@ __all__ = [
     "setting_of",
     "small",
     "steps",
+    "trajectory",
     "with_doubt",
 ]
 
@@ -95,29 +97,30 @@ def all_of(*tests: Missing) -> Missing:
 
 
 def regression(instance: Instance) -> str | None:
-    """Jointly realizable regression tasks."""
-    if not isinstance(instance.problem, RegressionTasks):
+    """Jointly realizable regression tasks, given by their data."""
+    problem = instance.problem
+    if problem is None or problem.linear is not problem or problem.kernel is not None:
         return "is about regression tasks"
-    found = instance.problem.realizability
-    return None if found.holds else found.message
+    return None if problem.realizability.holds else str(problem.realizability.message)
 
 
 def convex_sets(instance: Instance) -> str | None:
     """A collection of convex sets."""
-    return None if isinstance(instance.problem, ConvexSets) else "is about convex sets"
+    return None if instance.problem is not None and instance.problem.kind == "sets" else "is about convex sets"
 
 
 def classification(instance: Instance) -> str | None:
     """Jointly separable classification tasks."""
-    if not isinstance(instance.problem, ClassificationTasks):
+    if instance.problem is None or instance.problem.kind != "classification":
         return "is about classification tasks"
-    found = instance.problem.separability
-    return None if found.holds else f"needs jointly separable tasks, but these are {found.message}"
+    separability = instance.problem.realizability
+    return None if separability.holds else f"needs jointly separable tasks, but these are {separability.message}"
 
 
 def pocs(instance: Instance) -> str | None:
     """Tasks learned by projection, in the limit of vanishing regularisation."""
-    return None if isinstance(instance.scheme, POCS | None) else "covers tasks learned by projection, scheme=POCS()"
+    projects = instance.scheme is None or instance.scheme.projects
+    return None if projects else "covers tasks learned by projection, scheme=POCS()"
 
 
 def small(most: int) -> Missing:
@@ -181,6 +184,13 @@ def least_squares(above: float = 0.0, most: float = 2.0, *, closed: bool = False
     return missing
 
 
+def trajectory(instance: Instance, scheme: Scheme | None = None) -> Trajectory:
+    """One run of the instance with its own seed, by this scheme or the natural scheme of its problem."""
+    if instance.ordering is None:
+        raise InvalidInputError("needs an ordering")
+    return run(instance.problem, instance.ordering, instance.k, scheme, instance.seed, instance.w0)
+
+
 def setting_of(instance: Instance) -> Setting:
     """The parameters of the instance, as bounds want them."""
     return Setting.of(instance.problem, instance.w0, instance.scheme, instance.ordering)
@@ -195,8 +205,6 @@ def expected_at_most(bound: Bound, *, part: str, statement: str, draw: Draw) -> 
         return Sides(lhs, bound.value(setting, instance.k), numbers.doubt + ROUNDING * setting.scale, how=numbers.how)
 
     def missing(instance: Instance) -> str | None:
-        if not isinstance(instance.problem, LinearTasks | ConvexSets):
-            return f"is about {' or '.join(bound.problems)}"
         try:
             setting = setting_of(instance)
         except ForgettingError as error:

@@ -10,6 +10,8 @@ from typing import Any
 from forgetting._arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings import Ordering
+from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
 from forgetting.theory.bound import ORIGINS, Bound
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
 from forgetting.theory.statement import all_bounds
@@ -93,7 +95,13 @@ class Evaluation(list[Row]):
 
 
 def evaluate(
-    problem: Any, ordering: Ordering | str, k: int, w0: Any = None, *, scheme: Any = None, **more: float
+    problem: Problem | Setting,
+    ordering: Ordering | str,
+    k: int,
+    w0: Any = None,
+    *,
+    scheme: Scheme | None = None,
+    **more: float,
 ) -> Evaluation:
     """All bounds of the registry at k: which apply, what they say, which is tightest, which say nothing.
 

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_kind, as_number, as_vector
+from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.orderings import (
-    Cyclic,
-    GreedyDistance,
-    GreedyResidual,
-    NormWeighted,
-    Ordering,
-    Reshuffled,
-    TaskView,
-    WithoutReplacement,
-    WithReplacement,
-)
-from forgetting.schemes import SGD, Scheme
-from forgetting.tasks import KernelTasks, LinearTasks
+from forgetting.orderings import Ordering, TaskView, laws
+from forgetting.schemes import Kaczmarz, Scheme, natural_scheme
+from forgetting.tasks import LinearTasks, Problem
+from forgetting.tasks.problem import Kind as ProblemKind
 
 __all__ = ["ORDERINGS", "ProblemKind", "Setting", "describe_ordering", "describe_scheme", "known"]
 
-ProblemKind = Literal["regression", "classification", "sets"]
-
-#: What a bound may cover; "i.i.d." is sampling with replacement with any weights.
 HUGE = 1e100  # numbers below it can be squared and multiplied with each other
+PROBE = TaskView(3, np.array([1.0, 2.0, 3.0]))  # tasks of which only the norms are known
+#: What a bound may cover; "i.i.d." is sampling with replacement with any weights.
 ORDERINGS = (
     "with replacement",
     "without replacement",
@@ -154,7 +143,14 @@ class Setting:
         return self.scale / 2
 
     @classmethod
-    def of(cls, problem: Any, w0: Any = None, scheme: Any = None, ordering: Any = None, **more: Any) -> Setting:
+    def of(
+        cls,
+        problem: Problem | Setting,
+        w0: Any = None,
+        scheme: Scheme | None = None,
+        ordering: Ordering | str | None = None,
+        **more: Any,
+    ) -> Setting:
         """Read the parameters off a problem; `more` overrides or adds (sigma, G, previous_loss).
 
         Regression tasks must be jointly realizable. For a kernel d is unknown, so only bounds in the joint rank apply.
@@ -164,79 +160,69 @@ class Setting:
         >>> s.T, s.d, s.rank_avg, s.rank_joint, round(s.scale, 12), s.eta, s.beta
         (2, 2, 1.0, 2, 1.0, 1.0, 1.0)
         """
-        if isinstance(problem, cls):
-            step = {} if scheme is None else _step(scheme, problem.radius)
-            return replace(problem, **{**step, **more})
+        if isinstance(problem, Setting):
+            if scheme is not None:
+                _, eta, beta = describe_scheme(scheme, radius=problem.radius)
+                more = {"eta": eta, "beta": beta, **more}
+            return replace(problem, **more)
         for name in ("eta", "beta"):
             if name in more:
                 raise InvalidInputError(
                     f"{name} = {more[name]!r} is a matter of the scheme: give scheme=fg.schemes.SGD(...), or a Setting"
                 )
-        problem = as_regression(problem)
-        base = _regression(problem, w0) if isinstance(problem, LinearTasks) else _sets(problem, w0)
-        _, eta, beta = describe_scheme(scheme, problem, base["radius"])
-        base.update(eta=eta, beta=beta, weight_ratio=_weight_ratio(problem, ordering))
-        return cls(**{**base, **more})
+        as_kind(problem, Problem, "a problem or a Setting")
+        start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
+        linear = problem.linear
+        base = _of_sets(problem, start) if linear is None else _of_linear(linear, start)
+        _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
+        ratio = _weight_ratio(problem if linear is None else linear, ordering)
+        return replace(base, **{"eta": eta, "beta": beta, "weight_ratio": ratio, **more})
 
 
-def _step(scheme: Any, radius: float) -> dict[str, float | None]:
-    _, eta, beta = describe_scheme(scheme, radius=radius)
-    return {"eta": eta, "beta": beta}
+def as_regression(problem: Problem) -> Problem:
+    """The problem as linear tasks where every task is affine, because more bounds cover linear tasks."""
+    return problem if problem.linear is None else problem.linear
 
 
-def as_regression(problem: Any) -> Any:
-    """Affine sets are regression tasks with orthonormal rows: all that is known about those applies."""
-    flat = getattr(problem, "regression", None)
-    return flat if isinstance(flat, LinearTasks) else problem
-
-
-def _regression(problem: LinearTasks, w0: Any) -> dict[str, Any]:
+def _of_linear(problem: LinearTasks, start: Array) -> Setting:
     problem.require_realizable("a bound")
-    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
     gap = problem.geometry.start(start)
-    return {
-        "T": problem.num_tasks,
-        "d": None if isinstance(problem, KernelTasks) else problem.dim,
-        "rank_avg": problem.rank_avg,
-        "rank_max": problem.rank_max,
-        "rank_joint": problem.rank_joint,
-        "dist_sq": float(gap @ gap),
-        "radius": problem.radius,
-        "radius_sq_mean": problem.radius_sq_mean,
-        "from_zero": not start.any(),
-    }
+    return Setting(
+        T=problem.num_tasks,
+        d=problem.dim if problem.kernel is None else None,
+        rank_avg=problem.rank_avg,
+        rank_max=problem.rank_max,
+        rank_joint=problem.rank_joint,
+        dist_sq=float(gap @ gap),
+        radius=problem.radius,
+        radius_sq_mean=problem.radius_sq_mean,
+        from_zero=not start.any(),
+    )
 
 
-def _sets(problem: Any, w0: Any) -> dict[str, Any]:
+def _of_sets(problem: Problem, start: Array) -> Setting:
     """Convex sets and classification: R is 1 where the problem has no radius."""
-    kind = "classification" if hasattr(problem, "separability") else "sets"
-    if isinstance(problem, type) or not hasattr(problem, "num_tasks"):
-        raise InvalidInputError(f"expected a problem or a Setting, got {type(problem).__name__}")
-    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
-    if hasattr(problem, "nearest_solution"):
-        nearest = problem.nearest_solution(start)
-    elif hasattr(problem, "w_star") and not start.any():
-        nearest = problem.w_star
-    else:
+    try:
+        gap = problem.nearest_solution(start) - start
+    except NotSupportedError as error:
         raise NotSupportedError(
-            "the distance from the start to the common solutions is not known for these sets; "
-            "pass a Setting(T=..., dist_sq=..., problem='sets') in place of the problem"
-        )
-    gap = np.asarray(nearest, dtype=np.float64) - start
-    return {
-        "T": problem.num_tasks,
-        "d": problem.dim,
-        "dist_sq": float(gap @ gap),
-        "radius": float(getattr(problem, "radius", 1.0)),
-        "problem": kind,
-        "from_zero": not start.any(),
-    }
+            f"{error}; or pass a Setting(T=..., dist_sq=..., problem={problem.kind!r}) in place of the problem"
+        ) from error
+    return Setting(
+        T=problem.num_tasks,
+        d=problem.dim,
+        dist_sq=float(gap @ gap),
+        radius=1.0 if problem.radius is None else problem.radius,
+        problem=problem.kind,
+        from_zero=not start.any(),
+    )
 
 
-def _weight_ratio(problem: Any, ordering: Any) -> float | None:
-    p = _probabilities(problem, ordering)
-    if p is None or not isinstance(problem, LinearTasks):
+def _weight_ratio(problem: Problem, ordering: Ordering | str | None) -> float | None:
+    """max_m |X_m|^2 / (T p_m); None unless tasks have norms and are drawn independently."""
+    if not isinstance(ordering, Ordering) or not isinstance(ordering.law, laws.Independent) or problem.norms is None:
         return None
+    p = ordering.law.probabilities(TaskView(problem.num_tasks, problem.norms))
     alpha = problem.norms**2
     seen = alpha > 0
     if not seen.any():
@@ -244,14 +230,8 @@ def _weight_ratio(problem: Any, ordering: Any) -> float | None:
     return float(np.max(alpha[seen] / p[seen])) / len(p) if (p[seen] > 0).all() else None
 
 
-def _probabilities(problem: Any, ordering: Any) -> Any:
-    if not isinstance(ordering, WithReplacement) or not hasattr(problem, "num_tasks"):
-        return None
-    return ordering.law.probabilities(TaskView(problem.num_tasks, getattr(problem, "norms", None)))
-
-
 def describe_scheme(
-    scheme: Any, problem: Any = None, radius: float = 1.0
+    scheme: Scheme | None, problem: Problem | Setting | None = None, radius: float = 1.0
 ) -> tuple[frozenset[str], float | None, float | None]:
     """Which schemes of the bounds a scheme is, with its step size and smoothness as SGD where it is SGD.
 
@@ -259,27 +239,25 @@ def describe_scheme(
 
     >>> import forgetting as fg
     >>> sorted(describe_scheme(fg.schemes.Kaczmarz())[0])
-    ['projection', 'sgd']
+    ['nonexpansive', 'projection', 'sgd']
     >>> describe_scheme(fg.schemes.SGD(0.1, objective="loss"), radius=2.0)[1:]
     (0.1, 4.0)
     """
     as_kind(scheme, Scheme | None, "a scheme such as fg.schemes.Kaczmarz()")
     if scheme is None and isinstance(problem, Setting) and {problem.eta, problem.beta} - {None, 1.0}:
         return frozenset({"sgd"}), problem.eta, problem.beta
-    name = getattr(problem, "natural_scheme", "Kaczmarz") if scheme is None else type(scheme).__name__
-    if isinstance(scheme, SGD):
-        beta = 1.0 if scheme.objective == "modified" else radius**2
-        exact = scheme.objective == "modified" and scheme.step_size == 1
-        return frozenset({"sgd", "projection"} if exact else {"sgd"}), float(scheme.step_size), beta
-    if name in ("Kaczmarz", "GradientDescent", "POCS"):
-        return frozenset({"projection", "sgd"}), 1.0, 1.0
-    if name == "WeaklyRegularized":
-        return frozenset({"a finite lambda (the rates are those of its limit, POCS)"}), None, None
-    return frozenset({name}), None, None
+    if scheme is None:
+        scheme = natural_scheme(problem) if isinstance(problem, Problem) else Kaczmarz()
+    step = scheme.as_sgd(radius)
+    named = {"projection": scheme.projects, "sgd": step is not None, "nonexpansive": scheme.nonexpansive}
+    tags = frozenset(name for name, states in named.items() if states)
+    return (tags, None, None) if step is None else (tags, step.step_size, step.smoothness)
 
 
-def describe_ordering(ordering: Ordering | str, problem: Any = None, k: int | None = None) -> frozenset[str]:
-    """Which orderings of the bounds an ordering is.
+def describe_ordering(
+    ordering: Ordering | str, problem: Problem | Setting | None = None, k: int | None = None
+) -> frozenset[str]:
+    """Which orderings of the bounds an ordering is, by its law.
 
     One epoch of reshuffling is an ordering without replacement; weights that happen to be uniform, or proportional to
     the squared norms, count as such.
@@ -290,39 +268,40 @@ def describe_ordering(ordering: Ordering | str, problem: Any = None, k: int | No
     >>> sorted(describe_ordering(Cyclic())), sorted(describe_ordering("cyclic"))
     (['any', 'cyclic'], ['any', 'cyclic'])
     """
-    return frozenset({"any", *_tags(ordering, problem, k)})
-
-
-def _tags(ordering: Ordering | str, problem: Any, k: int | None) -> Iterable[str]:
     if isinstance(ordering, str):
         if ordering not in ORDERINGS:
             raise InvalidInputError(f"ordering must be one of {', '.join(ORDERINGS)}, got {ordering!r}")
-        return {ordering, "i.i.d."} if ordering in ("with replacement", "norm-weighted") else {ordering}
-    if isinstance(ordering, WithReplacement):
-        return {"i.i.d.", *_weights(ordering, problem)}
-    if isinstance(ordering, WithoutReplacement):
-        return {"without replacement"}
-    if isinstance(ordering, Reshuffled):
-        tasks = problem.T if isinstance(problem, Setting) else getattr(problem, "num_tasks", None)
-        one_epoch = k is not None and tasks is not None and k <= tasks
-        return {"without replacement"} if one_epoch else set()
-    if isinstance(ordering, Cyclic):
-        return {"cyclic"}
-    if isinstance(ordering, (GreedyDistance, GreedyResidual)):
-        return {"greedy" if ordering.repeat else "greedy single pass"}
+        independent = ordering in ("with replacement", "norm-weighted")
+        return frozenset({"any", ordering, "i.i.d."} if independent else {"any", ordering})
+    return frozenset({"any", *_tags(ordering.law, problem, k)})
+
+
+def _tags(law: laws.Law, problem: Problem | Setting | None, k: int | None) -> set[str]:
+    match law:
+        case laws.Independent():
+            return {"i.i.d.", *_weights(law, problem)}
+        case laws.Permutation():
+            return {"without replacement"}
+        case laws.Reshuffled():
+            tasks = problem.T if isinstance(problem, Setting) else None if problem is None else problem.num_tasks
+            one_epoch = k is not None and tasks is not None and k <= tasks
+            return {"without replacement"} if one_epoch else set()
+        case laws.Cycle():
+            return {"cyclic"}
+        case laws.Adaptive(greedy=True):
+            return {"greedy" if law.repeat else "greedy single pass"}
     return set()
 
 
-def _weights(ordering: WithReplacement, problem: Any) -> set[str]:
-    p = _probabilities(problem, ordering)
-    if p is None:
-        if isinstance(ordering, NormWeighted):
-            return {"norm-weighted"}
-        return {"with replacement"} if ordering.p is None else set()
+def _weights(law: laws.Independent, problem: Problem | Setting | None) -> set[str]:
+    """Whether the probabilities are uniform, and whether they are proportional to the squared norms."""
+    tasks = TaskView(problem.num_tasks, problem.norms) if isinstance(problem, Problem) else PROBE
+    if tasks is PROBE and not (law.p is None or callable(law.p)):
+        return set()  # weights of tasks whose norms are not known
+    p, norms = law.probabilities(tasks), tasks.norms
     found = set()
     if np.allclose(p, 1 / len(p), rtol=1e-12, atol=0):
         found.add("with replacement")
-    norms = getattr(problem, "norms", None)
     if norms is not None and norms.any() and np.allclose(p, norms**2 / np.sum(norms**2), rtol=1e-12, atol=0):
         found.add("norm-weighted")
     return found

@@ -9,7 +9,7 @@ from forgetting.theory.expression import BETA, DISTANCE, MEAN_SQUARE, Expression
 from forgetting.theory.setting import ProblemKind, known
 from forgetting.theory.statement import register_bound
 
-_STEPS = ("projection", "sgd", "Ridge", "weakly regularised")
+_STEPS = ("projection", "sgd", "nonexpansive", "weakly regularised")
 _ALL: tuple[ProblemKind, ...] = ("regression", "classification", "sets")
 _NO_LONGER = Condition(
     lambda s, k: s.eta is None or s.beta is None or (s.eta >= 0 and s.beta >= 0 and s.eta * s.beta <= 2),

@@ -6,17 +6,17 @@ C is the intersection of the sets, w* its point nearest to w_0, S = |w_0 - w*|^2
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.dynamics.loop import whole_run
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, WeaklyRegularized
 from forgetting.theory.bound import Bound, Origin, Range, Status
-from forgetting.theory.checking import all_of, classification, convex_sets, covers, pocs, setting_of, steps
+from forgetting.theory.checking import all_of, classification, convex_sets, covers, pocs, setting_of, steps, trajectory
 from forgetting.theory.claim import Check, Missing, Paths, Sides
 from forgetting.theory.closed_forms import last_iterate
 from forgetting.theory.draws import classified, sets, weakly
@@ -256,7 +256,7 @@ def _display(step: int) -> Check:
 
     def check(instance: Instance) -> Sides:
         problem = instance.problem
-        run = whole_run(problem, instance.ordering, instance.k, seed=instance.seed, w0=instance.w0)
+        run = trajectory(instance)
         lhs = float(np.mean(problem.task_losses(run.iterates[-1])[run.order]))
         squares = problem.distances(run.iterates[step])[run.order] ** 2
         rhs = problem.radius**2 / 2 * float(np.mean(squares))
@@ -269,8 +269,7 @@ def _display_exactly(instance: Instance) -> Sides:
     problem = instance.problem
     if problem.num_rows.max() > 1:
         raise NotSupportedError("high precision is for classification tasks of one row each")
-    run = whole_run(problem, instance.ordering, instance.k, seed=instance.seed, w0=instance.w0)
-    order = run.order.tolist()
+    order = trajectory(instance).order.tolist()
     rows = np.concatenate([problem.signed_rows(task) for task in range(problem.num_tasks)])
     missed, distances = halfspace_walk(rows, order, instance.start)
     lhs, rhs = np.mean(missed[-1][order] ** 2) / 2, problem.radius**2 / 2 * np.mean(distances[-2][order] ** 2)
@@ -323,10 +322,10 @@ def _weak(instance: Instance) -> str | None:
     missing=all_of(classification, _weak, covers("any"), steps(1)),
 )
 def _(instance: Instance) -> Sides:
-    problem, scheme, k = instance.problem, instance.scheme, instance.k
+    problem, scheme = instance.problem, instance.scheme
     assert isinstance(scheme, WeaklyRegularized)
-    limit = whole_run(problem, instance.ordering, k, POCS(), seed=instance.seed)
-    weak = whole_run(problem, Explicit(limit.order), k, scheme)
+    limit = trajectory(instance, POCS())
+    weak = trajectory(replace(instance, ordering=Explicit(limit.order)), scheme)
     if weak.complaints:
         raise NotSupportedError(weak.complaints[0])
     level, norm = scheme.scale_of_iterates, float(np.linalg.norm(problem.w_star))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.dynamics.loop import whole_run
 from forgetting.schemes import GradientDescent, Kaczmarz
-from forgetting.theory.checking import ROUNDING, all_of, regression
+from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
 from forgetting.theory.claim import Sides
 from forgetting.theory.draws import points, projected
 from forgetting.theory.expectations import equations
@@ -73,10 +72,7 @@ def _condition(instance: Instance) -> float:
     draw=projected(most=20),
 )
 def _(instance: Instance) -> Sides:
-    runs = [
-        whole_run(instance.problem, instance.ordering, instance.k, scheme, seed=instance.seed, w0=instance.w0)
-        for scheme in (Kaczmarz(), GradientDescent())
-    ]
+    runs = trajectory(instance, Kaczmarz()), trajectory(instance, GradientDescent())
     gap = float(np.max(np.linalg.norm(runs[0].iterates - runs[1].iterates, axis=1)))
     scale = _scale(instance)
     return Sides(gap, 0.0, 1e-11 * instance.k * _condition(instance) * scale, scale, "one run each")
@@ -92,7 +88,7 @@ def _(instance: Instance) -> Sides:
     draw=projected(most=20),
 )
 def _(instance: Instance) -> Sides:
-    run = whole_run(instance.problem, instance.ordering, instance.k, Kaczmarz(), seed=instance.seed, w0=instance.w0)
+    run = trajectory(instance, Kaczmarz())
     w, gap = instance.start, 0.0
     for t, task in enumerate(run.order.tolist()):
         w = w - modified_gradient(instance, task, w)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.sets import ConvexSet
 from forgetting.theory.checking import convex_sets
 from forgetting.theory.claim import Sides
 from forgetting.theory.draws import sets
@@ -16,15 +15,14 @@ from forgetting.theory.statement import declare_claim
 _ALL = ("w", "z", "task")
 
 
-def _set(instance: Instance) -> ConvexSet:
-    """The set of the task that the instance names."""
-    named: ConvexSet = instance.problem.sets[int(instance.extra("task"))]
-    return named
+def _project(instance: Instance, w: Array) -> Array:
+    """The projection onto the set of the task that the instance names."""
+    return np.asarray(instance.problem.project(int(instance.extra("task")), w))
 
 
-def _half_square(group: ConvexSet, w: Array) -> tuple[float, Array]:
+def _half_square(instance: Instance, w: Array) -> tuple[float, Array]:
     """f(w) = 1/2 dist(w, C)^2 and w - P(w), its gradient by the statement."""
-    gap = w - group.project(w)
+    gap = w - _project(instance, w)
     return 0.5 * float(gap @ gap), gap
 
 
@@ -39,7 +37,7 @@ def _half_square(group: ConvexSet, w: Array) -> tuple[float, Array]:
 )
 def _(instance: Instance) -> Sides:
     w, z = instance.extra("w"), instance.extra("z")
-    change = _half_square(_set(instance), w)[1] - _half_square(_set(instance), z)[1]
+    change = _half_square(instance, w)[1] - _half_square(instance, z)[1]
     size = float(np.linalg.norm(w) + np.linalg.norm(z) + np.linalg.norm(change))
     return Sides(float(change @ change), float(change @ (w - z)), 1e-9 * float(np.linalg.norm(w - z)) * size)
 
@@ -58,9 +56,8 @@ def _(instance: Instance) -> Sides:
 def _(instance: Instance) -> Sides:
     w, v = instance.extra("w"), instance.extra("v")
     v = 1e-3 * v / max(float(np.linalg.norm(v)), 1e-300)
-    group = _set(instance)
-    _, gradient = _half_square(group, w)
-    lhs = abs(_half_square(group, w + v)[0] - _half_square(group, w - v)[0] - 2 * float(gradient @ v))
+    _, gradient = _half_square(instance, w)
+    lhs = abs(_half_square(instance, w + v)[0] - _half_square(instance, w - v)[0] - 2 * float(gradient @ v))
     return Sides(lhs, float(v @ v) / 2, 1e-12 * (1 + float(gradient @ gradient)))
 
 
@@ -80,8 +77,8 @@ def _noise(*vectors: Array) -> float:
 )
 def _(instance: Instance) -> Sides:
     w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
-    value, gradient = _half_square(_set(instance), w)
-    lhs = (2 - gamma) * value - _half_square(_set(instance), z)[0] / gamma
+    value, gradient = _half_square(instance, w)
+    lhs = (2 - gamma) * value - _half_square(instance, z)[0] / gamma
     return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(w, z, gradient))
 
 
@@ -96,6 +93,6 @@ def _(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     w = instance.extra("w")
-    inside = _set(instance).project(instance.extra("z"))
-    value, gradient = _half_square(_set(instance), w)
+    inside = _project(instance, instance.extra("z"))
+    value, gradient = _half_square(instance, w)
     return Sides(2 * value, float(gradient @ (w - inside)), _noise(w, inside, gradient))
