@@ -78,11 +78,12 @@ def test_a_draw_that_no_chance_gives_is_an_error():
         permuted(first=100_000, clones=2, distinct=2)(np.random.default_rng(0), 70)
 
 
-def test_a_table_in_less_room_than_its_columns_need_is_as_narrow_as_it_can_be():
-    from forgetting.theory.writers import _fit
+def test_a_table_in_less_room_than_its_columns_need_is_as_narrow_as_it_is_told():
+    from forgetting.theory.writers import text_table
 
-    cells = [[["a long heading"], ["another one"]], [["1"], ["2"]]]
-    assert _fit(cells, 2) == [7, 7]
+    lines = text_table(("a long heading", "another one"), [("1", "2")], width=9, ruled=True).splitlines()
+    assert max(map(len, lines)) <= 9
+    assert "".join(lines).count("1") == 1
 
 
 def test_a_tolerance_of_any_type_is_a_float():

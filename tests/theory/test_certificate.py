@@ -106,7 +106,7 @@ def test_what_is_simulated_is_marked_and_says_how(certificates):
     assert (swapped.how, swapped.doubt > 0) == ("400 random permutations", True)
     assert (rows["lem:A Upper Bound", None].how, rows["lem:A Upper Bound", None].doubt) == ("eigenvalues", 0.0)
     text = str(many)
-    assert re.search(r"lem:stab_gen_wor +~0\.005", text)
+    assert re.search(r"lem:stab_gen_wor +~0\.00", text)
     assert text.count("~") == sum(row.doubt > 0 for row in (*many.residuals, *many.claims)) + 1
     assert "~" not in str(certificates["with"])
 
@@ -174,3 +174,33 @@ def test_bad_requests_are_refused():
     clash = fg.RegressionTasks([np.eye(2), np.eye(2)], [np.ones(2), np.zeros(2)])
     with pytest.raises(ForgettingError, match="realizable"):
         fg.certify(clash, fg.orderings.WithReplacement(), 3)
+
+
+SIMULATED = (fg.families.gaussian(30, 20, 3, seed=1), fg.orderings.WithoutReplacement(), 12)
+
+
+def test_statements_are_simulated_with_the_seed_and_the_runs_of_the_certificate():
+    one = fg.certify(*SIMULATED, seed=5, runs=300)
+    again, other = fg.certify(*SIMULATED, seed=5, runs=300), fg.certify(*SIMULATED, seed=6, runs=300)
+    assert one.seed == 5
+    assert one == again
+    simulated = [row for row in one.claims if row.doubt > 0]
+    changed = {(row.label, row.part): row.lhs for row in other.claims}
+    assert len(simulated) >= 8
+    assert {row.how for row in simulated} >= {"300 random permutations", "300 simulated runs"}
+    assert not any("16384" in row.how for row in simulated)
+    for row in simulated:
+        assert row.lhs != changed[row.label, row.part]
+        case = fg.claims.Instance(*SIMULATED, seed=5, runs=300)
+        assert fg.claims.get(row.label, row.part).check(case).lhs == row.lhs
+
+
+def test_the_identities_follow_the_order_of_the_seed():
+    rows = [fg.certify(*SIMULATED[:2], 6, seed=seed, runs=300).residuals[1] for seed in (1, 1, 2)]
+    assert rows[0] == rows[1] != rows[2]
+
+
+@pytest.mark.parametrize(("field", "value"), [("seed", -1), ("seed", 0.5), ("runs", 0), ("runs", "many")])
+def test_a_seed_and_runs_are_whole_numbers(field, value):
+    with pytest.raises(InvalidInputError, match=field):
+        fg.claims.Instance(*SIMULATED, **{field: value})

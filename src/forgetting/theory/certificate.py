@@ -25,6 +25,7 @@ from forgetting.theory.expectations import Numbers, as_least_squares, remembered
 from forgetting.theory.instance import Instance
 from forgetting.theory.setting import describe_ordering, describe_scheme
 from forgetting.theory.statement import all_claims, get_claim
+from forgetting.theory.writers import text_table
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 
@@ -73,6 +74,12 @@ class BoundRow:
     vacuous: bool
     holds: bool = True
 
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Name, value and share of the bound that is used, as text."""
+        share = _word(False) if not self.holds else "-" if self.ratio is None else f"{self.ratio:.3g}"
+        return self.key + (" (tightest)" if self.tightest else ""), f"{self.value:.4g}", share
+
 
 @dataclass(frozen=True)
 class Residual:
@@ -89,6 +96,11 @@ class Residual:
     holds: bool
     how: str
     doubt: float = 0.0
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Identity, residual and verdict, as text."""
+        return self.identity, f"{_about(self)}{self.value:.2g}", _word(self.holds)
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,14 @@ class ClaimRow:
     how: str
     doubt: float = 0.0
     decided: bool = True
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Name, both sides, their ratio and the verdict, as text."""
+        name = self.label if self.part is None else f"{self.label}, {self.part}"
+        share = "-" if self.ratio is None else f"{self.ratio:.3g}"
+        word = "refuted" if self.status == "refuted" and not self.holds else _word(self.holds, self.decided)
+        return name, f"{_about(self)}{self.lhs:.3g}", f"{self.rhs:.3g}", share, word
 
 
 @dataclass(frozen=True)
@@ -171,38 +191,32 @@ class Certificate:
         return all(known) and all(row.holds for row in self.residuals)
 
     def __str__(self) -> str:
-        lines = [f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}", ""]
-        lines += _row("measured", "value", "")
-        for one in self.measured:
-            spread = "exact" if one.exact else f"[{one.low:.2g}, {one.high:.2g}]"
-            lines += _row(f"{one.quantity}, by {one.method}", f"{one.value:.6g}", spread)
+        tables = [
+            text_table(
+                ("measured", "value", ""),
+                [
+                    (
+                        f"{row.quantity}, by {row.method}",
+                        f"{row.value:.6g}",
+                        "exact" if row.exact else f"[{row.low:.2g}, {row.high:.2g}]",
+                    )
+                    for row in self.measured
+                ],
+            )
+        ]
         for quantity in dict.fromkeys((*ORDER, *(row.quantity for row in self.bounds))):
-            if not any(row.quantity == quantity for row in self.bounds):
-                continue
-            lines += ["", *_row(f"bounds on the {quantity}", "bound", "measured/bound")]
-            for row in self.bounds:
-                if row.quantity == quantity:
-                    share = _word(False) if not row.holds else "-" if row.ratio is None else f"{row.ratio:.3g}"
-                    lines += _row(row.key + (" (tightest)" if row.tightest else ""), f"{row.value:.4g}", share)
+            rows = [row.cells for row in self.bounds if row.quantity == quantity]
+            tables += [text_table((f"bounds on the {quantity}", "bound", "measured/bound"), rows)] if rows else []
         if not self.bounds:
-            lines += ["", "no bound applies to this scheme, ordering and k"]
+            tables.append("no bound applies to this scheme, ordering and k")
         if self.residuals:
-            lines += ["", *_row("identities", "residual", "")]
-            for known in self.residuals:
-                lines += _row(known.identity, f"{_about(known)}{known.value:.2g}", _word(known.holds))
-        lines += ["", *_row("statements", "lhs", "rhs", "ratio", "")]
-        for claim in self.claims:
-            name = claim.label if claim.part is None else f"{claim.label}, {claim.part}"
-            share = "-" if claim.ratio is None else f"{claim.ratio:.3g}"
-            word = "refuted" if claim.status == "refuted" and not claim.holds else _word(claim.holds, claim.decided)
-            lines += _row(name, f"{_about(claim)}{claim.lhs:.3g}", f"{claim.rhs:.3g}", share, word)
+            tables.append(text_table(("identities", "residual", ""), [row.cells for row in self.residuals]))
+        tables.append(text_table(("statements", "lhs", "rhs", "ratio", ""), [row.cells for row in self.claims]))
         if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
-            lines += ["", "~ simulated (open: that does not decide it); the JSON has how far it may be off"]
-        text = [_cut(line.rstrip(), WIDTH) for line in lines]
-        text += [""] if self.notes else []
-        for note in self.notes:
-            text += textwrap.wrap(f"note: {note}", WIDTH, subsequent_indent=" " * 6)
-        return "\n".join(text)
+            tables.append("~ simulated (open: that does not decide it); the JSON has how far it may be off")
+        head = [_cut(line) for line in (f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}")]
+        notes = [textwrap.fill(f"note: {note}", WIDTH, subsequent_indent=" " * 6) for note in self.notes]
+        return "\n\n".join(["\n".join(head), *tables, *(["\n".join(notes)] if notes else [])])
 
 
 def _plain(value: Any) -> Any:
@@ -214,18 +228,8 @@ def _plain(value: Any) -> Any:
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _row(name: str, *cells: str) -> list[str]:
-    """Cells at the right edge; a name that does not fit beside them has a line of its own."""
-    wide = 18 if len(cells) == 2 else 10
-    right = "".join(cell.rjust(wide) for cell in cells)
-    indent = "  " if cells[0] not in ("value", "bound", "residual", "lhs") else ""
-    if len(indent + name) + len(right) <= WIDTH - 2:
-        return [(indent + name).ljust(WIDTH - 2 - len(right)) + right]
-    return [indent + name, right.rjust(WIDTH - 2)]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
 
 
 def _about(row: Residual | ClaimRow) -> str:

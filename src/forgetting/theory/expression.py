@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from forgetting.theory.setting import Setting, known
@@ -38,7 +38,7 @@ class Expression:
 
     text: str
     latex: str
-    compute: Compute
+    compute: Compute = field(repr=False)
     needs: tuple[str, ...] = ()
     level: int = ATOM
 

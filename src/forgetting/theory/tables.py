@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any, Literal
 
 from forgetting._arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError
-from forgetting.theory import writers
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import get_bound
+from forgetting.theory.writers import escape_latex, latex_table, text_table, unbroken
 
 __all__ = ["Cell", "Table", "table"]
 
@@ -36,7 +39,7 @@ class Cell:
     @property
     def math(self) -> str:
         """What LaTeX shows: a formula, or words."""
-        return f"${self.latex}$" if self.latex else writers.escape_latex(self.terms[0])
+        return f"${self.latex}$" if self.latex else escape_latex(self.terms[0])
 
     def number(self, setting: Setting, k: int) -> str:
         """The smallest value of the bounds behind the cell: '~' without constants, 'n/a' outside a range."""
@@ -91,22 +94,71 @@ class Table:
 
     def to_text(self, width: int = 80) -> str:
         """For a terminal."""
-        return writers.text(self, as_count(width, "width", least=1))
+        width = as_count(width, "width", least=1)
+
+        def lines(cell: Cell, number: str) -> str:
+            first, *others = cell.terms
+            terms = "\n".join([first, *(f"∧ {term}" for term in others)])
+            shown = (unbroken(terms) if cell.latex else terms) + (f" {cell.mark}" if cell.mark else "")
+            return f"{shown}\n{unbroken(number)}" if number else shown
+
+        heads = [textwrap.fill(name, 12) for name in self.columns]
+        table = text_table(heads, self._cells(lines), width, ruled=True)
+        notes = [line for note in self.footnotes for line in textwrap.wrap(note, width)]
+        return "\n".join([*textwrap.wrap(self.caption, width), "", table, "", *notes])
 
     def to_markdown(self) -> str:
-        """For a README."""
-        return writers.markdown(self)
+        """For a README: a pipe table, with formulas as code."""
+        rows = self._cells(
+            lambda cell, number: _joined(f"`{cell.text}`" if cell.latex else cell.text, number, cell.mark)
+        )
+        lines = [self.columns, ["---"] * len(self.columns), *rows]
+        table = ["| " + " | ".join(map(_pipe, line)) + " |" for line in lines]
+        return "\n".join([f"**{_pipe(self.caption)}**", "", *table, "", "\n\n".join(map(_pipe, self.footnotes)), ""])
 
     def to_latex(self) -> str:
         """A tabular with its footnotes, for amsmath and booktabs."""
-        return writers.latex(self)
+        rows = self._cells(
+            lambda cell, number: _joined(
+                cell.math if cell.latex else escape_latex(cell.text),
+                escape_latex(number),
+                rf"\texttt{{{cell.mark}}}" if cell.mark else "",
+            )
+        )
+        words = [[escape_latex(text) for text in texts] for texts in (self.columns, self.footnotes)]
+        return latex_table(escape_latex(self.caption), words[0], rows, words[1])
 
     def to_html(self) -> str:
         """A <table> with caption and footnotes, without scripts."""
-        return writers.html(self)
+        rows = self._cells(
+            lambda cell, number: (
+                (f"<code>{escape(cell.text)}</code>" if cell.latex else escape(cell.text))
+                + (f" <sup>{escape(cell.mark)}</sup>" if cell.mark else "")
+                + (f"<br>{escape(number)}" if number else "")
+            )
+        )
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        lines = ["<table>", f"<caption>{escape(self.caption)}</caption>", f"<thead><tr>{head}</tr></thead>", "<tbody>"]
+        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+        lines += ["</tbody>", "<tfoot>"]
+        lines += [f'<tr><td colspan="{len(self.columns)}">{escape(note)}</td></tr>' for note in self.footnotes]
+        return "\n".join([*lines, "</tfoot>", "</table>", ""])
+
+    def _cells(self, show: Callable[[Cell, str], str]) -> list[list[str]]:
+        """What each cell and its number look like."""
+        numbers = self.numbers() or [[""] * len(row) for row in self.rows]
+        return [[show(*pair) for pair in zip(*pairs, strict=True)] for pairs in zip(self.rows, numbers, strict=True)]
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def _joined(*words: str) -> str:
+    return " ".join(word for word in words if word)
+
+
+def _pipe(words: str) -> str:
+    return words.replace("|", r"\|").replace("*", r"\*")
 
 
 NONE = Cell(("-",))
@@ -262,8 +314,8 @@ def table(
     Forgetting in weakly regularised continual linear classification of separable
     tasks, in units of S = |w*|^2 R^2; constants left out.
     <BLANKLINE>
-    Paper             | Random with     | Random w/o  | Cyclic
-                      | replacement     | replacement |
+                      | Random with     | Random w/o  |
+    Paper             | replacement     | replacement | Cyclic
     ------------------+-----------------+-------------+---------------------
     Evron et al. 2023 | exp(-k/(4 T S)) | -           | T^2/sqrt(k)
                       |                 |             | ∧ exp(-k/(16 T^2 S))

@@ -1,15 +1,12 @@
-"""Thin renderers: a table of cells to the terminal, Markdown, LaTeX and HTML."""
+"""Tables as text for a terminal, by rich, and as LaTeX."""
 
 from __future__ import annotations
 
-import textwrap
-from html import escape
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from io import StringIO
+from typing import Literal
 
-if TYPE_CHECKING:
-    from forgetting.theory.tables import Cell, Table
-
-__all__ = ["escape_latex", "html", "latex", "markdown", "text"]
+__all__ = ["escape_latex", "latex_table", "text_table", "unbroken"]
 
 _LATEX = {
     "&": r"\&",
@@ -27,9 +24,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
 }
-
-
-_STAY = "\N{NO-BREAK SPACE}"
+_STAY = "\ue000"  # a character that nobody prints, in place of a space at which a line must not end
 
 
 def escape_latex(words: str) -> str:
@@ -41,119 +36,48 @@ def escape_latex(words: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in words)
 
 
-def text(table: Table, width: int = 80) -> str:
-    """Columns of words wrapped to the width, caption above, footnotes below."""
-    numbers = table.numbers()
-    blocks = [
-        [_lines(cell, "" if numbers is None else numbers[i][j]) for j, cell in enumerate(row)]
-        for i, row in enumerate(table.rows)
-    ]
-    widths = _fit([[[name] for name in table.columns], *blocks], width - 3 * (len(table.columns) - 1))
-    rule = "-+-".join("-" * size for size in widths)
-    head = _block([[name] for name in table.columns], widths)
-    body = [line for block in blocks for line in (rule, *_block(block, widths))]
-    notes = [line for note in table.footnotes for line in textwrap.wrap(note, width)]
-    return "\n".join([*textwrap.wrap(table.caption, width), "", *head, *body, "", *notes])
-
-
-def _lines(cell: Cell, number: str) -> list[str]:
-    """One line per term of a minimum, then the number."""
-    first, *rest = cell.terms
-    lines = [first, *(f"∧ {term}" for term in rest)]
-    if cell.latex:  # a formula is not broken at its spaces
-        lines = [line.replace(" ", _STAY) for line in lines]
-    lines[-1] += f" {cell.mark}" if cell.mark else ""
-    return [*lines, number] if number else lines
-
-
-def _fit(blocks: list[list[list[str]]], room: int) -> list[int]:
-    """Column widths that fill at most the room: the widest column gives way first, but not below its longest word."""
-    columns = range(len(blocks[0]))
-    widths = [max(len(word) for word in blocks[0][j][0].split(" ")) for j in columns]  # headings may always be wrapped
-    widths = [max(widths[j], *(len(line) for block in blocks[1:] for line in block[j])) for j in columns]
-    least = [max(len(word) for block in blocks for line in block[j] for word in line.split(" ")) for j in columns]
-    while sum(widths) > room:
-        loose = [j for j in columns if widths[j] > least[j]]
-        if not loose:  # words that cannot be broken at spaces are broken anywhere
-            loose = [j for j in columns if widths[j] > 8]
-        if not loose:
-            break
-        widest = max(loose, key=lambda j: widths[j])
-        widths[widest] -= 1
-    return widths
-
-
-def _wrap(line: str, width: int) -> list[str]:
-    return [part.replace(_STAY, " ") for part in textwrap.wrap(line, width, break_on_hyphens=False)]
-
-
-def _block(cells: list[list[str]], widths: list[int]) -> list[str]:
-    wrapped = [
-        [part for line in cell for part in (_wrap(line, size) or [""])]
-        for cell, size in zip(cells, widths, strict=True)
-    ]
-    height = max(len(cell) for cell in wrapped)
-    padded = [cell + [""] * (height - len(cell)) for cell in wrapped]
-    rows = zip(*padded, strict=True)
-    return [" | ".join(f"{part:<{size}}" for part, size in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def markdown(table: Table) -> str:
-    """A pipe table; formulas as code."""
-    numbers = table.numbers()
-    lines = [f"**{_pipe(table.caption)}**", "", _row(table.columns), _row(["---"] * len(table.columns))]
-    for i, row in enumerate(table.rows):
-        shown = []
-        for j, cell in enumerate(row):
-            words = f"`{cell.text}`" if cell.latex else cell.text
-            shown.append(" ".join(part for part in (words, numbers[i][j] if numbers else "", cell.mark) if part))
-        lines.append(_row(shown))
-    return "\n".join([*lines, "", *(f"{_pipe(note)}\n" for note in table.footnotes)]).rstrip() + "\n"
-
-
-def _row(cells: tuple[str, ...] | list[str]) -> str:
-    return "| " + " | ".join(_pipe(cell) for cell in cells) + " |"
-
-
-def _pipe(words: str) -> str:
-    return words.replace("|", r"\|").replace("*", r"\*")
-
-
-def latex(table: Table) -> str:
-    """A table environment with booktabs rules."""
-    numbers = table.numbers()
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(table.caption)}}}"]
-    lines += [rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}", r"\toprule"]
-    lines += [" & ".join(escape_latex(name) for name in table.columns) + r" \\", r"\midrule"]
-    for i, row in enumerate(table.rows):
-        shown = []
-        for j, cell in enumerate(row):
-            words = cell.math if cell.latex else escape_latex(cell.text)
-            number = escape_latex(numbers[i][j]) if numbers else ""
-            mark = rf"\texttt{{{cell.mark}}}" if cell.mark else ""
-            shown.append(" ".join(part for part in (words, number, mark) if part))
-        lines.append(" & ".join(shown) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {escape_latex(note)}" for note in table.footnotes]
+def latex_table(
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], label: str = ""
+) -> str:
+    """A table environment with booktabs rules; all words are LaTeX already."""
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
+    lines += [rf"\label{{tab:{label}}}"] if label else []
+    lines += [rf"\begin{{tabular}}{{{'l' * len(columns)}}}", r"\toprule", " & ".join(columns) + r" \\", r"\midrule"]
+    lines += [" & ".join(row) + r" \\" for row in rows]
+    lines += [r"\bottomrule", r"\end{tabular}", *(rf"\par\footnotesize {note}" for note in notes)]
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def html(table: Table) -> str:
-    """A plain <table>; formulas in <code>, footnotes in <tfoot>."""
-    numbers = table.numbers()
-    lines = ["<table>", f"<caption>{escape(table.caption)}</caption>"]
-    lines += [
-        "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in table.columns) + "</tr></thead>",
-        "<tbody>",
-    ]
-    for i, row in enumerate(table.rows):
-        shown = []
-        for j, cell in enumerate(row):
-            words = f"<code>{escape(cell.text)}</code>" if cell.latex else escape(cell.text)
-            number = f"<br>{escape(numbers[i][j])}" if numbers and numbers[i][j] else ""
-            mark = f" <sup>{escape(cell.mark)}</sup>" if cell.mark else ""
-            shown.append(f"<td>{words}{mark}{number}</td>")
-        lines.append("<tr>" + "".join(shown) + "</tr>")
-    lines += ["</tbody>", "<tfoot>"]
-    lines += [f'<tr><td colspan="{len(table.columns)}">{escape(note)}</td></tr>' for note in table.footnotes]
-    return "\n".join([*lines, "</tfoot>", "</table>", ""])
+def unbroken(words: str) -> str:
+    """The same words, which `text_table` keeps on one line if the line is long enough."""
+    return words.replace(" ", _STAY)
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int = 80, *, ruled: bool = False) -> str:
+    """A table of at most this width; with `ruled`, lines between rows and columns, else all but the first at the right.
+
+    >>> print(text_table(("bound", "value"), [("trivial/loss", "0.5")], width=24))
+    bound              value
+      trivial/loss       0.5
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=box.ASCII if ruled else None, show_edge=False, show_lines=ruled, pad_edge=False, expand=not ruled)
+    least = [max(len(word) for row in rows for word in row[place].split() or [""]) for place in range(len(columns))]
+    fits = sum(least) + 3 * (len(columns) - 1) <= width
+    for place, name in enumerate(columns):
+        kept = fits and any(_STAY in row[place] for row in rows)
+        justify: Literal["left", "right"] = "left" if ruled or not place else "right"
+        ratio = None if ruled or place else 1
+        grid.add_column(Text(name), justify=justify, overflow="fold", ratio=ratio, no_wrap=kept)
+    for row in rows:
+        first, *others = row if fits else [cell.replace(_STAY, " ") for cell in row]
+        grid.add_row(Text(first) if ruled else Padding(Text(first), (0, 0, 0, 2)), *map(Text, others))
+    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    with console.capture() as shown:
+        console.print(grid)
+    return "\n".join(line.rstrip() for line in shown.get().replace(_STAY, " ").splitlines())

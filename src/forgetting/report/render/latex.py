@@ -5,7 +5,7 @@ from __future__ import annotations
 from forgetting._text import one_line
 from forgetting.report.data import Report, Table
 from forgetting.report.numbers import cell
-from forgetting.theory.writers import escape_latex
+from forgetting.theory.writers import escape_latex, latex_table
 
 __all__ = ["to_latex", "to_latex_file"]
 
@@ -28,14 +28,10 @@ def to_latex(table: Table) -> str:
     \end{table}
     <BLANKLINE>
     """
-    caption = ". ".join(part for part in (table.title, table.caption) if part)
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_words(caption)}}}", rf"\label{{tab:{table.key}}}"]
-    lines += [rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}", r"\toprule"]
-    lines += [" & ".join(_words(name) for name in table.columns) + r" \\", r"\midrule"]
-    lines += [" & ".join(_words(cell(value)) for value in row) + r" \\" for row in table.rows]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {_words(note)}" for note in table.notes]
-    return "\n".join([*lines, r"\end{table}", ""])
+    caption = _words(". ".join(part for part in (table.title, table.caption) if part))
+    rows = [[_words(cell(value)) for value in row] for row in table.rows]
+    columns, notes = [_words(name) for name in table.columns], [_words(note) for note in table.notes]
+    return latex_table(caption, columns, rows, notes, label=table.key)
 
 
 def to_latex_file(report: Report) -> str:
