@@ -113,7 +113,7 @@ def test_the_page_needs_nothing_else(built):
     page = (built[0] / "report.html").read_text(encoding="utf-8")
     assert "://" not in page
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
-    assert not re.search(r"@import|url\(", page)
+    assert not re.search(r"@import|url\((?!#)", page)  # a drawing may name its own parts
     assert page.count("<svg") >= 18
 
 

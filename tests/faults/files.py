@@ -38,8 +38,8 @@ from forgetting.errors import ForgettingError
 from forgetting.report import Report, load_report, write_report
 from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
 from forgetting.report.provenance import problem_hash
+from forgetting.report.render.html import to_html
 from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.page import to_html
 from forgetting.report.render.sheets import to_csv
 
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run

@@ -16,8 +16,8 @@ from forgetting.auditing import Audit
 from forgetting.claims import Certificate
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Report, Section, Series, Stage, Table
+from forgetting.report.render.html import to_html
 from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.page import to_html
 from forgetting.report.render.sheets import to_csv
 from forgetting.report.render.terminal import summary_text, table_text
 from forgetting.storage.json_text import decode_json

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from xml.etree import ElementTree
+
 import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.report import Report, Settings, build_report, load_report
-from forgetting.report.data import Band, Curves, Line, Paths, Regions, Section, Series, Stage, Table
+from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
 from forgetting.report.numbers import cell
 from forgetting.report.provenance import problem_hash
+from forgetting.report.render.figures import draw
+from forgetting.report.render.html import to_html
 from forgetting.report.render.latex import to_latex
-from forgetting.report.render.page import to_html
-from forgetting.report.render.plots import save_figure
+from forgetting.report.render.looks import PAGE, drawing
+from forgetting.report.render.pictures import save_figure
 from forgetting.report.render.sheets import to_csv
-from forgetting.report.render.svg import figure_svg
+from forgetting.report.render.svg import figure_drawing
 from forgetting.report.render.terminal import table_text
-from forgetting.report.render.ticks import log_ticks
+from forgetting.report.sections.equal_schemes import reductions_section
 from forgetting.report.sections.guarantees import guarantees_section
 from forgetting.report.sections.rates import rates_section
-from forgetting.report.sections.reductions import reductions_section
 
 CURVES = Curves(
     "c", "Curves", "<b> & \"quotes\"", "k", "loss",
@@ -75,13 +79,13 @@ def test_the_page_escapes_what_it_is_given():
     page = to_html(whole())
     assert "<b> &" not in page
     assert page.count("</script>") == 2
-    assert "bound &lt;/script&gt;" in page
+    assert r"bound \u003c/script>" in page
 
 
 @pytest.mark.parametrize("item", [CURVES, REGIONS, PATHS], ids=lambda item: item.kind)
 def test_every_kind_of_figure_is_drawn_everywhere(item, tmp_path):
-    assert figure_svg(item).startswith("<svg")
-    assert "nan" not in figure_svg(item)
+    assert figure_drawing(item).svg.startswith("<svg")
+    assert "nan" not in figure_drawing(item).svg
     assert sorted(path.suffix for path in save_figure(item, tmp_path)) == [".pdf", ".png"]
     assert len(to_csv(item).splitlines()) > 1
 
@@ -98,7 +102,7 @@ def test_pictures_depend_on_the_data_alone(tmp_path):
     "item", [Curves("e", "", "", "k", "y", ()), Curves("e", "", "", "k", "y", (Series("a", (1.0,), (0.0,)),))]
 )
 def test_a_figure_without_points_is_still_a_figure(item, tmp_path):
-    assert figure_svg(item).startswith("<svg")
+    assert figure_drawing(item).svg.startswith("<svg")
     assert save_figure(item, tmp_path)
 
 
@@ -124,9 +128,76 @@ def test_a_table_keeps_to_its_width(width):
     )
 
 
+def marks(item: Curves, axis: str = "y") -> list[str]:
+    """The labels of the ticks that are drawn."""
+    with drawing(PAGE) as plt:
+        figure = draw(item, plt, PAGE)
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        low, high = sorted(axes.get_ylim() if axis == "y" else axes.get_xlim())
+        side = axes.yaxis if axis == "y" else axes.xaxis
+        slack = 1e-9 * (high - low)
+        shown = [t.label1.get_text() for t in side.get_major_ticks() if low - slack <= t.get_loc() <= high + slack]
+        plt.close(figure)
+    return shown
+
+
 def test_ticks_are_few():
     for high in (10.0, 1e3, 1e8, 1e40, 1e300):
-        assert 2 <= len(log_ticks(1.0, high)) <= 8
+        assert 2 <= len(marks(Curves("f", "", "", "k", "y", (Series("a", (1.0, 2.0), (1.0, high)),)))) <= 9
+
+
+def test_what_counts_has_whole_numbers_at_its_ticks():
+    few = Curves("f", "", "", "k", "y", (Series("a", (1.0, 2.0, 3.0), (1.0, 2.0, 3.0)),), xlog=False)
+    assert marks(few, "x") == ["1", "2", "3"]
+    assert len(marks(few)) >= 2
+
+
+def test_the_page_names_its_curves_in_a_legend_that_can_be_pressed_and_holds_their_values():
+    made = figure_drawing(CURVES)
+    root = ElementTree.fromstring(made.svg)
+    groups = [one for one in root.iter("g") if "data-series" in one.attrib]
+    keys = {(one.attrib["data-series"], text.text) for one in groups for text in one.iter("text")}
+    assert keys == {("0", "exact"), ("1", "runs"), ("minor", "1 other bound and variants")}
+    drawn = {one.attrib["data-series"] for one in groups if one.attrib["class"] == "series"}
+    assert drawn == {"0", "1", "minor"}
+    points = {one["series"]: one for one in made.hover["points"]}
+    assert (points["0"]["x"], points["0"]["y"]) == ([1.0, 10.0], [1.0, 0.1])
+    assert (points["1"]["x"], points["1"]["y"]) == ([1.0], [1.0])
+    path = next(one for one in groups if one.attrib == {"class": "series", "data-series": "0"}).find("path")
+    ends = [float(number) for number in re.findall(r"-?[\d.]+", path.attrib["d"])]
+    assert ends == pytest.approx([number for point in points["0"]["at"] for number in point], abs=0.1)
+
+
+def test_a_cell_says_its_value_where_it_is_drawn():
+    made = figure_drawing(REGIONS)
+    assert [cell[4] for cell in made.hover["cells"]] == ["trivial: 1 to 5 at 2", "theorem: 6 to 9 at 2"]
+    left, right = made.hover["cells"]
+    assert left[0] < left[2] == right[0] < right[2]
+    matrix = figure_drawing(Matrix("m", "", "", "", "", ("a", "b"), ("c",), ((0.5,), (-1.0,))))
+    assert [cell[4] for cell in matrix.hover["cells"]] == ["a, c: 0.5", "b, c: -1"]
+    assert matrix.hover["cells"][0][3] == matrix.hover["cells"][1][1]
+
+
+def test_colours_and_fonts_are_those_of_the_page_and_ids_are_unique():
+    page = to_html(whole())
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(drawings) == 3
+    assert not re.search(r"#[0-9a-f]{6}|font-family", "".join(drawings))
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(set(ids)) == len(ids)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]*)', "".join(drawings)))
+    assert used
+    assert used <= set(ids)
+    assert to_html(whole()) == page
+
+
+def test_each_step_of_a_run_can_be_shown_alone():
+    root = ElementTree.fromstring(figure_drawing(PATHS).svg)
+    steps = [(one.attrib["class"], one.attrib["data-step"]) for one in root.iter("g") if "data-step" in one.attrib]
+    assert steps == [("move", "1"), ("stop", "1")]
+    assert len([one for one in root.iter("g") if one.attrib.get("class") == "walker"]) == 1
+    assert len(root.attrib["data-stops"].split()) == 2
 
 
 def test_the_hash_knows_the_numbers_and_the_order():

@@ -254,13 +254,13 @@ class Audit:
 
     def to_html(self) -> str:
         """A page for a browser, complete in one file."""
-        from forgetting.report.render.page import to_html
+        from forgetting.report.render.html import to_html
 
         return to_html(self.to_report())
 
     def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        from forgetting.report.files import write_file
+        from forgetting.report.saving import write_file
 
         write_file(self.to_report(), Path(path), force=force)
 

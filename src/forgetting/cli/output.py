@@ -49,7 +49,7 @@ def ready(out: Path | None, force: bool, inputs: Sequence[str] | None = None) ->
     >>> ready(None, force=False)
     """
     if out is not None:
-        from forgetting.report.files import check_file
+        from forgetting.report.saving import check_file
 
         check_file(out, force, inputs or ())
 
@@ -73,7 +73,7 @@ def emit(
     """
 
     def write() -> None:
-        from forgetting.report.files import write_file
+        from forgetting.report.saving import write_file
 
         if out is not None:
             write_file(report, out, force=force)

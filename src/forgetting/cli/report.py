@@ -43,8 +43,8 @@ def report_command(
     from forgetting.cli.problems import load_problem, read_config
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, write_report
-    from forgetting.report.files import check_folder
     from forgetting.report.render.terminal import summary_text
+    from forgetting.report.saving import check_folder
 
     if config is not None and problem:
         raise InvalidInputError("give a PROBLEM or --config, not both")

@@ -8,7 +8,7 @@
 
 from forgetting.report.build import build_report
 from forgetting.report.data import Report
-from forgetting.report.files import load_report, write_report
+from forgetting.report.saving import load_report, write_report
 from forgetting.report.settings import Settings, default_problem
 
 __all__ = ["Report", "Settings", "build_report", "default_problem", "load_report", "write_report"]

@@ -8,11 +8,11 @@ from functools import partial
 
 from forgetting.report.data import Curves, Report, Section, Series, Table
 from forgetting.report.provenance import problem_hash, versions
-from forgetting.report.sections.classification import classification_section
+from forgetting.report.sections.equal_schemes import reductions_section
 from forgetting.report.sections.guarantees import guarantees_section
-from forgetting.report.sections.plane import plane_section
+from forgetting.report.sections.paths_in_the_plane import plane_section
+from forgetting.report.sections.projection_limit import classification_section
 from forgetting.report.sections.rates import rates_section
-from forgetting.report.sections.reductions import reductions_section
 from forgetting.report.sections.repetition import repetition_section
 from forgetting.report.sections.statements import statements_section
 from forgetting.report.settings import Settings

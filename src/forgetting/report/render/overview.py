@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from forgetting.report.data import Curves, Report
-from forgetting.report.render.drawable import curve_points
+from forgetting.report.render.drawable_points import clipped, curve_points
+from forgetting.report.render.figures import plot_curves
+from forgetting.report.render.looks import drawing
 from forgetting.report.render.palette import GRAY
-from forgetting.report.render.plots import paper_style, plot_curves
 
 __all__ = ["draw_overview", "main"]
 
@@ -32,28 +33,28 @@ def draw_overview(report: Report, plt: Any) -> Any:
     >>> from forgetting.report.data import Section, Series
     >>> line = (Series("a", (1.0, 10.0), (1.0, 0.1)),)
     >>> items = tuple(Curves(key, "", "", "k", "forgetting", line) for key in PANELS)
-    >>> with paper_style() as plt:
+    >>> with drawing() as plt:
     ...     len(draw_overview(Report("Title", (Section("s", "", "", items),), {}), plt).axes)
     2
     """
     values, bounds, right = (_curves(report, key) for key in PANELS)
     figure, axes = plt.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
-    x, y = plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0], highest=150.0)
-    for one in bounds.series:
-        points = [(x.share(a), y.share(b, beyond=1.0)) for a, b in curve_points(one, bounds)]
-        if one.role == "bound" and points:
-            width = 1.2 if one.name in NAMED else 0.5
+    plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0], highest=150.0)
+    for series in bounds.series:
+        points = [(clipped(x, log=True), clipped(y, log=True)) for x, y in curve_points(series, bounds)]
+        if series.role == "bound" and points:
+            width = 1.2 if series.name in NAMED else 0.5
             axes[0].plot(*zip(*points, strict=True), color=GRAY, linewidth=width, zorder=1)
-        if one.name in NAMED and points:
-            words, up = NAMED[one.name]
+        if series.name in NAMED and points:
+            words, up = NAMED[series.name]
             axes[0].annotate(
                 words, points[-1], xytext=(4, up), textcoords="offset points", fontsize=7.5,
                 color="#555555", va="center", annotation_clip=False,
             )  # fmt: skip
-    axes[0].set_title("Expected forgetting, and all that is guaranteed", loc="left")
+    axes[0].set_title("Expected forgetting, and all that is guaranteed")
     axes[0].legend(loc="lower left")
     plot_curves(replace(right, ylabel=""), axes[1])
-    axes[1].set_title("Forgetting of tasks built to be forgotten", loc="left")
+    axes[1].set_title("Forgetting of tasks built to be forgotten")
     axes[1].legend(loc="lower left")
     return figure
 
@@ -67,10 +68,10 @@ def _curves(report: Report, key: str) -> Curves:
 
 def main(arguments: Sequence[str]) -> None:
     """Read a report, write the picture."""
-    from forgetting.report.files import load_report
+    from forgetting.report.saving import load_report
 
     source, target = (Path(word) for word in arguments)
-    with paper_style() as plt, plt.rc_context(STYLE):
+    with drawing() as plt, plt.rc_context(STYLE):
         figure = draw_overview(load_report(source), plt)
         figure.savefig(target, dpi=150)
         plt.close(figure)

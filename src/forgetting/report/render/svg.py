@@ -1,184 +1,187 @@
-"""Figures as inline SVG, coloured by the style sheet of the page; complete without scripts."""
+"""Figures as inline SVG: drawn by matplotlib, coloured by the style sheet of the page, complete without scripts."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree
 
-from forgetting.report.data import Curves, Item, Matrix, Paths, Regions, Series, Stage
-from forgetting.report.render.drawable import band_points, curve_axes, curve_points, drawn_cells, map_axes
-from forgetting.report.render.heat import matrix_svg
+from forgetting._text import one_line
+from forgetting.report.data import Curves, Item, Matrix, Paths, Regions
+from forgetting.report.render.drawable_points import clipped, curve_points, drawn_cells, known
+from forgetting.report.render.figures import draw, draw_stages, stops
+from forgetting.report.render.looks import PAGE, drawing
 from forgetting.report.render.markup import escape
-from forgetting.report.render.palette import COLOURS, colour_index, dash_index, greek, ordered, region_index, short_name
-from forgetting.report.render.plane import Place, Plane
-from forgetting.report.render.ticks import Axis
+from forgetting.report.render.palette import COLOURS, GRAY, short_name
 
-__all__ = ["figure_svg", "legend"]
+__all__ = ["Drawing", "figure_drawing"]
 
-WIDTH, HEIGHT = 440.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 60.0, 12.0, 10.0, 42.0
-DASHES = ("6 3", "2 3", "8 3 2 3", "4 2 1 2 1 2")
+#: what the colours of matplotlib are called in the style sheet
+THEME = {colour: f"var(--c{place})" for place, colour in enumerate(COLOURS)} | {
+    GRAY: "var(--minor)", "#e4e4e4": "var(--grid)", "#000000": "var(--text)", "#555555": "var(--soft)",
+    "#ffffff": "var(--card)",
+}  # fmt: skip
+Place = tuple[float, float]
 
 
-def figure_svg(item: Item) -> str:
-    """The drawing of a figure: one or more <svg> elements.
+@dataclass(frozen=True)
+class Drawing:
+    """The <svg> elements of a figure, and what the script of the page says under the pointer.
 
-    >>> figure_svg(Curves("f", "Title", "", "k", "loss", (Series("a", (1.0, 10.0), (1.0, 0.1)),)))[:4]
-    '<svg'
+    `hover` has `points`, one entry per curve with places in the drawing and values, or `cells`, each with its
+    rectangle in the drawing and its words.
     """
+
+    svg: str
+    hover: dict[str, Any] = field(default_factory=dict)
+
+
+def figure_drawing(item: Item) -> Drawing:
+    """The drawing of a figure for the page.
+
+    >>> from forgetting.report.data import Series
+    >>> made = figure_drawing(Curves("f", "Title", "", "k", "loss", (Series("a", (1.0, 10.0), (1.0, 0.1)),)))
+    >>> made.svg[:4], made.hover["points"][0]["y"]
+    ('<svg', [1.0, 0.1])
+    """
+    with drawing(PAGE) as plt:
+        if isinstance(item, Paths):
+            return Drawing("\n".join(_stages(item, plt)))
+        figure = draw(item, plt, PAGE)
+        root = _drawn(figure)
+        plt.close(figure)
+        words = {"class": f"plot {item.kind}", "data-key": item.key, "aria-label": item.title}
+        return Drawing(_themed(root, f"fig-{item.key}", words), _hover(item, figure))
+
+
+def _stages(item: Paths, plt: Any) -> Iterator[str]:
+    """One drawing per run, with the places of all its stops."""
+    for number, stage in enumerate(item.stages):
+        figure = draw_stages(item, (stage,), plt, PAGE)
+        root = _drawn(figure)
+        plt.close(figure)
+        yield _themed(root, f"fig-{item.key}-{number}", {
+            "class": "plot path",
+            "data-key": item.key,
+            "aria-label": f"{item.title}: {stage.name}",
+            "data-stops": " ".join(f"{x},{y}" for x, y in _places(figure, stops(item, stage))),
+            "data-order": " ".join(str(task) for task in stage.order),
+        })  # fmt: skip
+
+
+def _places(figure: Any, points: list[Place]) -> list[Place]:
+    """From values on the axes to coordinates of the drawing; the figure has its layout once it was drawn."""
+    tall = 72 * figure.get_size_inches()[1]
+    found = figure.axes[0].transData.transform(points) * 72 / figure.dpi if points else []
+    return [(round(float(x), 1), round(float(tall - y), 1)) for x, y in found]
+
+
+def _hover(item: Item, figure: Any) -> dict[str, Any]:
     if isinstance(item, Curves):
-        return _curves(item)
+        curves = []
+        for place, series in enumerate(item.series):
+            points = curve_points(series, item)
+            at = _places(figure, [(clipped(x, item.xlog), clipped(y, item.ylog)) for x, y in points])
+            name = f"{short_name(series)} ({series.method})" if series.method else short_name(series)
+            curves.append({
+                "series": "minor" if series.minor else str(place), "name": one_line(name, 200), "at": at,
+                "x": [_rounded(x) for x, _ in points], "y": [_rounded(y) for _, y in points],
+            })  # fmt: skip
+        return {"points": curves}
+    cells: list[tuple[Place, Place, str]] = []
     if isinstance(item, Regions):
-        return _regions(item)
-    if isinstance(item, Paths):
-        plane = Plane.of(item)
-        return "\n".join(_stage(item, stage, plane) for stage in item.stages)
-    if isinstance(item, Matrix):
-        return matrix_svg(item)
-    raise TypeError(f"no picture of a {item.kind}")
+        for band, (left, right), (low, high) in drawn_cells(item):
+            words = f"{band.name}: {band.first:.0f} to {band.last:.0f} at {band.y:.4g}"
+            cells.append(((left, low), (right, high), words))
+    elif isinstance(item, Matrix):
+        for i, row in enumerate(item.values):
+            for j, value in enumerate(row):
+                if known(value):
+                    cells.append(((j, i), (j + 1, i + 1), f"{item.rows[i]}, {item.columns[j]}: {value:.4g}"))
+    corners = _places(figure, [corner for cell in cells for corner in cell[:2]])
+    return {
+        "cells": [
+            [min(a, c), min(b, d), max(a, c), max(b, d), one_line(words, 200)]
+            for (a, b), (c, d), (_, _, words) in zip(corners[::2], corners[1::2], cells, strict=True)
+        ]
+    }
 
 
-def legend(item: Item) -> list[tuple[str, str, str]]:
-    """Colour class, kind of mark and text of every entry.
-
-    >>> legend(Curves("f", "", "", "k", "loss", (Series("a", (1.0,), (1.0,)),)))
-    [('c0', 'line', 'a')]
-    """
-    if isinstance(item, Regions):
-        return [(_area(item, name), "area", name) for name in item.names]
-    if isinstance(item, Paths):
-        return [(f"c{place % len(COLOURS)}", "line", line.name) for place, line in enumerate(item.lines)]
-    if not isinstance(item, Curves):
-        return []
-    shown = []
-    for one in item.series:
-        if not one.minor:
-            kind = "line" if one.role in ("exact", "simulated") else "dash"
-            shown.append((f"c{colour_index(item, one)}", kind, short_name(one)))
-    rest = sum(one.minor for one in item.series)
-    if rest:
-        shown.append(("minor", "line", f"{rest} other bound{'s' if rest > 1 else ''} and variants"))
-    return shown
+def _rounded(value: float) -> float:
+    rounded = float(f"{value:.4g}")
+    return rounded if known(rounded) else value  # the largest numbers are rounded to infinity
 
 
-def _curves(item: Curves) -> str:
-    x, y = _placed(*curve_axes(item))
-    points = {one: curve_points(one, item) for one in item.series}
-    parts = [_frame(x, y, item.xlabel, item.ylabel)]
-    for one in ordered(item):
-        parts += _band(item, one, x, y)
-    for one in ordered(item):
-        index = colour_index(item, one)
-        name = "minor" if one.minor else f"c{index}"
-        style = f"line {name} {one.role}"
-        dash = (
-            ""
-            if one.role in ("exact", "simulated")
-            else f' stroke-dasharray="{DASHES[dash_index(item, one) % len(DASHES)]}"'
-        )
-        body = "".join(f"{'M' if place == 0 else 'L'}{x.at(a)} {y.at(b)}" for place, (a, b) in enumerate(points[one]))
-        title = f"<title>{escape(short_name(one))}: {escape(one.name)} ({escape(one.method)})</title>"
-        if len(points[one]) == 1:
-            a, b = points[one][0]
-            parts.append(f'<circle class="dot {name}" cx="{x.at(a)}" cy="{y.at(b)}" r="3">{title}</circle>')
-        elif body:
-            parts.append(f'<path class="{style}"{dash} d="{body}">{title}</path>')
-    box = f'data-x="{x.words()}" data-y="{y.words()}"'
-    return _svg(parts, item.title, f'class="plot curves" data-key="{escape(item.key)}" {box}')
+def _drawn(figure: Any) -> ElementTree.Element:
+    """The figure as matplotlib writes it, without backgrounds."""
+    for part in (figure, *figure.axes):
+        part.patch.set_visible(False)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return ElementTree.fromstring(buffer.getvalue())
 
 
-def _placed(x: Axis, y: Axis) -> tuple[Axis, Axis]:
-    return replace(x, start=LEFT, end=WIDTH - RIGHT), replace(y, start=HEIGHT - BOTTOM, end=TOP)
+def _themed(root: ElementTree.Element, prefix: str, words: dict[str, str]) -> str:
+    """An <svg> element with the colours and fonts of the page; the prefix makes its ids unique."""
+    inner = "".join(part for child in root for part in _markup(child, prefix))
+    return f"<svg {_listed({'viewBox': root.attrib['viewBox'], 'role': 'img', **words})}>{inner}</svg>"
 
 
-def _band(item: Curves, one: Series, x: Axis, y: Axis) -> list[str]:
-    triples = band_points(one, item)
-    if not triples:
-        return []
-    up = [f"{x.at(a)} {y.at(c)}" for a, _, c in triples]
-    down = [f"{x.at(a)} {y.at(b)}" for a, b, _ in reversed(triples)]
-    return [f'<path class="band c{colour_index(item, one)}" d="M{"L".join([*up, *down])}Z"/>']
+def _listed(attributes: dict[str, str]) -> str:
+    return " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
 
 
-def _frame(x: Axis, y: Axis, xlabel: str, ylabel: str) -> str:
-    parts = ['<g class="axes">']
-    for at, label in ((x.at(value), label) for value, label in x.ticks()):
-        parts.append(f'<path class="gridline" d="M{at} {y.end}V{y.start}"/>')
-        parts.append(f'<text x="{at}" y="{y.start + 15}" text-anchor="middle">{label}</text>')
-    for at, label in ((y.at(value), label) for value, label in y.ticks()):
-        parts.append(f'<path class="gridline" d="M{x.start} {at}H{x.end}"/>')
-        parts.append(f'<text x="{x.start - 6}" y="{at + 4}" text-anchor="end">{label}</text>')
-    parts.append(f'<path class="frame" d="M{x.start} {y.end}V{y.start}H{x.end}"/>')
-    parts.append(
-        f'<text class="name" x="{(x.start + x.end) / 2}" y="{HEIGHT - 7}" text-anchor="middle">'
-        f"{escape(greek(xlabel))}</text>"
-    )
-    middle = (y.start + y.end) / 2
-    parts.append(
-        f'<text class="name" transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">'
-        f"{escape(greek(ylabel))}</text>"
-    )
-    return "".join([*parts, "</g>"])
+def _markup(element: ElementTree.Element, prefix: str) -> Iterator[str]:
+    """An element and what is in it; groups that say nothing leave their content only."""
+    name = element.tag.rpartition("}")[2]
+    if name in ("metadata", "style"):
+        return
+    attributes = dict(_attributes(element, name, prefix))
+    inner = "".join(part for child in element for part in _markup(child, prefix))
+    words = escape(element.text) if name == "text" and element.text else ""
+    if name in ("g", "defs") and not inner:
+        return
+    if name == "g" and not attributes:
+        yield inner
+        return
+    head = f"{name} {_listed(attributes)}".rstrip()
+    yield f"<{head}>{words}{inner}</{name}>" if words or inner else f"<{head}/>"
 
 
-def _regions(item: Regions) -> str:
-    x, y = _placed(*map_axes(item))
-    parts = []
-    for band, (first, last), (low, high) in drawn_cells(item):
-        left, right, top, bottom = x.at(first), x.at(last), y.at(high), y.at(low)
-        title = f"<title>{escape(band.name)}: {band.first:.0f} to {band.last:.0f} at {band.y:.4g}</title>"
-        parts.append(
-            f'<rect class="area {_area(item, band.name)}" x="{left}" y="{top}" '
-            f'width="{round(max(right - left, 0.0), 2)}" height="{round(bottom - top + 0.3, 2)}">{title}</rect>'
-        )
-    return _svg(
-        [*parts, _frame(x, y, item.xlabel, item.ylabel)],
-        item.title,
-        f'class="plot regions" data-key="{escape(item.key)}"',
-    )
+def _attributes(element: ElementTree.Element, name: str, prefix: str) -> Iterator[tuple[str, str]]:
+    for full, value in element.attrib.items():
+        attribute = full.rpartition("}")[2]
+        if attribute == "id":
+            if "=" in value:  # attributes for the page
+                yield from (tuple(part.split("=", 1)) for part in value.split(";"))  # type: ignore[misc]
+            elif name != "g":
+                yield "id", f"{prefix}-{value}"
+        elif attribute == "href":
+            yield "href", f"#{prefix}-{value[1:]}"
+        elif attribute == "clip-path":
+            yield "clip-path", value.replace("#", f"#{prefix}-")
+        elif attribute == "style":
+            if style := _style(value):
+                yield "style", style
+        elif not value.startswith("rotate(-0 "):
+            yield attribute, _short_numbers(value)
 
 
-def _area(item: Regions, name: str) -> str:
-    index = region_index(item, name)
-    return "minor" if index < 0 else f"c{index}"
+def _style(text: str) -> str:
+    """Declarations without fonts, which the page decides, and with its colours."""
+    kept = []
+    for declaration in text.split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name in ("font-family", "font") or (name, value) == ("font-size", "11px"):
+            continue
+        kept.append(f"{name}:{THEME.get(value) or _short_numbers(value)}")
+    return ";".join(kept)
 
 
-def _stage(item: Paths, stage: Stage, plane: Plane) -> str:
-    parts = []
-    for place, line in enumerate(item.lines):
-        ends = plane.line(line)
-        if ends is not None:
-            (a, b), (c, d) = map(_down, ends)
-            title = f"<title>{escape(line.name)}</title>"
-            parts.append(f'<path class="line c{place % len(COLOURS)} task" d="M{a} {b}L{c} {d}">{title}</path>')
-    dots = [_down(stop) for stop in plane.stops(stage)]
-    for step, ((a, b), (c, d)) in enumerate(pairwise(dots), start=1):
-        parts.append(f'<path class="move" data-step="{step}" d="M{a} {b}L{c} {d}"/>')
-        parts.append(f'<circle class="stop" data-step="{step}" cx="{c}" cy="{d}" r="2.2"/>')
-    a, b = dots[0]
-    parts.append(f'<rect class="start" x="{a - 4:.2f}" y="{b - 4:.2f}" width="8" height="8"/>')
-    parts.append(f'<text x="{a + 8:.2f}" y="{b - 6:.2f}">w₀</text>')
-    solution = plane.at(item.solution)
-    if solution is not None:
-        c, d = _down(solution)
-        parts.append(f'<circle class="solution" cx="{c}" cy="{d}" r="5"/>')
-        parts.append(f'<text class="halo" x="{c + 9:.2f}" y="{d + 16:.2f}">w⋆</text>')
-    parts.append(f'<circle class="walker" cx="0" cy="0" r="5" transform="translate({dots[-1][0]} {dots[-1][1]})"/>')
-    stops = " ".join(f"{a},{b}" for a, b in dots)
-    order = " ".join(str(task) for task in stage.order)
-    head = f'<text class="name" x="10" y="18">{escape(stage.name)}</text>'
-    return _svg(
-        [*parts, head],
-        f"{item.title}: {stage.name}",
-        f'class="plot path" data-key="{escape(item.key)}" data-stops="{stops}" data-order="{order}"',
-    )
-
-
-def _down(place: Place) -> Place:
-    """From the middle of the plane to the corner of the drawing."""
-    return round(WIDTH / 2 + place[0], 2), round(HEIGHT / 2 + 6 - place[1], 2)
-
-
-def _svg(parts: list[str], title: str, attributes: str) -> str:
-    head = f'<svg viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" aria-label="{escape(title)}" {attributes}>'
-    return "".join([head, *parts, "</svg>"])
+def _short_numbers(text: str) -> str:
+    """Coordinates with two digits after the point, and no spaces that mean nothing."""
+    rounded = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), text)
+    return re.sub(r"\s*([MLCQz])\s*", r"\1", rounded).strip()

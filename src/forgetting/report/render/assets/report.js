@@ -12,32 +12,44 @@
   button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
   label();
 
-  // the point nearest to the pointer
-  const axis = text => {
-    const [low, high, start, end, log] = text.split(" ").map(Number);
-    const scale = value => log ? Math.log10(value) : value;
-    return value => start + (end - start) * (scale(value) - scale(low)) / (scale(high) - scale(low));
-  };
-  const number = value => Number(value.toPrecision(4)).toString();
-  for (const svg of document.querySelectorAll("svg.curves")) {
-    const x = axis(svg.dataset.x), y = axis(svg.dataset.y), size = svg.viewBox.baseVal.width;
-    const points = data[svg.dataset.key].flatMap(one => one.x.map((a, i) => [x(a), y(one.y[i]), one.name, a, one.y[i]]));
-    const usable = points.filter(p => Number.isFinite(p[0]) && Number.isFinite(p[1]));
+  // what is under the pointer: the nearest point of a curve, or a cell
+  const number = value => value.toString();
+  for (const svg of document.querySelectorAll("svg[data-key]")) {
+    const {points = [], cells = []} = data[svg.dataset.key] || {}, size = svg.viewBox.baseVal.width, hidden = new Set();
+    const marks = points.flatMap(one => one.at.map((at, i) => [at, one.series, `${one.name}: ${number(one.y[i])} at ${number(one.x[i])}`]));
+    const reading = (x, y) => {
+      const cell = cells.find(c => c[0] <= x && x < c[2] && c[1] <= y && y < c[3]);
+      let best = cell ? cell[4] : "", near = 400;
+      for (const [at, series, words] of marks) {
+        const far = (at[0] - x) ** 2 + (at[1] - y) ** 2;
+        if (far < near && !hidden.has(series)) { near = far; best = words; }
+      }
+      return best;
+    };
     svg.addEventListener("pointermove", event => {
       const box = svg.getBoundingClientRect(), unit = size / box.width;
-      const a = (event.clientX - box.left) * unit, b = (event.clientY - box.top) * unit;
-      let best = null, near = 400;
-      for (const p of usable) {
-        const far = (p[0] - a) ** 2 + (p[1] - b) ** 2;
-        if (far < near) { near = far; best = p; }
-      }
-      tip.hidden = best === null;
-      if (best === null) return;
-      tip.textContent = `${best[2]}: ${number(best[4])} at ${number(best[3])}`;
+      const words = reading((event.clientX - box.left) * unit, (event.clientY - box.top) * unit);
+      tip.hidden = !words;
+      if (!words) return;
+      tip.textContent = words;
       tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4)) + "px";
       tip.style.top = Math.max(4, event.clientY - tip.offsetHeight - 12) + "px";
     });
     svg.addEventListener("pointerleave", () => { tip.hidden = true; });
+
+    // the legend hides and shows
+    for (const key of svg.querySelectorAll(".key")) {
+      const series = key.dataset.series;
+      const toggle = () => {
+        const off = !hidden.delete(series) && Boolean(hidden.add(series));
+        for (const part of svg.querySelectorAll(`[data-series="${series}"]`)) part.classList.toggle("off", off);
+        for (const part of svg.querySelectorAll(`.key[data-series="${series}"]`)) part.setAttribute("aria-pressed", String(!off));
+      };
+      key.addEventListener("click", toggle);
+      if (!key.querySelector("text")) continue;
+      for (const [name, value] of [["tabindex", "0"], ["role", "button"], ["aria-pressed", "true"]]) key.setAttribute(name, value);
+      key.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); toggle(); } });
+    }
   }
 
   // the path of projections, step by step
@@ -45,7 +57,7 @@
     const stages = [...controls.closest("figure").querySelectorAll("svg.path")].map(svg => ({
       moves: [...svg.querySelectorAll("[data-step]")],
       walker: svg.querySelector(".walker"),
-      stops: svg.dataset.stops.split(" ").map(p => p.split(",")),
+      stops: svg.dataset.stops.split(" ").map(p => p.split(",").map(Number)),
       order: svg.dataset.order.split(" ").map(Number),
     }));
     const play = controls.querySelector(".play"), slider = controls.querySelector("input"), say = controls.querySelector("output");
@@ -56,8 +68,8 @@
       for (const stage of stages) {
         for (const mark of stage.moves) mark.classList.toggle("later", Number(mark.dataset.step) > step);
         const stop = stage.stops[Math.min(step, stage.stops.length - 1)];
-        stage.walker.setAttribute("transform", `translate(${stop.join(" ")})`);
-        stage.walker.style.transform = `translate(${stop.map(v => v + "px").join(",")})`;
+        const home = stage.stops[stage.stops.length - 1];  // where the walker is drawn
+        stage.walker.style.transform = `translate(${stop.map((v, i) => v - home[i] + "px").join(",")})`;
         stage.walker.classList.add("moves");
       }
       const tasks = stages.map(stage => step > stage.order.length ? "end" : step ? `task ${stage.order[step - 1] + 1}` : "start").join(", ");

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.report.data import Item, Report
+from forgetting.report.render.html import to_html
 from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.page import to_html
-from forgetting.report.render.plots import pictures, save_figure
+from forgetting.report.render.pictures import pictures, save_figure
 from forgetting.report.render.sheets import to_csv
 from forgetting.storage import versions
 from forgetting.storage.arrays import open_regular

@@ -7,13 +7,11 @@ import re
 from importlib.resources import files
 from typing import Any
 
-from forgetting._text import visible
-from forgetting.report.data import Curves, Item, Paths, Report, Section, Table
+from forgetting.report.data import Item, Paths, Report, Section, Table
 from forgetting.report.numbers import cell
-from forgetting.report.render.drawable import curve_points
 from forgetting.report.render.markup import escape
-from forgetting.report.render.palette import COLOURS, DARK, greek, short_name
-from forgetting.report.render.svg import figure_svg, legend
+from forgetting.report.render.palette import COLOURS, DARK, greek
+from forgetting.report.render.svg import Drawing, figure_drawing
 
 __all__ = ["to_html"]
 
@@ -26,23 +24,25 @@ CONTROLS = (
 
 
 def to_html(report: Report) -> str:
-    """One page: text, tables and drawings; a small script adds readings under the pointer, the animation and a theme.
+    """One page: text, tables and drawings. A small script adds readings under the pointer, legends that hide and show
+    curves, the animation and a theme.
 
     >>> page = to_html(Report("Title", (), {"versions": {}, "seconds": {"total": 1}}, ("one finding",)))
     >>> "://" in page, page.count("<h1>")
     (False, 1)
     """
+    drawings = {item.key: figure_drawing(item) for item in report.items() if not isinstance(item, Table)}
     body = [
         f'<header><h1>{escape(report.title)}</h1><button id="theme" type="button" hidden>Dark</button></header>',
         '<ul class="summary">',
         *(f"<li>{escape(line)}</li>" for line in report.summary),
         "</ul>",
         "<nav>" + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
-        *(_section(section) for section in report.sections),
+        *(_section(section, drawings) for section in report.sections),
         _meta(report.meta),
     ]
-    curves = {item.key: _hover_data(item) for item in report.items() if isinstance(item, Curves)}
-    data = json.dumps(curves, allow_nan=False, separators=(",", ":"))
+    hover = {key: drawing.hover for key, drawing in drawings.items() if drawing.hover}
+    data = json.dumps(hover, allow_nan=False, separators=(",", ":"))
     return "\n".join(
         [
             "<!doctype html>",
@@ -76,42 +76,35 @@ def _asset(name: str) -> str:
 
 
 def _colours() -> str:
-    """The palette as classes, for a light and for a dark page."""
+    """The palette as variables, for a light and for a dark page."""
     light = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
     dark = "".join(f"--c{place}:{colour};" for place, colour in enumerate(DARK))
-    rules = "".join(f".c{place}{{--c:var(--c{place})}}" for place in range(len(COLOURS)))
     return (
         f":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
-        f":root[data-theme=dark]{{{dark}}}{rules}\n"
+        f":root[data-theme=dark]{{{dark}}}\n"
     )
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, drawings: dict[str, Drawing]) -> str:
     parts = [f'<section id="{escape(section.key)}">', f"<h2>{escape(section.title)}</h2>"]
     if section.text:
         parts.append(f"<p>{symbols(section.text)}</p>")
     if section.missing:
         parts.append(f'<p class="missing">Left out: {escape(section.missing)}.</p>')
     parts.append('<div class="grid">')
-    parts += [_item(item) for item in section.items]
+    parts += [_table(item) if isinstance(item, Table) else _item(item, drawings[item.key]) for item in section.items]
     return "\n".join([*parts, "</div>", "</section>"])
 
 
-def _item(item: Item) -> str:
-    if isinstance(item, Table):
-        return _table(item)
-    marks = "".join(
-        f'<li><i class="{kind} {colour}"></i><span>{_breaks(words)}</span></li>' for colour, kind, words in legend(item)
-    )
+def _item(item: Item, drawing: Drawing) -> str:
     controls = CONTROLS.format(steps=len(item.stages[0].order)) if isinstance(item, Paths) and item.stages else ""
     wide = " wide" if isinstance(item, Paths) else ""
     return "\n".join(
         [
             f'<figure class="figure{wide}" id="fig-{escape(item.key)}">',
             f"<h3>{escape(item.title)}</h3>",
-            f'<div class="plots">{figure_svg(item)}</div>',
+            f'<div class="plots">{drawing.svg}</div>',
             controls,
-            f'<ul class="legend">{marks}</ul>',
             f"<figcaption>{symbols(item.caption)}</figcaption>",
             "</figure>",
         ]
@@ -182,12 +175,3 @@ def _meta(meta: dict[str, Any]) -> str:
     }
     rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in flat.items())
     return f'<section id="about"><h2>Where this comes from</h2><dl>{rows}</dl></section>'
-
-
-def _hover_data(figure: Curves) -> list[dict[str, Any]]:
-    """What the script needs to say which point is under the pointer."""
-    data = []
-    for one in figure.series:
-        points = curve_points(one, figure)
-        data.append({"name": visible(short_name(one)), "x": [a for a, _ in points], "y": [b for _, b in points]})
-    return data

@@ -1,0 +1,50 @@
+"""PNG and PDF that go into a paper as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+from forgetting.report.data import Item
+from forgetting.report.render.figures import draw
+from forgetting.report.render.looks import drawing
+
+__all__ = ["pictures", "save_figure"]
+
+
+def save_figure(item: Item, folder: Path) -> list[Path]:
+    """Write KEY.png and KEY.pdf; tables have no picture.
+
+    >>> from forgetting.report.data import Table
+    >>> save_figure(Table("t", "Numbers", "", (), ()), Path("nowhere"))
+    []
+    """
+    if item.kind == "table":
+        return []
+    paths = []
+    for ending, content in pictures(item).items():
+        paths.append(folder / f"{item.key}{ending}")
+        paths[-1].write_bytes(content)
+    return paths
+
+
+def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:
+    """The content of a file for each ending; it depends on the data alone, not on the day.
+
+    >>> from forgetting.report.data import Band, Regions
+    >>> pictures(Regions("r", "Phases", "", "k", "d", (Band(10.0, 1.0, 5.0, "a"),), ("a",)), [".png"])[".png"][1:4]
+    b'PNG'
+    """
+    made = {}
+    with drawing() as plt:
+        figure = draw(item, plt)
+        figure.canvas.draw()
+        box = figure.get_tightbbox().padded(0.06)  # once for all files
+        for ending in endings:
+            buffer = BytesIO()
+            dates = {"CreationDate": None} if ending == ".pdf" else None
+            figure.savefig(buffer, format=ending[1:], metadata=dates, bbox_inches=box)
+            made[ending] = buffer.getvalue()
+        plt.close(figure)
+    return made
