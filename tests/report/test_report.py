@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from xml.etree import ElementTree
 
@@ -9,7 +10,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.report import Report, Settings, build_report, load_report
+from forgetting.report import Report, Settings, build_report, load_report, section, section_makers, section_registry
 from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
 from forgetting.report.numbers import cell
 from forgetting.report.provenance import problem_hash
@@ -253,6 +254,32 @@ def test_a_whole_report_knows_how_it_was_made():
     }  # fmt: skip
     assert report.summary[0].startswith("with replacement, k = 8, by moments: expected forgetting ")
     assert report.summary[-1].startswith("claims: ")
+
+
+def test_a_section_from_outside_is_part_of_every_report(monkeypatch):
+    monkeypatch.setattr(section_registry, "_registry", copy.deepcopy(section_registry._registry))
+    section_makers()
+
+    @section("sizes", "counting", summary=lambda made: [f"counted: {made.text}"])
+    def sizes(settings, progress):
+        progress("rows", 0, 1)
+        table = Table("sizes-table", "Sizes", "", ("T",), ((settings.problem.num_tasks,),))
+        return Section("sizes", "Sizes of the tasks", f"{settings.problem.num_tasks} tasks", (table,))
+
+    assert list(section_makers())[-2:] == ["claims", "sizes"]
+    problem, steps = fg.families.two_lines(0.7), []
+    report = build_report(Settings(problem, k=8, sections=("sizes", "plane")), lambda *step: steps.append(step))
+    assert [made.key for made in report.sections] == ["plane", "sizes"]
+    assert ("counting: rows", 1, 2) in steps
+    assert report.summary == ("counted: 2 tasks",)
+    assert "<h2>Sizes of the tasks</h2>" in to_html(report)
+    with pytest.raises(InvalidInputError, match="there is already a section 'rates'"):
+        section("rates")(sizes)
+
+
+def test_only_the_sections_that_were_chosen_are_made():
+    with pytest.raises(InvalidInputError, match="no section 'rats'; did you mean 'rates'"):
+        Settings(fg.families.two_lines(0.7), sections=("rats",))
 
 
 def test_a_report_may_be_named_by_a_string(tmp_path):

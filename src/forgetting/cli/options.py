@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from forgetting.orderings import registry
+
 __all__ = ["Force", "Json", "Orders", "Out", "Problem", "Scheme", "Seed", "Step", "Steps"]
 
 Problem = Annotated[
@@ -20,8 +22,7 @@ Orders = Annotated[
     typer.Option(
         "--ordering",
         "-o",
-        help="with-replacement, norm-weighted, without-replacement, cyclic, reshuffled, greedy-distance, "
-        'greedy-residual, "explicit seq=0,1,1".',
+        help=f'{", ".join(registry)}; with parameters in quotes, as in "explicit seq=0,1,1".',
     ),
 ]
 Scheme = Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import re
 import shlex
 import tomllib
 import warnings
@@ -14,8 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forgetting import orderings, schemes
 from forgetting._arrays import as_count, as_seed
+from forgetting._registry import Registry
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.orderings import Ordering
+from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
 
 __all__ = [
     "Loaded",
@@ -30,7 +34,7 @@ __all__ = [
 MOST_NAMED = 16
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
 TOP = ("title", "seed", "problem", "report")
-REPORT = ("k", "points", "runs", "hunt", "eps", "orderings")
+REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Loaded:
     'two_lines(theta=0.5)'
     """
 
-    problem: Any
+    problem: Problem
     name: str
     seed: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -132,7 +136,7 @@ def read_config(path: Path, seed: int | None = None) -> Loaded:
 ForgettingErrors = (InvalidInputError, ProblemFileError)
 
 
-def ordering_from(words: str) -> Any:
+def ordering_from(words: str) -> Ordering:
     """An ordering by its name, with parameters.
 
     >>> ordering_from("with-replacement"), ordering_from("explicit seq=0,1,1").seq
@@ -141,20 +145,17 @@ def ordering_from(words: str) -> Any:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: no ordering 'cylic'; did you mean 'cyclic'? ...
     """
-    from forgetting import orderings
+    made: Ordering = _named(orderings.registry, words)
+    return made
 
-    return _named(orderings, orderings.Ordering, words, "ordering")
 
-
-def scheme_from(words: str | None) -> Any:
+def scheme_from(words: str | None) -> Scheme | None:
     """A scheme by its name, with parameters; None stays None.
 
     >>> scheme_from("ridge lam=0.1"), scheme_from("sgd")
     (Ridge(lam=0.1), SGD(step_size=1.0, objective='modified'))
     """
-    from forgetting import schemes
-
-    return None if words is None else _named(schemes, schemes.Scheme, words, "scheme")
+    return None if words is None else _named(schemes.registry, words)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -172,25 +173,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint} {'There are' if close else 'there are'} {', '.join(known)}"
 
 
-def _named(home: Any, base: type, words: str, what: str) -> Any:
+def _named(registry: Registry[type], words: str) -> Any:
+    """A member of a registry, made from its name and parameters."""
     try:
         first, *rest = shlex.split(words) or [""]
     except ValueError as error:
-        raise InvalidInputError(f"{what} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
-    kinds = {
-        _kebab(name): kind
-        for name in home.__all__
-        if isinstance(kind := getattr(home, name), type) and issubclass(kind, base) and not inspect.isabstract(kind)
-    }
+        raise InvalidInputError(f"{registry.kind} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
     key = first.replace("_", "-").lower()
-    if key not in kinds:
-        raise InvalidInputError(f"no {what} {first!r}{nearest(key, kinds)}")
-    return _call(kinds[key], _pairs(rest), f"{what} {key}")
-
-
-def _kebab(name: str) -> str:
-    """SGD -> sgd, WithoutReplacement -> without-replacement."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+    return _call(registry.get(key), _pairs(rest), f"{registry.kind} {key}")
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
@@ -252,7 +242,7 @@ def _known(values: Mapping[str, Any], allowed: Sequence[str], what: str) -> None
             raise InvalidInputError(f"{what} {name!r}{nearest(name, allowed)}")
 
 
-def _file(path: Path) -> Any:
+def _file(path: Path) -> Problem:
     from forgetting import ClassificationTasks, RegressionTasks
     from forgetting.storage.arrays import read_arrays
     from forgetting.tasks.files import CLASSIFICATION
@@ -261,7 +251,7 @@ def _file(path: Path) -> Any:
     return (ClassificationTasks if kind == CLASSIFICATION else RegressionTasks).load(path)
 
 
-def _inline(tasks: Any) -> Any:
+def _inline(tasks: Any) -> Problem:
     from forgetting import RegressionTasks
 
     if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks):
@@ -273,14 +263,10 @@ def _inline(tasks: Any) -> Any:
     return RegressionTasks([one["X"] for one in tasks], [one["y"] for one in tasks])
 
 
-def _copies(problem: Any, n: Any) -> Any:
-    from forgetting import RegressionTasks, families
+def _copies(problem: Any, n: Any) -> Problem:
+    from forgetting import families
 
-    if as_count(n, "copies", least=1) == 1:
-        return problem
-    if not isinstance(problem, RegressionTasks):
-        raise InvalidInputError("copies=n is for regression tasks")
-    return families.repeated(problem, n)
+    return problem if as_count(n, "copies", least=1) == 1 else families.repeated(problem, n)
 
 
 def _times(n: Any) -> str:

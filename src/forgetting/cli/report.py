@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forgetting.cli.options import Force, Json, Problem, Seed
+
+if TYPE_CHECKING:
+    from forgetting.cli.problems import Loaded
+    from forgetting.report import Settings
 
 __all__ = ["report_command", "settings_from"]
 
@@ -19,6 +23,10 @@ def report_command(
         typer.Option("--config", help="A TOML config; the same as giving it as PROBLEM.", show_default=False),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("report-out"),
+    sections: Annotated[
+        str | None,
+        typer.Option("--sections", help="Only these, as in rates,plane; a wrong name lists all.", show_default=False),
+    ] = None,
     seed: Seed = None,
     force: Force = False,
     as_json: Json = False,
@@ -34,6 +42,7 @@ def report_command(
       forgetting report
       forgetting report gaussian T=8 d=30 rank=3 --out my-report
       forgetting report --config my.toml --force
+      forgetting report --sections rates,guarantees
     """
     import json
     import time
@@ -51,7 +60,7 @@ def report_command(
     began = time.monotonic()
     check_folder(out, force)
     loaded = load_problem(problem, seed) if config is None else read_config(config, seed)
-    settings = settings_from(loaded)
+    settings = settings_from(loaded, sections)
     with uninterrupted() as check, progress_bar("report") as progress:
 
         def step(name: str, done: int, total: int) -> None:
@@ -74,8 +83,8 @@ def report_command(
     say(f"wrote {out / 'report.html'} and {figures} figures in {time.monotonic() - began:.0f} s")
 
 
-def settings_from(loaded: Any) -> Any:
-    """The settings of a report: what the config says, defaults elsewhere.
+def settings_from(loaded: Loaded, sections: str | None = None) -> Settings:
+    """The settings of a report: what the command line says, else what the config says, else the defaults.
 
     >>> from forgetting.cli.problems import load_problem
     >>> settings_from(load_problem(["two_lines", "theta=0.5"])).name
@@ -86,10 +95,11 @@ def settings_from(loaded: Any) -> Any:
     from forgetting.report import Settings
 
     chosen = dict(loaded.config.get("report", {}))
-    for name in ("orderings", "eps"):
+    if sections is not None:
+        chosen["sections"] = sections.split(",")
+    for name, entry in (("orderings", lambda word: ordering_from(str(word))), ("eps", lambda x: x), ("sections", str)):
         if name in chosen:
             if not isinstance(chosen[name], list):
                 raise InvalidInputError(f"{name} in [report] must be a list, got {chosen[name]!r}")
-            words = chosen[name]
-            chosen[name] = tuple(ordering_from(str(one)) for one in words) if name == "orderings" else tuple(words)
+            chosen[name] = tuple(entry(word) for word in chosen[name])
     return Settings(loaded.problem, loaded.name, seed=loaded.seed, **chosen)

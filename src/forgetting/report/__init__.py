@@ -7,8 +7,19 @@
 """
 
 from forgetting.report.build import build_report
-from forgetting.report.data import Report
+from forgetting.report.data import Report, Section
 from forgetting.report.saving import load_report, write_report
+from forgetting.report.section_registry import section, section_makers
 from forgetting.report.settings import Settings, default_problem
 
-__all__ = ["Report", "Settings", "build_report", "default_problem", "load_report", "write_report"]
+__all__ = [
+    "Report",
+    "Section",
+    "Settings",
+    "build_report",
+    "default_problem",
+    "load_report",
+    "section",
+    "section_makers",
+    "write_report",
+]

@@ -9,7 +9,9 @@ import numpy as np
 
 from forgetting._arrays import IntArray
 from forgetting.expectation import Expectation, expect
-from forgetting.orderings import Ordering, Reshuffled, WithoutReplacement
+from forgetting.orderings import Ordering
+from forgetting.orderings.laws import Permutation, Reshuffled
+from forgetting.tasks import Problem
 
 __all__ = ["cell", "column", "expected", "spread_steps"]
 
@@ -37,17 +39,18 @@ def column(values: Any) -> tuple[float, ...]:
     return tuple(float(value) for value in np.asarray(values).ravel())
 
 
-def expected(problem: Any, ordering: Ordering, steps: Any, seed: int, quantities: tuple[str, ...]) -> Expectation:
+def expected(problem: Problem, ordering: Ordering, steps: Any, seed: int, quantities: tuple[str, ...]) -> Expectation:
     """`expect`, simulated where an exact answer would take minutes.
 
     >>> import forgetting as fg
-    >>> expected(fg.families.two_lines(0.5), WithoutReplacement(), [1, 2], 0, ("loss",)).method
+    >>> expected(fg.families.two_lines(0.5), fg.orderings.WithoutReplacement(), [1, 2], 0, ("loss",)).method
     'subsets'
     """
-    slow = isinstance(ordering, (WithoutReplacement, Reshuffled)) and problem.num_tasks > SUBSETS
-    if slow and getattr(getattr(problem, "geometry", None), "num_distinct", SUBSETS + 1) > SUBSETS:
+    geometry = problem.geometry
+    different = problem.num_tasks if geometry is None else geometry.num_distinct
+    if isinstance(ordering.law, (Permutation, Reshuffled)) and different > SUBSETS:
         return expect(problem, ordering, steps, method="monte-carlo", quantities=quantities, seed=seed, runs=2048)
-    runs = 1024 if getattr(problem, "geometry", None) is None else None  # sets are projected onto one by one
+    runs = 1024 if geometry is None else None  # sets are projected onto one by one
     return expect(problem, ordering, steps, quantities=quantities, seed=seed, runs=runs)
 
 

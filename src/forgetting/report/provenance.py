@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from forgetting.sets import ConvexSet
-from forgetting.tasks import ClassificationTasks, ConvexSets, KernelTasks, RegressionTasks
+from forgetting.tasks import Problem
 
 __all__ = ["problem_hash", "versions"]
 
@@ -22,28 +20,29 @@ PACKAGES = ("forgetting", "numpy", "scipy", "numba", "scikit-learn", "matplotlib
 
 
 def versions() -> dict[str, str]:
-    """Python, this package and what it stands on.
+    """The versions of Python, of this package and of the packages that it uses.
 
     >>> sorted(versions())[:3]
     ['forgetting', 'matplotlib', 'numba']
     """
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
+            installed[name] = "not installed"
         except Exception as error:  # a damaged installation computes nothing wrong by being unnamed
-            found[name] = f"unreadable ({type(error).__name__})"
-    return found
+            installed[name] = f"unreadable ({type(error).__name__})"
+    return installed
 
 
-def problem_hash(problem: Any) -> str:
+def problem_hash(problem: Problem) -> str:
     """SHA-256 of the numbers of a problem, the same for equal tasks in the same order, dense or sparse.
 
-    It covers data, kernel matrices, what defines each convex set, the kind of loss and the tolerances for ranks. Names
-    are not covered, nor are functions: `CustomSet`s of one dimension have one hash, and of a user's own classes only
-    numbers, text and arrays among their attributes count. Matrices are read in parts, and never made dense.
+    The hash covers what the problem gives as its `digest_parts`: data, kernel matrices, what defines each convex set,
+    the kind of loss and the tolerances for ranks. Names are not covered, nor are functions: `CustomSet`s of one
+    dimension have one hash, and of a user's own classes only numbers, text and arrays among their attributes count.
+    Matrices are read in parts, and never made dense.
 
     >>> import forgetting as fg
     >>> problem_hash(fg.families.two_lines(0.5)) == problem_hash(fg.families.two_lines(0.5))
@@ -51,35 +50,16 @@ def problem_hash(problem: Any) -> str:
     >>> problem_hash(fg.families.two_lines(0.5)) == problem_hash(fg.families.two_lines(0.6))
     False
     """
-    settings = [getattr(problem, name, None) for name in ("loss_kind", "rank_tol", "rtol")]
-    digest = hashlib.sha256(f"{type(problem).__name__} {problem.num_tasks} {problem.dim} {settings}".encode())
-    for part in _parts(problem):
-        digest.update(part)
+    digest = hashlib.sha256(f"{type(problem).__name__} {problem.num_tasks} {problem.dim}".encode())
+    known: dict[
+        tuple[int, ...], tuple[object, bytes]
+    ] = {}  # identical tasks are read once; kept, so that ids stay theirs
+    for part in problem.digest_parts():
+        key = tuple(map(id, part))
+        if key not in known:
+            known[key] = part, _digest(*part)
+        digest.update(known[key][1])
     return digest.hexdigest()
-
-
-def _parts(problem: Any) -> Iterator[bytes]:
-    """A digest of every task."""
-    if isinstance(problem, KernelTasks):
-        yield _digest(problem.kernel, problem.labels, problem.rows_of)
-    elif isinstance(problem, ConvexSets):
-        yield from (_of_set(one) for one in problem.sets)
-    elif isinstance(problem, RegressionTasks):
-        known: dict[int, bytes] = {}
-        for m in range(problem.num_tasks):
-            matrix, label = problem.task(m)  # identical tasks are one object
-            if id(label) not in known:
-                known[id(label)] = _digest(matrix, label)
-            yield known[id(label)]
-    elif isinstance(problem, ClassificationTasks):
-        yield from (_digest(*problem.task(m)) for m in range(problem.num_tasks))
-    else:
-        yield _digest(getattr(problem, "__dict__", {}))
-
-
-def _of_set(one: ConvexSet) -> bytes:
-    values = [getattr(one, name) for name in one.parts] if one.parts else vars(one)
-    return _digest(type(one).__name__, values)
 
 
 def _digest(*values: Any) -> bytes:
@@ -104,7 +84,7 @@ def _digest(*values: Any) -> bytes:
 
 
 def _of_matrix(matrix: Any) -> bytes:
-    """Of the numbers that are not zero, row after row: how many each row has, their columns, their values."""
+    """SHA-256 of the entries that are not zero, row after row: how many each row has, their columns, their values."""
     counts, columns, values = (hashlib.sha256() for _ in range(3))
     rows, width = matrix.shape
     entries = matrix.nnz if sp.issparse(matrix) else matrix.size
@@ -119,7 +99,7 @@ def _of_matrix(matrix: Any) -> bytes:
             (values, part.data, "<f8"),
         ):
             digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-    whole = hashlib.sha256(f"{rows} x {width}".encode())
+    together = hashlib.sha256(f"{rows} x {width}".encode())
     for digest in (counts, columns, values):
-        whole.update(digest.digest())
-    return whole.digest()
+        together.update(digest.digest())
+    return together.digest()

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from forgetting._arrays import as_count, as_number, as_seed
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
-from forgetting.tasks import families
+from forgetting.tasks import Problem, families
 
-__all__ = ["Settings", "default_problem", "ordering_key", "ordering_name"]
+__all__ = ["Settings", "Step", "default_problem", "no_step", "ordering_key", "ordering_name"]
+
+#: called as (name, done, total) when a part of the work begins
+Step = Callable[[str, int, int], None]
 
 
-def default_problem(seed: int = 0) -> Any:
+def no_step(name: str, done: int, total: int) -> None:
+    """Report no progress.
+
+    >>> no_step("claims", 0, 1)
+    """
+
+
+def default_problem(seed: int = 0) -> Problem:
     """Twelve random tasks of rank 2 in 20 dimensions, of radius 1 and condition 3: small enough to be exact everywhere.
 
     >>> default_problem()
@@ -24,7 +34,7 @@ def default_problem(seed: int = 0) -> Any:
 
 
 def ordering_name(ordering: Ordering) -> str:
-    """In words, with the parameters that are not as usual.
+    """The ordering in words, with the parameters that differ from their defaults.
 
     >>> ordering_name(WithoutReplacement()), ordering_name(WithReplacement(p=[1, 3]))
     ('without replacement', 'with replacement, p=(0.25, 0.75)')
@@ -32,16 +42,16 @@ def ordering_name(ordering: Ordering) -> str:
     name = type(ordering).__name__
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
     unusual = []
-    for one in fields(ordering):
-        value = getattr(ordering, one.name)
-        if value != one.default:
+    for parameter in fields(ordering):
+        value = getattr(ordering, parameter.name)
+        if value != parameter.default:
             text = str(value)
-            unusual.append(f"{one.name}={text if len(text) <= 24 else text[:21] + '...'}")
+            unusual.append(f"{parameter.name}={text if len(text) <= 24 else text[:21] + '...'}")
     return ", ".join([words, *unusual])
 
 
 def ordering_key(ordering: Ordering) -> str:
-    """The same for names of files.
+    """The name of an ordering as a part of names of files.
 
     >>> from forgetting.orderings import Explicit
     >>> ordering_key(Explicit((0, 1)))
@@ -55,21 +65,22 @@ class Settings:
     """A problem, the orderings to compare on it, and how much work to spend.
 
     Attributes:
-        problem: regression tasks, or affine sets.
-        name: what the report calls it.
-        orderings: those compared.
+        problem: tasks of any kind.
+        name: what the report calls the problem.
+        orderings: the orderings that are compared.
         k: the largest number of steps; orderings that end earlier are shown as far as they go.
         points: values of k per curve, and of d per map.
         runs: simulated runs for the bands.
         seed: decides all randomness.
         hunt: evaluations per claim in the search for counterexamples.
         eps: the catastrophic families, in decreasing order.
+        sections: the keys of the sections to make; all sections if empty.
 
     >>> Settings(default_problem(), k=100).k
     100
     """
 
-    problem: Any
+    problem: Problem
     name: str = "gaussian(T=12, d=20, rank=2, condition=3)"
     orderings: tuple[Ordering, ...] = (WithReplacement(), WithoutReplacement(), Cyclic())
     k: int = 1000
@@ -78,6 +89,7 @@ class Settings:
     seed: int = 0
     hunt: int = 24
     eps: tuple[float, ...] = field(default=(6.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.4, 0.3))
+    sections: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, least in (("k", 3), ("points", 2), ("runs", 2), ("hunt", 1)):
@@ -89,8 +101,12 @@ class Settings:
         twice = next((place for place, key in enumerate(keys) if key in keys[:place]), None)
         if twice is not None:
             raise InvalidInputError(f"two orderings are called {ordering_name(self.orderings[twice])!r}; leave one out")
+        if self.sections:
+            from forgetting.report.section_registry import section_makers
+
+            section_makers(self.sections)
         if not self.eps:
             raise InvalidInputError("eps is empty; give at least one value for the catastrophic family")
-        for one in self.eps:
-            if not 0.01 <= as_number(one, "eps") <= 6:
-                raise InvalidInputError(f"eps must be between 0.01 and 6, got {one!r}")
+        for eps in self.eps:
+            if not 0.01 <= as_number(eps, "eps") <= 6:
+                raise InvalidInputError(f"eps must be between 0.01 and 6, got {eps!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -144,6 +144,10 @@ class ClassificationTasks(Problem):
         start = int(self._starts[task])
         label = self._signs[start : start + int(self.num_rows[task])]
         return self.signed_rows(task) * label[:, None], label.copy()
+
+    def digest_parts(self) -> Iterator[tuple[object, ...]]:
+        """The data of each task."""
+        yield from ((self.signed_rows(m), self.task(m)[1]) for m in range(self.num_tasks))
 
     @cached_property
     def radius(self) -> float:

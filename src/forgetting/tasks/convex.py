@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -112,6 +112,11 @@ class ConvexSets(Problem):
     def num_tasks(self) -> int:
         """T."""
         return len(self.sets)
+
+    def digest_parts(self) -> Iterator[tuple[object, ...]]:
+        """The class of each set and what defines the set."""
+        for one in self.sets:
+            yield type(one).__name__, [getattr(one, name) for name in one.parts] if one.parts else vars(one)
 
     @property
     def members(self) -> tuple[ConvexSet, ...]:

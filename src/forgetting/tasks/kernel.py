@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -89,6 +90,11 @@ class KernelTasks(LinearTasks):
             raise InvalidInputError(
                 f"K is not positive semidefinite: its least eigenvalue is {lowest:.2g}, so these are no inner products"
             )
+
+    def digest_parts(self) -> Iterator[tuple[object, ...]]:
+        """The loss and the tolerances, then the kernel matrix, the labels and the rows of each task."""
+        yield self.loss_kind, self.rank_tol, self.rtol
+        yield self.kernel, self.labels, self.rows_of
 
     @cached_property
     def _weights(self) -> Array:

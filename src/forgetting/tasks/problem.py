@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
@@ -128,6 +129,10 @@ class Problem(ABC):
     def signed_rows(self, task: int) -> Array | None:
         """The rows y_i x_i of a classification task; None for other tasks."""
         return None
+
+    def digest_parts(self) -> Iterator[tuple[object, ...]]:
+        """The numbers, words and arrays that define the problem, in an order that never changes, for its hash."""
+        yield (vars(self),)
 
     def nearest_solution(self, w0: Array) -> Array:
         """The common solution nearest to w_0; an error if there is none, or if none is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any, Literal
@@ -199,6 +199,11 @@ class RegressionTasks(LinearTasks):
         """(X_m, y_m) as given, read-only."""
         which = self._index[as_task(task, self.num_tasks)]
         return self._matrices[which], self._labels[which]
+
+    def digest_parts(self) -> Iterator[tuple[object, ...]]:
+        """The loss and the tolerances, then the data of each task; identical tasks give the same objects."""
+        yield self.loss_kind, self.rank_tol, self.rtol
+        yield from (self.task(m) for m in range(self.num_tasks))
 
     @cached_property
     def _divisors(self) -> Array:

@@ -9,7 +9,8 @@ import numpy as np
 from forgetting import bounds
 from forgetting.errors import ForgettingError
 from forgetting.report.data import Band, Item, Regions, Section, Table
-from forgetting.report.settings import Settings
+from forgetting.report.section_registry import section
+from forgetting.report.settings import Settings, Step, no_step
 
 __all__ = ["bounds_table", "guarantees_section", "phase_diagram"]
 
@@ -23,7 +24,8 @@ TITLES = {
 }
 
 
-def guarantees_section(settings: Settings) -> Section:
+@section("guarantees", place=3)
+def guarantees_section(settings: Settings, _: Step = no_step) -> Section:
     """Three tables and four phase diagrams.
 
     >>> from forgetting.report.settings import default_problem

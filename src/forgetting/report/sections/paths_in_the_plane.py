@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.loop import run
 from forgetting.orderings import Cyclic, Ordering, WithReplacement
 from forgetting.report.data import Line, Paths, Section, Stage
-from forgetting.report.settings import Settings
+from forgetting.report.section_registry import section
+from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks import RegressionTasks
 
 __all__ = ["plane_section"]
@@ -16,7 +17,8 @@ ANGLES = (0.1, 0.55, 1.0)
 STEPS = 18
 
 
-def plane_section(settings: Settings) -> Section:
+@section("plane", "projections", place=5)
+def plane_section(settings: Settings, _: Step = no_step) -> Section:
     """Three lines in the plane, learned in a cycle and at random.
 
     >>> from forgetting.report.settings import default_problem
@@ -47,5 +49,5 @@ def plane_section(settings: Settings) -> Section:
 
 
 def _stage(tasks: RegressionTasks, name: str, ordering: Ordering, seed: int) -> Stage:
-    found = whole_run(tasks, ordering, STEPS, seed=seed, w0=np.array([-0.6, 1.5]))
-    return Stage(name, tuple((float(x), float(y)) for x, y in found.iterates), tuple(found.order.tolist()))
+    made = run(tasks, ordering, STEPS, seed=seed, w0=np.array([-0.6, 1.5]))
+    return Stage(name, tuple((float(x), float(y)) for x, y in made.iterates), tuple(made.order.tolist()))

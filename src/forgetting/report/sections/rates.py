@@ -17,7 +17,9 @@ from forgetting.expectation import Expectation
 from forgetting.orderings import Ordering
 from forgetting.report.data import Curves, Item, Role, Section, Series, Table
 from forgetting.report.numbers import column, expected, spread_steps
-from forgetting.report.settings import Settings, ordering_key, ordering_name
+from forgetting.report.section_registry import section
+from forgetting.report.settings import Settings, Step, no_step, ordering_key, ordering_name
+from forgetting.tasks import Problem
 
 __all__ = ["bound_series", "rates_section"]
 
@@ -28,12 +30,24 @@ ROUNDING = 1e-16
 KINDS = {"upper": "bound", "lower": "worst case", "rate": "rate, constant unknown"}
 
 
-def rates_section(settings: Settings) -> Section:
+def _summary(section: Section) -> list[str]:
+    """One sentence per ordering: values at the last step, and the tightest bounds."""
+    lines: dict[str, str] = {}
+    for table in section.items:
+        for ordering, k, quantity, value, method, bound, limit in table.rows if isinstance(table, Table) else ():
+            start = lines.get(ordering, f"{ordering}, k = {k}, by {method}:")
+            said = f" (at most {limit:.3g} by {bound})" if bound else ""
+            lines[ordering] = f"{start}{',' if ordering in lines else ''} expected {quantity} {value:.3g}{said}"
+    return list(lines.values())
+
+
+@section("rates", "forgetting and loss", place=1, summary=_summary)
+def rates_section(settings: Settings, _: Step = no_step) -> Section:
     """The orderings compared, then each ordering with its bounds.
 
     >>> from forgetting.report.settings import default_problem
-    >>> section = rates_section(Settings(default_problem(), k=20, points=4, runs=20))
-    >>> [item.key for item in section.items][:3]
+    >>> made = rates_section(Settings(default_problem(), k=20, points=4, runs=20))
+    >>> [item.key for item in made.items][:3]
     ['forgetting', 'loss', 'forgetting-with-replacement']
     """
     found = [(ordering, *_steps(settings, ordering)) for ordering in settings.orderings]
@@ -68,7 +82,7 @@ def rates_section(settings: Settings) -> Section:
     return Section("rates", "Forgetting and loss against k", text.strip(), tuple(items))
 
 
-def bound_series(problem: Any, ordering: Ordering, steps: IntArray) -> dict[str, tuple[Series, ...]]:
+def bound_series(problem: Problem, ordering: Ordering, steps: IntArray) -> dict[str, tuple[Series, ...]]:
     """Every applicable bound as a curve, by quantity; those that are smallest at the end come first.
 
     >>> import forgetting as fg

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from forgetting import bounds
 from forgetting.orderings import Cyclic, Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.report.data import Curves, Section, Series
 from forgetting.report.numbers import column, expected, spread_steps
-from forgetting.report.settings import Settings
-from forgetting.tasks import families
+from forgetting.report.section_registry import section
+from forgetting.report.settings import Settings, Step, no_step
+from forgetting.tasks import Problem, families
 
 __all__ = ["repetition_section"]
 
 FLOOR = 1e-12
+#: the branches of the guarantee for one pass that are drawn
+BRANCHES = ("thm:cl_by_sgd_wor/forgetting/universal", "thm:cl_by_sgd_wor/forgetting/dimension")
 
 
-def repetition_section(settings: Settings) -> Section:
+def _summary(section: Section) -> list[str]:
+    figure = section.items[0]
+    assert isinstance(figure, Curves)
+    ends = []
+    for series in figure.series:
+        value = series.y[-1] or 0.0
+        words = f"below {FLOOR:g}" if value < FLOOR else f"{value:.2g}"
+        ends.append(f"{series.name} {words} at k = {series.x[-1]:.0f}")
+    return [f"catastrophic tasks, forgetting: {', '.join(ends)}"]
+
+
+@section("repetition", "randomness and repetition", place=2, summary=_summary)
+def repetition_section(settings: Settings, _: Step = no_step) -> Section:
     """Forgetting on the catastrophic family, along k and at the end of one pass as T grows.
 
     >>> from forgetting.report.settings import default_problem
-    >>> section = repetition_section(Settings(default_problem(), eps=(3.0, 2.0), points=4))
-    >>> [item.key for item in section.items]
+    >>> made = repetition_section(Settings(default_problem(), eps=(3.0, 2.0), points=4))
+    >>> [item.key for item in made.items]
     ['randomness-repetition', 'single-pass']
     """
     tasks = families.catastrophic(settings.eps[-1])
@@ -59,9 +73,9 @@ def repetition_section(settings: Settings) -> Section:
     return Section("repetition", "Randomness against repetition", text, (first, _single_pass(settings)))
 
 
-def _along(tasks: Any, ordering: Ordering, name: str, last: int, settings: Settings, group: int) -> Series:
+def _along(tasks: Problem, ordering: Ordering, name: str, last: int, settings: Settings, group: int) -> Series:
     steps = spread_steps(last, settings.points)
-    if isinstance(ordering, (Cyclic, Explicit)):  # where a pass ends is where it matters
+    if not ordering.random:  # where a pass ends is where it matters
         T = tasks.num_tasks
         dense = [
             t for t in (T - 2, T - 1, T, T + 1, *np.linspace(T, 2 * T, settings.points).astype(int)) if 1 <= t <= last
@@ -79,41 +93,40 @@ def _along(tasks: Any, ordering: Ordering, name: str, last: int, settings: Setti
     )
 
 
-def _end(tasks: Any, ordering: Ordering, settings: Settings) -> float:
+def _end(tasks: Problem, ordering: Ordering, settings: Settings) -> float:
     return float(expected(tasks, ordering, tasks.num_tasks, settings.seed, ("forgetting",)).forgetting)
 
 
 def _single_pass(settings: Settings) -> Curves:
     sizes: list[float] = []
-    values: dict[str, list[float]] = {name: [] for name in ("without", "order", "universal", "dimension")}
+    given: list[float] = []
+    random: list[float] = []
+    limits: dict[str, list[float]] = {key: [] for key in BRANCHES}
+    titles: dict[str, str] = {}
     for eps in settings.eps:
         tasks = families.catastrophic(eps)
         T = tasks.num_tasks
         sizes.append(float(T))
-        values["order"].append(_end(tasks, Explicit(range(T)), settings))
-        values["without"].append(_end(tasks, WithoutReplacement(), settings))
-        values["universal"].append(7 / (T - 1) ** 0.25)
-        values["dimension"].append((tasks.dim - tasks.rank_avg + 1) / (T - 1))
+        given.append(_end(tasks, Explicit(range(T)), settings))
+        random.append(max(_end(tasks, WithoutReplacement(), settings), 0.0))
+        for row in bounds.evaluate(tasks, WithoutReplacement(), T):
+            if row.bound.key in limits:
+                limits[row.bound.key].append(row.value)
+                titles[row.bound.key] = row.bound.formula
+    x = tuple(sizes)
     series = (
-        Series("the given order", tuple(sizes), tuple(values["order"]), method="deterministic", group=3),
+        Series("the given order", x, tuple(given), method="deterministic", group=3),
         Series(
-            "a random order, simulated",
-            tuple(sizes),
-            tuple(max(v, 0.0) for v in values["without"]),
-            role="simulated",
-            method="monte-carlo, 2048 runs",
-            group=1,
+            "a random order, simulated", x, tuple(random), role="simulated", method="monte-carlo, 2048 runs", group=1
         ),
-        Series("7 / (T-1)^(1/4)", tuple(sizes), tuple(values["universal"]), role="bound", method="thm:cl_by_sgd_wor"),
-        Series(
-            "(d - r + 1) / (T-1)", tuple(sizes), tuple(values["dimension"]), role="bound", method="thm:cl_by_sgd_wor"
-        ),
+        *(Series(key, x, tuple(values), role="bound", method=key, label=titles[key]) for key, values in limits.items()),
     )
     return Curves(
         "single-pass",
         "One pass over ever more tasks",
         "Forgetting after each task was learned once, as eps falls and the catastrophic family grows: it tends to its "
-        "maximum 1/2 in the given order and to 0 in a random one, below both branches of thm:cl_by_sgd_wor.",
+        "maximum 1/2 in the given order and to 0 in a random one, below both branches of thm:cl_by_sgd_wor at k = T, "
+        "where S = |w*|^2 R^2.",
         "T, number of tasks",
         "forgetting after one pass",
         series,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from forgetting import claims
 from forgetting.claims import Claim
 from forgetting.report.data import Section, Table
-from forgetting.report.settings import Settings
+from forgetting.report.section_registry import section
+from forgetting.report.settings import Settings, Step, no_step
 from forgetting.storage.store import Store
 from forgetting.theory.survey import hunt_all
 
@@ -15,15 +16,15 @@ __all__ = ["hunt_table", "statements_section"]
 
 TITLE = "The paper's statements, checked"
 COLUMNS = ("label", "part", "statement", "status", "here", "lhs", "rhs", "tried")
-Step = Callable[[str, int, int], None]
 
 
-def statements_section(settings: Settings, step: Step = lambda *_: None) -> Section:
+@section("claims", place=7, summary=lambda section: [f"claims: {section.text}"])
+def statements_section(settings: Settings, step: Step = no_step) -> Section:
     """A short hunt per claim: the worst instance found, and whether the statement held on it.
 
     >>> from forgetting.report.settings import default_problem
-    >>> section = statements_section(Settings(default_problem(), hunt=1))
-    >>> section.items[0].columns[:2]
+    >>> made = statements_section(Settings(default_problem(), hunt=1))
+    >>> made.items[0].columns[:2]
     ('label', 'part')
     """
     table, known, surprises = hunt_table(claims.all(), settings.seed, settings.hunt, step)
@@ -32,7 +33,7 @@ def statements_section(settings: Settings, step: Step = lambda *_: None) -> Sect
 
 
 def hunt_table(
-    chosen: Sequence[Claim], seed: int, budget: int, step: Step = lambda *_: None, store: Store | None = None
+    chosen: Sequence[Claim], seed: int, budget: int, step: Step = no_step, store: Store | None = None
 ) -> tuple[Table, list[str], list[str]]:
     """Hunt each claim; the table, the violations that were known, and those that were not.
 
