@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 import textwrap
+from io import StringIO
+from typing import Any
 
 from forgetting.report.data import Report, Table
 from forgetting.report.numbers import cell
 
 __all__ = ["summary_text", "table_text"]
+
+
+#: a line of dashes under the headings, which every terminal can show
+LINES = "    \n    \n -- \n    \n    \n    \n    \n    \n"
 
 
 def table_text(table: Table, width: int = 80) -> str:
@@ -17,32 +23,55 @@ def table_text(table: Table, width: int = 80) -> str:
     >>> print(table_text(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5), (10, 0.25)))))
     Numbers
     k   loss
-    --  ----
+    --------
     1   0.5
     10  0.25
     """
-    cells = [[cell(value).split("\n") for value in row] for row in table.rows]
-    columns = range(len(table.columns))
-    widths = [max(len(table.columns[j]), *(len(line) for row in cells for line in row[j]), 1) for j in columns]
-    words = [[part for row in cells for line in row[j] for part in _parts(line)] for j in columns]
-    least = [max([len(table.columns[j]), *map(len, words[j])]) for j in columns]
+    from rich.box import Box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    cells = [[name, *(cell(row[place]) for row in table.rows)] for place, name in enumerate(table.columns)]
+    grid = Grid(box=Box(LINES, ascii=True), show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column, size in zip(cells, _widths(cells, width), strict=True):
+        grid.add_column(_Folded(column[0]), width=size)
+    for row in zip(*(column[1:] for column in cells), strict=True):
+        grid.add_row(*map(_Folded, row))
+    console = Console(width=max(width, 1), file=StringIO(), color_system=None, legacy_windows=False)
+    with console.capture() as shown:
+        console.print(grid)
+    body = [line.rstrip() for line in shown.get().splitlines()] if cells else []
+    notes = [line for note in table.notes for line in textwrap.wrap(note, width)]
+    return "\n".join([table.title, *body, *notes])
+
+
+def _widths(cells: list[list[str]], width: int) -> list[int]:
+    """Widths of columns that fit: the widest gives way first, and words are broken only where nothing else is left."""
+    lines = [[line for words in column for line in words.split("\n")] for column in cells]
+    widths = [max(map(len, column), default=1) or 1 for column in lines]
+    least = [max((len(part) for line in column for part in _parts(line)), default=1) for column in lines]
     while sum(widths) + 2 * (len(widths) - 1) > width:
-        loose = [j for j in columns if widths[j] > least[j]] or [j for j in columns if widths[j] > 6]
+        loose = [j for j, size in enumerate(widths) if size > least[j]] or [
+            j for j, size in enumerate(widths) if size > 6
+        ]
         if not loose:
             break
         widths[max(loose, key=lambda j: widths[j])] -= 1
-    body = [line for row in cells for line in _block(row, widths)]
-    head = _block([[name] for name in table.columns], widths)
-    notes = [line for note in table.notes for line in textwrap.wrap(note, width)]
-    rule = "  ".join("-" * size for size in widths)
-    return "\n".join([table.title, *head, rule, *body, *notes])
+    return widths
 
 
-def _block(cells: list[list[str]], widths: list[int]) -> list[str]:
-    wrapped = [[part for line in one for part in _fold(line, size)] for one, size in zip(cells, widths, strict=True)]
-    height = max((len(one) for one in wrapped), default=0)
-    rows = zip(*(one + [""] * (height - len(one)) for one in wrapped), strict=True)
-    return ["  ".join(part.ljust(size) for part, size in zip(row, widths, strict=True)).rstrip() for row in rows]
+class _Folded:
+    """Words in a cell of a rich table; long words are broken after their punctuation."""
+
+    def __init__(self, words: str) -> None:
+        self.lines = words.split("\n")
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        from rich.text import Text
+
+        for line in self.lines:
+            for part in _fold(line, options.max_width):
+                yield Text(part, no_wrap=True, overflow="ignore")
 
 
 def _parts(line: str) -> list[str]:
