@@ -34,7 +34,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(BIN)/python
-	@$(call INSTALL,.)
+	@$(call INSTALL,'.[data]')
 	touch $@
 
 $(VENV)/ready-dev: pyproject.toml constraints.txt | $(BIN)/python

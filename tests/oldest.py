@@ -6,7 +6,9 @@ from pathlib import Path
 
 def oldest() -> list[str]:
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [line.replace(">=", "==") for line in [*project["dependencies"], *project["optional-dependencies"]["dev"]]]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["data"], *extras["dev"]]
+    return [line.replace(">=", "==") for line in lines if not line.startswith(project["name"])]
 
 
 if __name__ == "__main__":

@@ -112,6 +112,7 @@ def load_tasks(
     'digits rotated, tasks=3, rows=5'
     """
     from forgetting import auditing
+    from forgetting.auditing.reading import ENDINGS
     from forgetting.cli.problems import family_names, load_problem, nearest
     from forgetting.errors import InvalidInputError
 
@@ -128,7 +129,7 @@ def load_tasks(
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
         made = getattr(auditing, first)(**values, seed=seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
-    files = [word for word in words if word.lower().endswith((".csv", ".npz"))]
+    files = [word for word in words if word.lower().endswith(ENDINGS)]
     if len(files) == len(words):
         read = auditing.read_tasks(files, task=task, label=label, positive=positive, drop_nan=drop_nan)
         return read, ", ".join(Path(one).name for one in files[:3]) + (", ..." if len(files) > 3 else "")
