@@ -4,11 +4,11 @@ Goldfarb and Idnani's dual method (Math. Programming 27, 1983) for min 1/2 |w - 
 their multipliers are nonnegative and solve A_W A_W^T lam = b_W - A_W p, and the most violated row enters, pushing out
 rows whose multiplier would turn negative. L is the triangular factor of A_W A_W^T = L L^T. It comes either
 
-- from the Gram matrix K = A A^T (`exact` is False): O(|W|^2 + n |W|) per change of W, but squared condition numbers,
+- from the Gram matrix K = A A^T (K is given): O(|W|^2 + n |W|) per change of W, but squared condition numbers,
   so that anything close to dependent is handed back as LOST; or
-- from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (`exact` is True): O(n d) per change of W.
+- from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (K is empty): O(n d) per change of W.
 
-Only the second finds sets empty, and its caller checks the certificate.
+Only the second finds sets empty, and its caller checks the certificate. Q is empty where the Gram matrix is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forgetting._arrays import Array, IntArray
 from forgetting._compile import compiled_fast
 from forgetting._kernels import dot, fill
-from forgetting.sets._factor import append, backward, extend, forward, remove
+from forgetting.sets._factor import add, append, backward, extend, forward, remove
 
 BoolArray = NDArray[np.bool_]
 
@@ -37,9 +37,14 @@ SWEEPS = 4  # of coordinate ascent, to guess the active rows of a cold start
 def move(A: Array, W: IntArray, size: int, lam: Array, w: Array) -> None:
     """w += A_W^T lam."""
     for i in range(size):
-        row, factor = A[W[i]], lam[i]
-        for k in range(len(w)):
-            w[k] += factor * row[k]
+        add(w, lam[i], A[W[i]])
+
+
+@compiled_fast
+def turn(Q: Array, size: int, x: Array, w: Array) -> None:
+    """w += Q^T x."""
+    for i in range(size):
+        add(w, x[i], Q[i])
 
 
 @compiled_fast
@@ -58,28 +63,22 @@ def slacks(A: Array, b: Array, p: Array, w: Array, slack: Array) -> tuple[int, f
 
 
 @compiled_fast
-def guess(A: Array, b: Array, K: Array, p: Array, need: Array, exact: bool) -> IntArray:
+def guess(A: Array, b: Array, K: Array, p: Array, need: Array) -> IntArray:
     """Rows with a positive multiplier after a few sweeps of dual coordinate ascent (Hildreth's method)."""
     n = len(b)
     lam = np.zeros(n)
-    slack = np.empty(n)
-    for i in range(n):
-        slack[i] = -need[i]
+    slack = -need
     w = p.copy()
     for _ in range(SWEEPS):
         for i in range(n):
-            value = dot(A[i], w) - b[i] if exact else slack[i]
+            value = slack[i] if len(K) > 0 else dot(A[i], w) - b[i]
             step = max(-lam[i], -value)
             if step != 0.0:
                 lam[i] += step
-                if exact:
-                    row = A[i]
-                    for k in range(len(w)):
-                        w[k] += step * row[k]
+                if len(K) > 0:
+                    add(slack, step, K[i])
                 else:
-                    gram = K[i]
-                    for k in range(n):
-                        slack[k] += step * gram[k]
+                    add(w, step, A[i])
     return falling(lam)
 
 
@@ -141,7 +140,7 @@ def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Ar
             return False
     fill(w, p, len(w))
     move(A, W, size, lam, w)
-    return settle(False, A, b, p, np.empty((0, 0)), L, W, size, lam, w, slack) < 0
+    return settle(A, b, p, np.empty((0, 0)), L, W, size, lam, w, slack) < 0
 
 
 @compiled_fast
@@ -159,7 +158,6 @@ def again(A: Array, b: Array, point: Array, W: IntArray, L: Array) -> int:
 
 @compiled_fast
 def settle(
-    exact: bool,
     A: Array,
     b: Array,
     p: Array,
@@ -183,39 +181,33 @@ def settle(
         if not off or attempt == 3:
             break
         forward(L, size, fix)
-        if exact:
-            for i in range(size):
-                for k in range(len(w)):
-                    w[k] += fix[i] * Q[i, k]
+        if len(Q) > 0:
+            turn(Q, size, fix, w)
         else:
             backward(L, size, fix)
             for i in range(size):
                 lam[i] += fix[i]
             move(A, W, size, fix, w)
-    if worst < 0 and off and not exact:
+    if worst < 0 and off and len(Q) == 0:
         return W[0]  # the active rows do not settle: the factor is too inaccurate
     return worst
 
 
 @compiled_fast
-def multipliers(
-    exact: bool, Q: Array, L: Array, W: IntArray, size: int, need: Array, p: Array, lam: Array, w: Array
-) -> int:
-    """Multipliers of the active rows, those that turn negative dropped, and (exact) w; returns how many are left."""
+def multipliers(Q: Array, L: Array, W: IntArray, size: int, need: Array, p: Array, lam: Array, w: Array) -> int:
+    """Multipliers of the active rows, those that turn negative dropped, and (with Q) w; returns how many are left."""
     while True:
         for i in range(size):
             lam[i] = need[W[i]]
         forward(L, size, lam)
-        if exact:
+        if len(Q) > 0:
             fill(w, p, len(w))
-            for i in range(size):
-                for k in range(len(w)):
-                    w[k] += lam[i] * Q[i, k]
+            turn(Q, size, lam, w)
         backward(L, size, lam)
         left = size
         for i in range(size - 1, -1, -1):
             if lam[i] <= 0.0:
-                remove(exact, Q, L, W, lam, left, i)
+                remove(Q, L, W, lam, left, i)
                 left -= 1
         if left == size:
             return size
@@ -224,7 +216,6 @@ def multipliers(
 
 @compiled_fast
 def enter(
-    exact: bool,
     A: Array,
     b: Array,
     K: Array,
@@ -243,12 +234,12 @@ def enter(
     limit: int,
 ) -> tuple[int, int, int]:
     """Make row j, missed by -`short`, active, dropping rows that stand in the way: outcome, size of W, changes of W."""
-    d, cap = A.shape[1], len(L)
-    row, u, rest = np.empty(cap), np.empty(cap), np.empty(d)
+    cap, exact = len(L), len(Q) > 0
+    row, u, rest = np.empty(cap), np.empty(cap), np.empty(A.shape[1])
     entered = 0.0
     reach = np.sqrt(dot(p, p)) + abs(b[j])
     for changes in range(1, limit + 1):
-        square = extend(exact, A, K, Q, L, W, size, j, row, rest) if exact or size < cap else 0.0
+        square = extend(A, K, Q, L, W, size, j, row, rest) if exact or size < cap else 0.0
         if not exact and square < NEARLY_DEPENDENT:
             return LOST, size, changes
         fill(u, row, size)
@@ -262,17 +253,17 @@ def enter(
         # an exact combination of the active rows is seen at the distance that the rounding of Q gives it
         independent = size < cap and distance > 32 * EPS * weight and -short <= far * reach * distance
         full = -short / square if independent else np.inf
-        partial, out = np.inf, -1
+        partial, out = np.inf, size  # `size`: no row
         for i in range(size):
             if u[i] > 64 * EPS * top and lam[i] < partial * u[i]:
                 partial, out = lam[i] / u[i], i
         # progress made for this row is never thrown away, or the method could go round in circles
-        if exact and full > HUGE * length and (entered == 0.0 or (out < 0 and not independent)):
+        if exact and full > HUGE * length and (entered == 0.0 or (out == size and not independent)):
             if not refined and entered == 0.0:
                 return REFINE, size, changes
             if -short <= (10 * TOL + 32 * EPS * weight) * (length + abs(b[j])):
                 return FOLLOWS, size, changes
-        if out < 0 and not independent:
+        if out == size and not independent:
             if not exact:
                 return LOST, size, changes
             for i in range(size):
@@ -287,20 +278,18 @@ def enter(
         if independent:
             short += step * square
             if exact:
-                for k in range(d):
-                    w[k] += step * rest[k]
+                add(w, step, rest)
         if full <= partial:
-            append(exact, Q, L, W, size, j, row, square, rest)
+            append(Q, L, W, size, j, row, square, rest)
             lam[size] = entered
             return ENTERED, size + 1, changes
-        remove(exact, Q, L, W, lam, size, out)
+        remove(Q, L, W, lam, size, out)
         size -= 1
     return STALLED, size, limit
 
 
 @compiled_fast
 def most_missed(
-    exact: bool,
     A: Array,
     b: Array,
     K: Array,
@@ -313,19 +302,17 @@ def most_missed(
     skipped: BoolArray,
     slack: Array,
 ) -> tuple[int, float]:
-    """Slacks of all rows, from w if exact and from the multipliers if not; the row missed most, and the size of w."""
+    """Slacks of all rows, from the multipliers with K and from w without; the row missed most, and the size of w."""
     n = len(b)
-    if exact:
+    if len(K) == 0:
         worst, length = slacks(A, b, p, w, slack)
     else:
         length = np.sqrt(dot(p, p))
         for k in range(n):
             slack[k] = -need[k]
         for i in range(size):
-            gram, value = K[W[i]], lam[i]
-            length += value
-            for k in range(n):
-                slack[k] += value * gram[k]
+            length += lam[i]
+            add(slack, lam[i], K[W[i]])
     worst = -1
     for i in range(n):
         if not skipped[i] and slack[i] < -TOL * (length + abs(b[i])) and (worst < 0 or slack[i] < slack[worst]):
@@ -335,7 +322,7 @@ def most_missed(
 
 @compiled_fast
 def project(
-    exact: bool, A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array, far: float
+    A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array, far: float
 ) -> tuple[int, Array, IntArray, Array, Array, int, float, float]:
     """Status, point, active rows, their multipliers, their factor L, changes of W, violation, KKT residual.
 
@@ -344,7 +331,7 @@ def project(
     y >= 0 with b.y > 0 and A^T y = 0, or as near to 0 as `far` lets it.
     """
     n, d = A.shape
-    cap = min(n, d)
+    cap, exact = min(n, d), len(K) == 0
     w, slack, lam = p.copy(), np.empty(n), np.empty(cap + 1)
     none = np.empty((0, 0))
     known = len(start) > 0 and len(factor) == len(start)
@@ -355,12 +342,10 @@ def project(
     if slacks(A, b, p, p, slack)[0] < 0:
         missed = most(slack)
         return OPTIMAL, w, start[:0], lam[:0], none, 0, missed, missed
-    need = np.empty(n)
-    for i in range(n):
-        need[i] = -slack[i]
+    need = -slack
     W, L = np.empty(cap + 1, dtype=np.int64), np.empty((cap, cap))
     Q = np.empty((cap if exact else 0, d))
-    size = 0
+    size = len(start[:0])  # 0, but not a literal
     if known and not exact:
         size = len(start)
         fill(W, start, size)
@@ -368,22 +353,21 @@ def project(
             fill(L[i], factor[i], size)
     else:
         row, rest = np.empty(cap), np.empty(d)
-        for j in start if len(start) > 0 else guess(A, b, K, p, need, exact):
-            square = extend(exact, A, K, Q, L, W, size, j, row, rest) if size < cap else 0.0
+        for j in start if len(start) > 0 else guess(A, b, K, p, need):
+            square = extend(A, K, Q, L, W, size, j, row, rest) if size < cap else 0.0
             if square > WELL_APART:
-                append(exact, Q, L, W, size, j, row, square, rest)
+                append(Q, L, W, size, j, row, square, rest)
                 size += 1
-    size = multipliers(exact, Q, L, W, size, need, p, lam, w)
+    size = multipliers(Q, L, W, size, need, p, lam, w)
 
     skipped = np.zeros(n, dtype=np.bool_)
     status = STALLED if exact else LOST
     changes = rounds = 0
-    refined = False
+    refinements = 0
     while rounds < 20:
-        worst, length = most_missed(exact, A, b, K, p, w, need, W, size, lam, skipped, slack)
+        worst, length = most_missed(A, b, K, p, w, need, W, size, lam, skipped, slack)
         if worst >= 0:
             outcome, size, more = enter(
-                exact,
                 A,
                 b,
                 K,
@@ -397,7 +381,7 @@ def project(
                 lam,
                 slack[worst],
                 length,
-                refined,
+                refinements > 0,
                 far,
                 10 * n + 100 - changes,
             )
@@ -405,23 +389,23 @@ def project(
             if outcome == ENTERED:
                 for i in range(n):
                     skipped[i] = False
-                refined = False
+                refinements = 0
             elif outcome == REFINE:
-                settle(exact, A, b, p, Q, L, W, size, lam, w, slack)
-                refined = True
+                settle(A, b, p, Q, L, W, size, lam, w, slack)
+                refinements += 1
             elif outcome == FOLLOWS:
-                size = multipliers(exact, Q, L, W, size, need, p, lam, w)
+                size = multipliers(Q, L, W, size, need, p, lam, w)
                 skipped[worst] = True
             else:
                 status = outcome
                 break
             continue
         rounds += 1
-        size = multipliers(exact, Q, L, W, size, need, p, lam, w)
+        size = multipliers(Q, L, W, size, need, p, lam, w)
         if not exact:
             fill(w, p, len(w))
             move(A, W, size, lam, w)
-        worst = settle(exact, A, b, p, Q, L, W, size, lam, w, slack)
+        worst = settle(A, b, p, Q, L, W, size, lam, w, slack)
         if worst < 0 or skipped[worst]:
             status = OPTIMAL
             break

@@ -1,7 +1,9 @@
 """The triangular factor of the active rows, A_W = L Q, and how it changes with W. Compiled.
 
-With `exact` Q is kept (Gram-Schmidt, done twice). Without it L alone is kept, as the Cholesky factor of A_W A_W^T,
-whose entries come from the Gram matrix K. Only the first |W| rows of L and Q mean anything.
+Where Q has rows, Q is kept (Gram-Schmidt, done twice). Where Q is empty, L alone is kept, as the Cholesky factor of
+A_W A_W^T, whose entries come from the Gram matrix K. Only the first |W| rows of L and Q mean anything.
+
+A literal number as an argument would be another type, for which a function is compiled again.
 """
 
 from __future__ import annotations
@@ -11,6 +13,13 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting._compile import compiled_fast
 from forgetting._kernels import dot, fill
+
+
+@compiled_fast
+def add(x: Array, factor: float, row: Array) -> None:
+    """x += factor row, in place."""
+    for k in range(len(x)):
+        x[k] += factor * row[k]
 
 
 @compiled_fast
@@ -34,11 +43,9 @@ def backward(L: Array, size: int, x: Array) -> None:
 
 
 @compiled_fast
-def extend(
-    exact: bool, A: Array, K: Array, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array
-) -> float:
-    """The row of L that row j would add, without its diagonal; returns the squared diagonal (and `rest`, if exact)."""
-    if not exact:
+def extend(A: Array, K: Array, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array) -> float:
+    """The row of L that row j would add, without its diagonal; returns the squared diagonal (and `rest`, with Q)."""
+    if len(Q) == 0:
         gram = K[j]
         for i in range(size):
             row[i] = gram[W[i]]
@@ -55,26 +62,23 @@ def extend(
             q = Q[i]
             along = dot(q, rest)
             row[i] += along
-            for k in range(len(rest)):
-                rest[k] -= along * q[k]
+            add(rest, -along, q)
     return dot(rest, rest)
 
 
 @compiled_fast
-def append(
-    exact: bool, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array
-) -> None:
+def append(Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array) -> None:
     diagonal = np.sqrt(square)
     fill(L[size], row, size)
     L[size, size] = diagonal
     W[size] = j
-    if exact:
+    if len(Q) > 0:
         for k in range(len(rest)):
             Q[size, k] = rest[k] / diagonal
 
 
 @compiled_fast
-def remove(exact: bool, Q: Array, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
+def remove(Q: Array, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
     """Take out the k-th active row; Givens rotations make L triangular again."""
     for i in range(k + 1, size):
         W[i - 1] = W[i]
@@ -89,7 +93,7 @@ def remove(exact: bool, Q: Array, L: Array, W: IntArray, lam: Array, size: int, 
             x, y = L[m, i], L[m, i + 1]
             L[m, i] = c * x + s * y
             L[m, i + 1] = c * y - s * x
-        if exact:
+        if len(Q) > 0:
             for m in range(Q.shape[1]):
                 x, y = Q[i, m], Q[i + 1, m]
                 Q[i, m] = c * x + s * y
