@@ -105,7 +105,7 @@ def test_an_empty_set_can_be_left_to_the_first_projection():
 
 
 def test_a_method_that_stalls_says_so_or_finds_the_certificate_another_way():
-    def stalled(A, b, K, p, start, factor, far):
+    def stalled(A, b, K, Q, p, start, factor, far):
         return 3, p, start, np.empty(0), np.empty((0, 0)), 7, 0.5, 0.5
 
     fine, empty = fg.Polyhedron(np.eye(2), [1.0, 1.0]), fg.Polyhedron([[1.0], [-1.0]], [1.0, 0.0], check=False)
@@ -306,7 +306,7 @@ def test_a_point_is_accepted_only_with_multipliers_that_prove_it():
     """A method that ends at the projection but says it stalled is believed; one that ends elsewhere is not."""
 
     def ends_at(point):
-        return lambda A, b, K, p, start, factor, far: (
+        return lambda A, b, K, Q, p, start, factor, far: (
             *(3, np.array(point), start, np.empty(0), np.empty((0, 0)), 7, 0.0, 0.0),
         )
 

@@ -4,11 +4,12 @@ Goldfarb and Idnani's dual method (Math. Programming 27, 1983) for min 1/2 |w - 
 their multipliers are nonnegative and solve A_W A_W^T lam = b_W - A_W p, and the most violated row enters, pushing out
 rows whose multiplier would turn negative. L is the triangular factor of A_W A_W^T = L L^T. It comes either
 
-- from the Gram matrix K = A A^T (K is given): O(|W|^2 + n |W|) per change of W, but squared condition numbers,
+- from the Gram matrix K = A A^T (Q is None): O(|W|^2 + n |W|) per change of W, but squared condition numbers,
   so that anything close to dependent is handed back as LOST; or
-- from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (K is empty): O(n d) per change of W.
+- from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (Q is given): O(n d) per change of W.
 
-Only the second finds sets empty, and its caller checks the certificate. Q is empty where the Gram matrix is used.
+Only the second finds sets empty, and its caller checks the certificate. None is a type of its own: the functions are
+compiled for the first without the branches of the second, and for the second only where a projection needs it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def slacks(A: Array, b: Array, p: Array, w: Array, slack: Array) -> tuple[int, f
 
 
 @compiled_fast
-def guess(A: Array, b: Array, K: Array, p: Array, need: Array) -> IntArray:
+def guess(A: Array, b: Array, K: Array, Q: Array | None, p: Array, need: Array) -> IntArray:
     """Rows with a positive multiplier after a few sweeps of dual coordinate ascent (Hildreth's method)."""
     n = len(b)
     lam = np.zeros(n)
@@ -71,11 +72,13 @@ def guess(A: Array, b: Array, K: Array, p: Array, need: Array) -> IntArray:
     w = p.copy()
     for _ in range(SWEEPS):
         for i in range(n):
-            value = slack[i] if len(K) > 0 else dot(A[i], w) - b[i]
+            value = slack[i]
+            if Q is not None:
+                value = dot(A[i], w) - b[i]
             step = max(-lam[i], -value)
             if step != 0.0:
                 lam[i] += step
-                if len(K) > 0:
+                if Q is None:
                     add(slack, step, K[i])
                 else:
                     add(w, step, A[i])
@@ -140,7 +143,7 @@ def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Ar
             return False
     fill(w, p, len(w))
     move(A, W, size, lam, w)
-    return settle(A, b, p, np.empty((0, 0)), L, W, size, lam, w, slack) < 0
+    return settle(A, b, p, None, L, W, size, lam, w, slack) < 0
 
 
 @compiled_fast
@@ -161,7 +164,7 @@ def settle(
     A: Array,
     b: Array,
     p: Array,
-    Q: Array,
+    Q: Array | None,
     L: Array,
     W: IntArray,
     size: int,
@@ -181,26 +184,26 @@ def settle(
         if not off or attempt == 3:
             break
         forward(L, size, fix)
-        if len(Q) > 0:
+        if Q is not None:
             turn(Q, size, fix, w)
         else:
             backward(L, size, fix)
             for i in range(size):
                 lam[i] += fix[i]
             move(A, W, size, fix, w)
-    if worst < 0 and off and len(Q) == 0:
+    if Q is None and worst < 0 and off:
         return W[0]  # the active rows do not settle: the factor is too inaccurate
     return worst
 
 
 @compiled_fast
-def multipliers(Q: Array, L: Array, W: IntArray, size: int, need: Array, p: Array, lam: Array, w: Array) -> int:
+def multipliers(Q: Array | None, L: Array, W: IntArray, size: int, need: Array, p: Array, lam: Array, w: Array) -> int:
     """Multipliers of the active rows, those that turn negative dropped, and (with Q) w; returns how many are left."""
     while True:
         for i in range(size):
             lam[i] = need[W[i]]
         forward(L, size, lam)
-        if len(Q) > 0:
+        if Q is not None:
             fill(w, p, len(w))
             turn(Q, size, lam, w)
         backward(L, size, lam)
@@ -219,7 +222,7 @@ def enter(
     A: Array,
     b: Array,
     K: Array,
-    Q: Array,
+    Q: Array | None,
     L: Array,
     W: IntArray,
     size: int,
@@ -234,13 +237,13 @@ def enter(
     limit: int,
 ) -> tuple[int, int, int]:
     """Make row j, missed by -`short`, active, dropping rows that stand in the way: outcome, size of W, changes of W."""
-    cap, exact = len(L), len(Q) > 0
+    cap = len(L)
     row, u, rest = np.empty(cap), np.empty(cap), np.empty(A.shape[1])
     entered = 0.0
     reach = np.sqrt(dot(p, p)) + abs(b[j])
     for changes in range(1, limit + 1):
-        square = extend(A, K, Q, L, W, size, j, row, rest) if exact or size < cap else 0.0
-        if not exact and square < NEARLY_DEPENDENT:
+        square = extend(A, K, Q, L, W, size, j, row, rest)
+        if Q is None and (size == cap or square < NEARLY_DEPENDENT):
             return LOST, size, changes
         fill(u, row, size)
         backward(L, size, u)
@@ -258,13 +261,13 @@ def enter(
             if u[i] > 64 * EPS * top and lam[i] < partial * u[i]:
                 partial, out = lam[i] / u[i], i
         # progress made for this row is never thrown away, or the method could go round in circles
-        if exact and full > HUGE * length and (entered == 0.0 or (out == size and not independent)):
+        if Q is not None and full > HUGE * length and (entered == 0.0 or (out == size and not independent)):
             if not refined and entered == 0.0:
                 return REFINE, size, changes
             if -short <= (10 * TOL + 32 * EPS * weight) * (length + abs(b[j])):
                 return FOLLOWS, size, changes
         if out == size and not independent:
-            if not exact:
+            if Q is None:
                 return LOST, size, changes
             for i in range(size):
                 lam[i] = max(0.0, -u[i])
@@ -277,7 +280,7 @@ def enter(
         entered += step
         if independent:
             short += step * square
-            if exact:
+            if Q is not None:
                 add(w, step, rest)
         if full <= partial:
             append(Q, L, W, size, j, row, square, rest)
@@ -293,6 +296,7 @@ def most_missed(
     A: Array,
     b: Array,
     K: Array,
+    Q: Array | None,
     p: Array,
     w: Array,
     need: Array,
@@ -302,9 +306,9 @@ def most_missed(
     skipped: BoolArray,
     slack: Array,
 ) -> tuple[int, float]:
-    """Slacks of all rows, from the multipliers with K and from w without; the row missed most, and the size of w."""
+    """Slacks of all rows, from w with Q and from the multipliers without; the row missed most, and the size of w."""
     n = len(b)
-    if len(K) == 0:
+    if Q is not None:
         worst, length = slacks(A, b, p, w, slack)
     else:
         length = np.sqrt(dot(p, p))
@@ -322,16 +326,17 @@ def most_missed(
 
 @compiled_fast
 def project(
-    A: Array, b: Array, K: Array, p: Array, start: IntArray, factor: Array, far: float
+    A: Array, b: Array, K: Array, Q: Array | None, p: Array, start: IntArray, factor: Array, far: float
 ) -> tuple[int, Array, IntArray, Array, Array, int, float, float]:
     """Status, point, active rows, their multipliers, their factor L, changes of W, violation, KKT residual.
 
+    Q is None, or room for min(n, d) rows; K is not read if Q is given.
     `start` and `factor` are the active rows to begin with and their L (either may be empty). A set further away than
     `far` times the size of the data is taken to be EMPTY; the rows and multipliers are then those of the certificate:
     y >= 0 with b.y > 0 and A^T y = 0, or as near to 0 as `far` lets it.
     """
     n, d = A.shape
-    cap, exact = min(n, d), len(K) == 0
+    cap = min(n, d)
     w, slack, lam = p.copy(), np.empty(n), np.empty(cap + 1)
     none = np.empty((0, 0))
     known = len(start) > 0 and len(factor) == len(start)
@@ -344,16 +349,18 @@ def project(
         return OPTIMAL, w, start[:0], lam[:0], none, 0, missed, missed
     need = -slack
     W, L = np.empty(cap + 1, dtype=np.int64), np.empty((cap, cap))
-    Q = np.empty((cap if exact else 0, d))
     size = len(start[:0])  # 0, but not a literal
-    if known and not exact:
+    status = LOST
+    if Q is not None:
+        known, status = False, STALLED
+    if known:
         size = len(start)
         fill(W, start, size)
         for i in range(size):
             fill(L[i], factor[i], size)
     else:
         row, rest = np.empty(cap), np.empty(d)
-        for j in start if len(start) > 0 else guess(A, b, K, p, need):
+        for j in start if len(start) > 0 else guess(A, b, K, Q, p, need):
             square = extend(A, K, Q, L, W, size, j, row, rest) if size < cap else 0.0
             if square > WELL_APART:
                 append(Q, L, W, size, j, row, square, rest)
@@ -361,11 +368,10 @@ def project(
     size = multipliers(Q, L, W, size, need, p, lam, w)
 
     skipped = np.zeros(n, dtype=np.bool_)
-    status = STALLED if exact else LOST
     changes = rounds = 0
     refinements = 0
     while rounds < 20:
-        worst, length = most_missed(A, b, K, p, w, need, W, size, lam, skipped, slack)
+        worst, length = most_missed(A, b, K, Q, p, w, need, W, size, lam, skipped, slack)
         if worst >= 0:
             outcome, size, more = enter(
                 A,
@@ -402,14 +408,14 @@ def project(
             continue
         rounds += 1
         size = multipliers(Q, L, W, size, need, p, lam, w)
-        if not exact:
+        if Q is None:
             fill(w, p, len(w))
             move(A, W, size, lam, w)
         worst = settle(A, b, p, Q, L, W, size, lam, w, slack)
         if worst < 0 or skipped[worst]:
             status = OPTIMAL
             break
-        if not exact:
+        if Q is None:
             break
     missed, residual = kkt(A, b, p, w, W, size, lam, slack)
     return status, w, W[:size].copy(), lam[:size].copy(), L[:size, :size].copy(), changes, missed, residual

@@ -1,6 +1,6 @@
 """The triangular factor of the active rows, A_W = L Q, and how it changes with W. Compiled.
 
-Where Q has rows, Q is kept (Gram-Schmidt, done twice). Where Q is empty, L alone is kept, as the Cholesky factor of
+Where Q is given, it is kept (Gram-Schmidt, done twice). Where Q is None, L alone is kept, as the Cholesky factor of
 A_W A_W^T, whose entries come from the Gram matrix K. Only the first |W| rows of L and Q mean anything.
 
 A literal number as an argument would be another type, for which a function is compiled again.
@@ -43,9 +43,11 @@ def backward(L: Array, size: int, x: Array) -> None:
 
 
 @compiled_fast
-def extend(A: Array, K: Array, Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array) -> float:
+def extend(
+    A: Array, K: Array, Q: Array | None, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array
+) -> float:
     """The row of L that row j would add, without its diagonal; returns the squared diagonal (and `rest`, with Q)."""
-    if len(Q) == 0:
+    if Q is None:
         gram = K[j]
         for i in range(size):
             row[i] = gram[W[i]]
@@ -67,18 +69,18 @@ def extend(A: Array, K: Array, Q: Array, L: Array, W: IntArray, size: int, j: in
 
 
 @compiled_fast
-def append(Q: Array, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array) -> None:
+def append(Q: Array | None, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array) -> None:
     diagonal = np.sqrt(square)
     fill(L[size], row, size)
     L[size, size] = diagonal
     W[size] = j
-    if len(Q) > 0:
+    if Q is not None:
         for k in range(len(rest)):
             Q[size, k] = rest[k] / diagonal
 
 
 @compiled_fast
-def remove(Q: Array, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
+def remove(Q: Array | None, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
     """Take out the k-th active row; Givens rotations make L triangular again."""
     for i in range(k + 1, size):
         W[i - 1] = W[i]
@@ -93,7 +95,7 @@ def remove(Q: Array, L: Array, W: IntArray, lam: Array, size: int, k: int) -> No
             x, y = L[m, i], L[m, i + 1]
             L[m, i] = c * x + s * y
             L[m, i + 1] = c * y - s * x
-        if len(Q) > 0:
+        if Q is not None:
             for m in range(Q.shape[1]):
                 x, y = Q[i, m], Q[i + 1, m]
                 Q[i, m] = c * x + s * y

@@ -154,15 +154,19 @@ class Polyhedron(ConvexSet):
             return OPTIMAL, p.copy(), NO_ROWS, np.empty(0), NO_FACTOR, 0, 0.0, 0.0
         changes = 0
         if len(self._rows) <= GRAM_ROWS:
-            result = self._compiled(self._rows, self._levels, self._gram, p, rows, factor, FAR)
+            result = self._compiled(self._rows, self._levels, self._gram, None, p, rows, factor, FAR)
             if result[0] == OPTIMAL:
                 return result
             rows, factor, changes = result[2], NO_FACTOR, result[5]
-        result = self._compiled(self._rows, self._levels, NO_FACTOR, p, rows, factor, FAR)
+        result = self._compiled(self._rows, self._levels, NO_FACTOR, self._room(), p, rows, factor, FAR)
         status, point, active, weights, factor, more, missed, residual = result
         if status == OPTIMAL and missed <= MISSED * self._reach(p, active):
             return status, point, active, weights, factor, changes + more, missed, residual
         return self._insist(p, result, changes + more)
+
+    def _room(self) -> Array:
+        """Room for the orthonormal rows of an exact projection."""
+        return np.empty((min(self._rows.shape), self.dim))
 
     def _reach(self, p: Array, rows: IntArray) -> float:
         """The size of the data: of p, and of b in these rows."""
@@ -176,7 +180,7 @@ class Polyhedron(ConvexSet):
         found = self._accepted(p, point, changes)
         if found is not None:
             return found
-        other = self._compiled(self._rows, self._levels, NO_FACTOR, p, NO_ROWS, NO_FACTOR, FARTHEST)
+        other = self._compiled(self._rows, self._levels, NO_FACTOR, self._room(), p, NO_ROWS, NO_FACTOR, FARTHEST)
         if other[0] == OPTIMAL:
             found = self._polished(p, other, changes)
             if found is not None:
