@@ -58,9 +58,10 @@ class POCS(Scheme):
         if not sets:
             return Learned(problem.project(task, w))
         point, left[task], steps = sets[task].nearest_from(w, left[task] if self.warm_start else None)
+        if point is w:  # one loss, before and after
+            loss = 0.0 if problem.half_squared_distances else float(problem.task_loss(task, w))
+            return Learned(w, steps, None, loss, loss)
         if not problem.half_squared_distances:
             return Learned(point, steps)
-        if point is w:
-            return Learned(w, steps, None, 0.0, 0.0)
         gap = w - point  # the loss is half the squared distance, so that this step knows it
         return Learned(point, steps, None, 0.5 * float(gap.dot(gap)), 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 from forgetting._arrays import SQUARED, Array, as_number, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InfeasibleError, InvalidInputError
-from forgetting.sets.base import ConvexSet
+from forgetting.sets.base import ConvexSet, register
 
 __all__ = ["Affine", "Subspace", "as_rows"]
 
@@ -37,6 +37,7 @@ def as_rows(value: Any, what: str) -> Array:
     return np.array(matrix, order="C")
 
 
+@register
 class Affine(ConvexSet):
     """{w: A w = b}, with project(w) = w - A^+ (A w - b).
 
@@ -99,6 +100,7 @@ class Affine(ConvexSet):
         return f"Affine(d={self.dim}, rank={len(self.basis)})"
 
 
+@register
 class Subspace(ConvexSet):
     """The span of the rows of a matrix, with project(w) = V^T V w for orthonormal rows V.
 

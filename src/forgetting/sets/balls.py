@@ -8,11 +8,12 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, real_array
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet
+from forgetting.sets.base import ConvexSet, register
 
 __all__ = ["Ball", "SecondOrderCone"]
 
 
+@register
 class Ball(ConvexSet):
     """{w: |w - c| <= r}, with project(w) = c + (w - c) min(1, r / |w - c|). Cost O(d).
 
@@ -48,6 +49,7 @@ class Ball(ConvexSet):
         return f"Ball(d={self.dim}, radius={self.radius:g})"
 
 
+@register
 class SecondOrderCone(ConvexSet):
     """{(x, t): |x| <= t}: the last coordinate bounds the norm of the others. Cost O(d).
 

@@ -1,16 +1,31 @@
-"""What a convex set is: something one can project onto."""
+"""What a convex set is: a set with a projection; and the registry of the classes of convex sets."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from forgetting._arrays import SQUARED, Array, as_number, as_vector
+from forgetting._registry import Registry, class_decorator, dashed
 from forgetting.errors import InvalidInputError
 
-__all__ = ["ConvexSet", "check_near"]
+__all__ = ["ConvexSet", "check_near", "register", "registered", "registry"]
+
+registry: Registry[type[ConvexSet]] = Registry("convex set")
+register: Callable[[type], type] = class_decorator(registry, lambda: ConvexSet)
+
+
+def registered(name: str) -> type[ConvexSet] | None:
+    """The registered class of this name, with which a file that names the class is read; None if there is none.
+
+    >>> registered("Box"), registered("Boxes")
+    (<class 'forgetting.sets.boxes.Box'>, None)
+    """
+    kind = registry.get(dashed(name)) if dashed(name) in registry else None
+    return kind if kind is not None and kind.__name__ == name else None
 
 
 def check_near(distance: float, what: str) -> None:
@@ -27,7 +42,9 @@ def check_near(distance: float, what: str) -> None:
 class ConvexSet(ABC):
     """Base class of closed convex sets: implement `nearest`, and set `dim` with `_freeze` in `__init__`.
 
-    Sets do not change once made. `inequalities`, `reach` and `nearest_from` may be refined by sets that know more.
+    Sets do not change once made. A class that knows more may override `inequalities`, `reach` and `nearest_from`. A
+    class with `@fg.sets.register` and `parts` is saved and loaded by its name, also if another package defines it;
+    `fg.checks.check_convex_set` checks a set.
 
     >>> class Diagonal(ConvexSet):
     ...     def __init__(self):
@@ -39,7 +56,7 @@ class ConvexSet(ABC):
     """
 
     dim: int
-    #: what defines a set of the library: the attributes that its constructor takes, in order
+    #: names of the attributes that the constructor takes, in order: they are what a file holds of a set
     parts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod

@@ -8,11 +8,12 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, numbers
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet, check_near
+from forgetting.sets.base import ConvexSet, check_near, register
 
 __all__ = ["Box", "Simplex"]
 
 
+@register
 class Box(ConvexSet):
     """{w: lo <= w <= hi}, coordinate by coordinate; infinite bounds leave a coordinate free. Cost O(d).
 
@@ -64,6 +65,7 @@ def _bounds(value: Any, what: str) -> Array:
     return bounds
 
 
+@register
 class Simplex(ConvexSet):
     """{w: w >= 0, sum w = total}, with project(w) = (w - theta)_+ and theta found by sorting. Cost O(d log d).
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from forgetting._arrays import SQUARED, Array, as_count
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet
+from forgetting.sets.base import ConvexSet, register
 
 __all__ = ["CustomSet"]
 
 
+@register
 class CustomSet(ConvexSet):
     """The set whose projection is the given function; run `fg.checks.check_convex_set` on it once.
 

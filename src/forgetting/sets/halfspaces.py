@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_number, real_array
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet, check_near
+from forgetting.sets.base import ConvexSet, check_near, register
 
 __all__ = ["Halfspace", "Slab"]
 
@@ -26,6 +26,7 @@ def _normal(a: Any) -> tuple[Array, Array, float]:
     return normal, scaled / norm, largest * norm
 
 
+@register
 class Halfspace(ConvexSet):
     """{w: a.w >= b}, with project(w) = w + (b - a.w)_+ a / |a|^2. Cost O(d).
 
@@ -55,6 +56,7 @@ class Halfspace(ConvexSet):
         return f"Halfspace(d={self.dim}, b={self.b:g})"
 
 
+@register
 class Slab(ConvexSet):
     """{w: lo <= a.w <= hi}: between two parallel hyperplanes (or on one, if lo = hi). Cost O(d).
 

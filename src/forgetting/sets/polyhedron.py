@@ -12,7 +12,7 @@ from forgetting._arrays import Array, IntArray, as_number, as_vector, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.sets._certificate import best_combination, refined, rounding, vanishes
 from forgetting.sets.affine import as_rows
-from forgetting.sets.base import ConvexSet, check_near
+from forgetting.sets.base import ConvexSet, check_near, register
 
 __all__ = ["Polyhedron", "Projection", "WarmStart"]
 
@@ -67,6 +67,7 @@ class Projection:
     warm: WarmStart = field(repr=False)
 
 
+@register
 class Polyhedron(ConvexSet):
     """{w: A w >= b}: halfspaces in any number and position.
 
