@@ -24,7 +24,8 @@ SOURCE = ROOT / "src" / "forgetting"
 def layers() -> list[str]:
     """The packages, from the top to the bottom; private modules are drawn as one box."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    names = [name.removeprefix("forgetting.") for name in config["tool"]["importlinter"]["contracts"][0]["layers"]]
+    rows = config["tool"]["importlinter"]["contracts"][0]["layers"]
+    names = [name.strip().removeprefix("forgetting.") for row in rows for name in row.split("|")]
     return [name for name in names if not name.startswith("_") and name != "errors"] + ["foundations"]
 
 
