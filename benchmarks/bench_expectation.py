@@ -6,14 +6,15 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks.timing import race
-from forgetting.expectation.api import ask
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines.moment_map import moment_map
 
 
 def main() -> None:
     tasks = fg.families.gaussian(T=50, d=100, rank=5, seed=0)
     geometry = tasks.geometry
-    request, _ = ask(tasks, fg.orderings.WithReplacement(), 1, None, None, ("loss",))
-    moments = request.moment_map(homogeneous=True)
+    request = ask(tasks, fg.orderings.WithReplacement(), 1, quantities="loss").request
+    moments = moment_map(request, homogeneous=True)
     A, rows = moments.second()[0], moments.right[0]
     projections = [np.eye(100) - rows[geometry.block(m)].T @ rows[geometry.block(m)] for m in range(50)]
 

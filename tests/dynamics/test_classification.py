@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.expectation.api import ask
-from forgetting.expectation.monte_carlo import column_intervals, value_range
+from forgetting.expectation import quantities as registry
+from forgetting.expectation.asking import ask
+from forgetting.expectation.intervals import column_intervals, value_range
 
 ORDERINGS = [
     fg.orderings.WithReplacement(),
@@ -170,8 +171,8 @@ def mixed_sets():
 def test_no_run_leaves_the_range_that_intervals_rely_on(kind, start):
     problem = mixed_sets() if kind == "sets" else fg.families.separable(T=3, d=2, n=3, margin=0.2, seed=1)
     quantities = ("loss", "forgetting", "regret", "error", "task_losses")
-    request, _ = ask(problem, fg.orderings.WithReplacement(), [3], None, start, quantities)
-    ranges = {name: value_range(request, name) for name in quantities}
+    request, *_ = ask(problem, fg.orderings.WithReplacement(), [3], None, start, quantities)
+    ranges = {name: value_range(request, registry.get(name)) for name in quantities}
     goal = problem.nearest_solution(start)
     for order in product(range(3), repeat=3):
         run = fg.run(problem, fg.orderings.Explicit(order), k=3, w0=start)
@@ -195,8 +196,8 @@ def test_no_range_is_claimed_where_there_is_no_common_point():
     apart = fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Ball([5.0], 1.0)])
     contrary = fg.ClassificationTasks([[[1.0]], [[1.0]]], [[1], [-1]])
     for problem in (apart, contrary):
-        request, _ = ask(problem, fg.orderings.WithReplacement(), [3], None, None, ("loss",))
-        assert value_range(request, "loss") is None
+        request, *_ = ask(problem, fg.orderings.WithReplacement(), [3], None, None, ("loss",))
+        assert value_range(request, registry.get("loss")) is None
 
 
 def test_intervals_cover_at_their_confidence():
@@ -205,11 +206,11 @@ def test_intervals_cover_at_their_confidence():
     rng = np.random.default_rng(0)
     for k in (2, 5):
         exact = all_runs(problem, k)
-        request, _ = ask(problem, fg.orderings.WithReplacement(), [k], None, None, ("loss", "forgetting"))
+        request, *_ = ask(problem, fg.orderings.WithReplacement(), [k], None, None, ("loss", "forgetting"))
         for name, attribute in (("loss", "losses"), ("forgetting", "forgetting")):
             values = exact[attribute]
             samples = values[rng.integers(0, len(values), (200, 300))]
-            intervals = column_intervals(samples, value_range(request, name), 0.9)
+            intervals = column_intervals(samples, value_range(request, registry.get(name)), 0.9)
             missed = (intervals[:, 0] > values.mean()) | (intervals[:, 1] < values.mean())
             assert missed.mean() <= 0.1
-            assert (intervals[:, 1] - intervals[:, 0] < value_range(request, name)[1]).all()
+            assert (intervals[:, 1] - intervals[:, 0] < value_range(request, registry.get(name))[1]).all()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from forgetting import _twofold as twofold
-from forgetting.expectation.deep import settle
+from forgetting.expectation.engines.deep import settle
 
 
 def lifted(pair):

@@ -6,7 +6,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import NotSupportedError
-from forgetting.expectation import spectral
+from forgetting.expectation.engines import spectral
 
 WR = fg.orderings.WithReplacement()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.expectation import exact, request
+from forgetting.expectation.engines import digits
 
 QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses")
 ORDERINGS = {
@@ -18,10 +18,10 @@ ORDERINGS = {
 def both(monkeypatch, tasks, ordering, ks, **options):
     """The same values with 31 digits, and in float64."""
     with monkeypatch.context() as patch:
-        patch.setattr(request, "QUICK", 1e9)
+        patch.setattr(digits, "QUICK", 1e9)
         precise = fg.expect(tasks, ordering, ks, quantities=QUANTITIES, **options)
-        patch.setattr(request, "QUICK", 0.0)
-        patch.setattr(exact, "ENOUGH", np.inf)
+        patch.setattr(digits, "QUICK", 0.0)
+        patch.setattr(digits, "ENOUGH", np.inf)
         plain = fg.expect(tasks, ordering, ks, quantities=QUANTITIES, **options)
     assert "16 digits" in plain.detail
     return precise, plain

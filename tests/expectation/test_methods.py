@@ -7,8 +7,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotRealizableError, NotSupportedError, OrderingError
-from forgetting.expectation.monte_carlo import bounded_interval
-from forgetting.expectation.subsets import states_needed
+from forgetting.expectation.engines.counting import states_needed
+from forgetting.expectation.intervals import bounded_interval
 
 od = fg.orderings
 GAUSSIAN = fg.families.gaussian(T=6, d=10, rank=2, seed=0)

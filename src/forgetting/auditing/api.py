@@ -25,7 +25,8 @@ from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import resolve, whole_run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import Expectation, expect
-from forgetting.expectation.api import ask
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines import choose
 from forgetting.orderings import (
     Cyclic,
     Explicit,
@@ -252,10 +253,9 @@ class _Desk:
 
     def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
         """`expect`, simulated where an exact answer would take too long."""
-        request, _ = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES)
-        method = request.choose()
-        if method not in ("deterministic", "monte-carlo") and request.seconds(method) > self.patience:
-            method = "monte-carlo"
+        request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
+        engine, _ = choose(request)
+        method = engine.name if engine.cost(request).seconds <= self.patience else "monte-carlo"
         # after whole passes every task was visited equally often: its forgetting is its loss, and need not be simulated
         derived = method == "monte-carlo" and self.solves and isinstance(ordering.law, laws.Reshuffled)
         found = expect(

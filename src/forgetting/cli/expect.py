@@ -45,7 +45,7 @@ def expect_command(
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
-    from forgetting.expectation.result import accuracy
+    from forgetting.expectation.outcome import accuracy
     from forgetting.report.data import Curves, Item, Series, Table
     from forgetting.report.numbers import column
     from forgetting.report.provenance import problem_hash
@@ -59,7 +59,7 @@ def expect_command(
         steps = sorted({min(step, limit) for step in steps})
     with uninterrupted(), diverging():
         found = fg.expect(
-            loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=QUANTITIES,  # type: ignore[arg-type]
+            loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=QUANTITIES,
             seed=loaded.seed, runs=runs,
         )  # fmt: skip
     values = {name: column(found.values[name]) for name in QUANTITIES}
@@ -131,7 +131,7 @@ def steps_from(words: str) -> list[int]:
 
 def _whole(word: str, words: str) -> int:
     from forgetting.errors import InvalidInputError
-    from forgetting.expectation.api import MOST_STEPS
+    from forgetting.expectation.asking import MOST_STEPS
 
     try:
         number = float(word)

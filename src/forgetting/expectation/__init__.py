@@ -1,7 +1,34 @@
 """Expectations over orderings: exact by moments, spectrum or subsets, simulated where exactness does not fit."""
 
-from forgetting.expectation.api import decay_rate, expect
+from forgetting.expectation.asking import decay_rate, expect
 from forgetting.expectation.comparison import compare
-from forgetting.expectation.result import Expectation
+from forgetting.expectation.engines import Cost, Engine, engines, register_engine
+from forgetting.expectation.outcome import Expectation, Outcome
+from forgetting.expectation.quantities import (
+    HALF_SQUARED_DISTANCE,
+    LOSS,
+    Form,
+    Quantity,
+    quantities,
+    register_quantity,
+)
+from forgetting.expectation.request import Request
 
-__all__ = ["Expectation", "compare", "decay_rate", "expect"]
+__all__ = [
+    "HALF_SQUARED_DISTANCE",
+    "LOSS",
+    "Cost",
+    "Engine",
+    "Expectation",
+    "Form",
+    "Outcome",
+    "Quantity",
+    "Request",
+    "compare",
+    "decay_rate",
+    "engines",
+    "expect",
+    "quantities",
+    "register_engine",
+    "register_quantity",
+]

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_number, as_seed
+from forgetting._arrays import IntArray, as_count, as_seed
 from forgetting.errors import InvalidInputError
-from forgetting.expectation import monte_carlo
-from forgetting.expectation.api import ask, expect
-from forgetting.expectation.result import Expectation, Outcome
+from forgetting.expectation.asking import as_level, ask, expect
+from forgetting.expectation.engines import choose
+from forgetting.expectation.engines.monte_carlo import DEFAULT_RUNS, gathered
+from forgetting.expectation.intervals import caveats, column_intervals, value_range
+from forgetting.expectation.outcome import Expectation, Outcome
+from forgetting.expectation.quantities import Quantity
+from forgetting.expectation.request import Simulation
 from forgetting.orderings import Ordering
 from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
 
 __all__ = ["compare"]
 
@@ -21,12 +26,12 @@ Arm = Ordering | tuple[Ordering, Scheme | None]
 
 
 def compare(
-    problem: Any,
+    problem: Problem,
     first: Arm,
     second: Arm,
     k: int | Sequence[int] | IntArray,
     w0: Any = None,
-    quantities: Sequence[str] = ("loss", "forgetting"),
+    quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
     seed: int = 0,
     runs: int | None = None,
     confidence: float = 0.99,
@@ -45,8 +50,10 @@ def compare(
     arms = [arm if isinstance(arm, tuple) else (arm, None) for arm in (first, second)]
     if any(len(arm) != 2 for arm in arms):
         raise InvalidInputError("expected an ordering, or a pair of an ordering and a scheme, on either side")
-    requests = [ask(problem, ordering, k, scheme, w0, quantities) for ordering, scheme in arms]
-    if all(request.choose() != "monte-carlo" for request, _ in requests):
+    simulation = Simulation(as_seed(seed), confidence=as_level(confidence))
+    questions = [ask(problem, ordering, k, scheme, w0, quantities, None, simulation) for ordering, scheme in arms]
+    requests = [question.request for question in questions]
+    if all(choose(request)[0].exact for request in requests):
         a, b = (expect(problem, ordering, k, scheme, w0, quantities=quantities) for ordering, scheme in arms)
         values = {name: np.asarray(a.values[name]) - np.asarray(b.values[name]) for name in a.values}
         return Expectation(
@@ -61,34 +68,27 @@ def compare(
             },
             notes=tuple(dict.fromkeys(a.notes + b.notes)),
         )
-    level = as_number(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"confidence must be between 0 and 1, got {level:g}")
-    count = as_count(runs or monte_carlo.DEFAULT_RUNS, "runs", least=1)
-    batches = range(-(-count // monte_carlo.BATCH))
-    samples: list[dict[str, Array]] = []
-    ranges: list[dict[str, tuple[float, float] | None]] = []
-    for request, _ in requests:
-        drawn = list(monte_carlo.sample(request, as_seed(seed), batches, None, count))
-        samples.append({name: np.concatenate([part[name] for part in drawn]) for name in request.names})
-        ranges.append({name: monte_carlo.value_range(request, name) for name in request.names})
-    values, intervals = {}, {}
-    for name in samples[0]:
+    count = as_count(runs or DEFAULT_RUNS, "runs", least=1)
+    samples = [gathered(request, count) for request in requests]
+    values, intervals, notes = {}, {}, []
+    ranges = [[value_range(request, quantity) for quantity in request.quantities] for request in requests]
+    for quantity, first_range, second_range in zip(requests[0].quantities, *ranges, strict=True):
+        name = quantity.name
         difference = samples[0][name] - samples[1][name]
         values[name] = np.mean(difference, axis=0)
-        one, two = ranges[0][name], ranges[1][name]
-        bounds = None if one is None or two is None else (one[0] - two[1], one[1] - two[0])
-        intervals[name] = monte_carlo.column_intervals(difference, bounds, level)
-    pairs = zip(requests, ranges, strict=True)
-    notes = [note for (request, _), known in pairs for note in monte_carlo.caveats(request, known)]
+        bounds = None
+        if first_range is not None and second_range is not None:
+            bounds = first_range[0] - second_range[1], first_range[1] - second_range[0]
+        intervals[name] = column_intervals(difference, bounds, simulation.confidence)
+    for request, known in zip(requests, ranges, strict=True):
+        notes += caveats(request, known)
     outcome = Outcome(
-        "monte-carlo",
         f"{count} pairs of runs with common random numbers",
         values,
         {name: np.diff(value, axis=-1)[..., 0] / 2 for name, value in intervals.items()},
         intervals,
-        level,
+        simulation.confidence,
         count,
         tuple(dict.fromkeys(notes)),
     )
-    return requests[0][1](outcome)
+    return questions[0].build("monte-carlo", outcome)

@@ -1,203 +1,176 @@
-"""From the squares that an engine reads to loss, forgetting, regret, error and task losses, with bounds on errors."""
+"""What is expected: each quantity is one object, a quadratic form of each task and who is averaged.
+
+Engines read these objects and nothing else, so that a quantity of your own works in every engine:
+
+>>> import forgetting as fg
+>>> from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
+>>> residual = Quantity("residual", "E of the mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE)
+>>> e = fg.expect(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement(), k=1, quantities=(residual,))
+>>> round(float(e.values["residual"]), 12)
+0.140625
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.expectation.moments import EPS, Moments, Pair, Reading, two_floats
+from forgetting._registry import Registry
+from forgetting.dynamics.trajectory import Trajectory
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.tasks import Problem
 
-__all__ = ["conclude"]
+__all__ = ["HALF_SQUARED_DISTANCE", "LOSS", "Form", "Quantity", "quantities", "register_quantity", "resolved"]
 
-UNDERFLOW = 1e-250  # products of numbers of two floats below about 1e-270 lose their low parts
-
-
-def conclude(
-    moments: Moments, reading: Reading, k: int, visits: Pair, names: Iterable[str]
-) -> dict[str, tuple[Array, Array]]:
-    """Each quantity after k steps, and a bound on its error; `visits` is how often each distinct task is expected."""
-    return _Conclusion(moments, reading, k, visits).answer(names)
+Average = Literal["tasks", "each", "visited", "next", "learnt", "error"]
 
 
-class _Conclusion:
-    def __init__(self, moments: Moments, reading: Reading, k: int, visits: Pair) -> None:
-        self.moments, self.reading, self.k, self.visits = moments, reading, k, visits
-        self.geometry = moments.geometry
-        self.factor = moments.unit**2  # a power of two: exact
-        growth = moments.growth
-        # labels that are not known better keep z from where it should be, by this much
-        with np.errstate(over="ignore"):
-            steps = k + 1.0 if growth == 1.0 else float((growth ** (k + 1.0) - 1) / (growth - 1))
-        self.drift = moments.doubts.drift * steps if moments.doubts.drift else 0.0
-        norms = np.sqrt(np.maximum(self._sum(moments.squares[0]), 0.0))
-        self.slip = moments.doubts.misread * norms  # of the residual of each task, for |z| = 1
-        rounding = two_floats().UNIT if moments.twofold else EPS
-        self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * rounding
+class Form:
+    """A quadratic form of each task: 1/2 sum_i weight_i rho_i^2 over the singular directions i of the task.
 
-    def answer(self, names: Iterable[str]) -> dict[str, tuple[Array, Array]]:
-        return {name: self._rounded(name, *getattr(self, name)()) for name in names}
+    rho_i is how far the iterate misses the target of direction i, so that weight_i = sigma_i^2 gives the loss, up to
+    what no w can fit, and weight_i = 1 half the squared distance to the solutions of the task.
+    """
 
-    def _rounded(self, name: str, value: Pair, doubt: Array) -> tuple[Array, Array]:
-        """To float64; a square cannot be negative."""
-        single = value[0] + value[1]
-        if name != "forgetting":
-            single = np.maximum(single, 0.0)
-            if self.k > 0 or name != "regret":  # more than float64 can hold
-                single = np.where(np.isnan(single), np.inf, single)
-        single = np.where((np.abs(single) <= doubt) & (doubt < UNDERFLOW), 0.0, single)
-        doubt = np.where(np.isnan(doubt) | np.isinf(single), np.inf, doubt)
-        return np.asarray(single), np.asarray(doubt + EPS * np.abs(single))
+    #: whether half the squared norm of what no w can fit is part of the form
+    with_unfitted: ClassVar[bool] = False
 
-    # ------------------------------------------------------------------------------------------------- quantities
+    def weights(self, squares: Array) -> Array:
+        """The weight of each direction from its sigma^2, by arithmetic that also works for arrays of Decimal."""
+        raise NotImplementedError
 
-    def task_losses(self) -> tuple[Pair, Array]:
-        """E L_m(w_k)."""
-        value, doubt = self._distinct()
-        index = self.geometry.index
-        return (value[0][index], value[1][index]), doubt[index]
+    def along(self, run: Trajectory) -> Array:
+        """The form of every task at the recorded steps of a run, (len(steps), T)."""
+        geometry = run.problem.geometry
+        if geometry is None:
+            raise NotSupportedError(f"{type(self).__name__} is a form of regression tasks; give it an along(run)")
+        intrinsic = run.scheme.intrinsic
+        states = run.states if intrinsic else np.stack([geometry.start(w) for w in run.scaled_iterates])
+        weighted = self.weights(geometry.sigma**2) * geometry.errors(states) ** 2
+        return np.asarray(0.5 * geometry.per_task(weighted)[:, geometry.index])
 
-    def loss(self) -> tuple[Pair, Array]:
-        """E L(w_k): the mean over tasks, clones counted."""
-        value, doubt = self._distinct()
-        counts = self.geometry.counts.astype(np.float64)
-        mean, its_doubt = self._weighted(value, doubt, (counts, np.zeros_like(counts)))
-        return self._divided(mean, float(self.geometry.num_tasks)), its_doubt / self.geometry.num_tasks
+    def bound(self, problem: Problem) -> float | None:
+        """b such that the form of every task is at most b/2 times the squared distance to its solutions, if known."""
+        geometry = problem.geometry
+        return None if geometry is None else float(np.max(self.weights(geometry.sigma**2), initial=0.0))
 
-    def error(self) -> tuple[Pair, Array]:
-        """E |w_k - w*|^2."""
-        high, low = (np.asarray(part) for part in self.reading.spread)
-        off = self.drift + (self.moments.doubts.misplaced if self.moments.doubts.labels else 0.0)
-        doubt = self.reading.spread_doubt
-        doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2
-        return (high * self.factor, low * self.factor), doubt * self.factor + self.rounding * np.abs(high) * self.factor
 
-    def regret(self) -> tuple[Pair, Array]:
-        """E (1/k) sum_t L_tau(t)(w_(t-1))."""
-        if self.k == 0:
-            return self._undefined()
-        value, doubt = self._along(self.reading.learnt, self._learnt_doubt(), self._ones())
-        return self._per_visit(value, doubt)
+class _Loss(Form):
+    with_unfitted = True
 
-    def _learnt_doubt(self) -> Array:
-        """Of sums in which each step is weighted with its probability."""
-        learnt = self.reading.learnt[0]
-        return np.asarray(self.reading.learnt_doubt + self.moments.doubts.known * np.abs(learnt))
+    def weights(self, squares: Array) -> Array:
+        return squares
 
-    def in_sample(self) -> tuple[Pair, Array]:
-        """E (1/k) sum_t L_tau(t)(w_k): the loss on all visits."""
-        if self.k == 0:
-            return self._undefined()
-        visited, doubt = self._along(self.reading.visited, self.reading.visited_doubt, self._ones(), final=True)
-        return self._per_visit(visited, doubt)
+    def along(self, run: Trajectory) -> Array:
+        return run.loss_matrix
 
-    def forgetting(self) -> tuple[Pair, Array]:
-        """E F(k): the loss on all visits less what was left when they ended. What no w can fit is in both."""
-        if self.k == 0:
-            return self._undefined()
-        if self.k == 1:  # nothing has been forgotten, by definition
-            return (np.zeros(()), np.zeros(())), np.zeros(())
-        tools, reading = two_floats(), self.reading
-        visited, doubt = self._along(reading.visited, reading.visited_doubt, self._ones(), final=True)
-        gap, kept, kept_doubt = visited, (np.zeros_like(visited[0]), np.zeros_like(visited[0])), 0.0 * doubt
-        if not self.moments.solves:
-            left = tools.sub(*self._ones(), *self.moments.gains)
-            share = tools.mul(*left, *left)
-            kept, kept_doubt = self._along(reading.learnt, self._learnt_doubt(), share, shared=True)
-            gap = tools.sub(*visited, *kept)
-        total, its_doubt = self._weighted(gap, doubt + kept_doubt, self._ones(len(gap[0])))
-        its_doubt = its_doubt + self.rounding * float(np.sum(np.abs(visited[0]) + np.abs(kept[0])))
-        return self._divided(total, float(self.k)), its_doubt / self.k
+    def bound(self, problem: Problem) -> float | None:
+        return None if problem.radius is None else problem.radius**2
 
-    # ------------------------------------------------------------------------------------------------------ parts
 
-    def _distinct(self) -> tuple[Pair, Array]:
-        """E L_m(w_k) of each distinct task."""
-        value, doubt = self._losses(
-            self.reading.now, self.reading.now_doubt, self._ones(), 1.0, self._reach(final=True)
-        )
-        value = two_floats().add(*value, *self.moments.unexplained)
-        return value, doubt + self.moments.doubts.unexplained + self.rounding * np.abs(value[0])
+class _HalfSquaredDistance(Form):
+    def weights(self, squares: Array) -> Array:
+        return np.ones_like(squares)
 
-    def _along(
-        self, squares: Pair, doubts: Array, share: Pair, *, final: bool = False, shared: bool = False
-    ) -> tuple[Pair, Array]:
-        """Sums over the k visits."""
-        reach = float(np.sqrt(self.k)) * self._reach(final=True) if final else self._reach(final=False)
-        return self._losses(squares, doubts, share, float(self.k), reach, shared=shared)
+    def along(self, run: Trajectory) -> Array:
+        return np.asarray(0.5 * run.residuals**2)
 
-    def _per_visit(self, value: Pair, doubt: Array) -> tuple[Pair, Array]:
-        """The mean over all visits of losses that are summed for each task, with what no w can fit."""
-        total, its_doubt = self._weighted(value, doubt, self._ones(len(value[0])))
-        extra, extra_doubt = self._weighted(self.moments.unexplained, self.moments.doubts.unexplained, self.visits)
-        extra_doubt = extra_doubt + self.moments.doubts.known * float(extra[0])
-        return self._divided(two_floats().add(*total, *extra), float(self.k)), (its_doubt + extra_doubt) / self.k
+    def bound(self, problem: Problem) -> float:
+        return 1.0
 
-    def _reach(self, *, final: bool) -> float:
-        """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps."""
-        size = self.moments.doubts.labels
-        if final:
-            return float(np.sqrt(max(self.reading.spread[0], 0.0) + self.reading.spread_doubt)) + size
-        return float(np.sqrt(max(self.reading.travelled, 0.0))) + float(np.sqrt(self.k)) * size
 
-    def _losses(
-        self, squares: Pair, doubts: Array, share: Pair, terms: float, reach: float, *, shared: bool = False
-    ) -> tuple[Pair, Array]:
-        """sum_i sigma_i^2 / 2 share_i squares_i for each distinct task, and a bound on its error.
+#: the loss of a task
+LOSS: Form = _Loss()
+#: half the squared distance to the solutions of a task
+HALF_SQUARED_DISTANCE: Form = _HalfSquaredDistance()
 
-        `shared` says that the shares are not known exactly: they come from gains.
-        """
-        tools, moments = two_floats(), self.moments
-        weights = tools.mul(*moments.squares, 0.5 * share[0], 0.5 * share[1])
-        parts = tools.mul(*weights, *squares)
-        drift = self.drift
-        whole = np.maximum(squares[0], 0.0) + doubts
-        doubts = doubts + 2 * drift * np.sqrt(whole * terms) + terms * drift**2
-        value = self._sum(parts[0]), self._sum(parts[1])
-        if moments.twofold:
-            value = self._sum_pairs(parts)
-        off = np.abs(weights[0])
-        root = np.sqrt(np.abs(share[0]))
-        slip = moments.doubts.noise[self.geometry.owner, 1] if shared else np.zeros_like(root)
-        off_share = slip * (2 * root + slip) * moments.squares[0]  # gains that are off move what is kept
-        doubt = self._sum(off * doubts + off_share * whole + self.rounding * np.abs(parts[0]))
-        most = self._most(root + slip)
-        e = self.slip * reach * most
-        doubt = doubt + np.sqrt(2 * np.maximum(value[0], 0.0) + 2 * doubt) * e + e**2 / 2
-        return (value[0] * self.factor, value[1] * self.factor), doubt * self.factor
 
-    def _weighted(self, value: Pair, doubt: Array, weights: Pair) -> tuple[Pair, Array]:
-        """sum_m weights_m value_m."""
-        parts = two_floats().mul(*value, *weights)
-        total = two_floats().total(parts)
-        return total, np.asarray(np.abs(weights[0]) @ doubt + self.rounding * np.sum(np.abs(parts[0])))
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of `expect`: a form of each task, evaluated at w_k and averaged.
 
-    def _divided(self, value: Pair, by: float) -> Pair:
-        result: Pair = two_floats().div(*value, np.asarray(by), np.zeros(()))
-        return result
+    Attributes:
+        name: what callers write in `quantities=`.
+        meaning: the quantity in words or as a formula.
+        average: "tasks": the mean over all tasks. "each": every task by itself. "visited": the mean over the k visits.
+            "next": the task that is learned next. "learnt": the mean over the steps t of the form of task tau(t) at
+            w_(t-1), just before the task is learned. "error": |w_k - w*|^2, which needs no form.
+        form: of each task.
+        subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
+            at w_k; for the average over visits.
 
-    def _ones(self, count: int | None = None) -> Pair:
-        size = len(self.moments.squares[0]) if count is None else count
-        return np.ones(size), np.zeros(size)
+    >>> quantities.get("forgetting").average
+    'visited'
+    """
 
-    def _undefined(self) -> tuple[Pair, Array]:
-        return (np.full((), np.nan), np.zeros(())), np.zeros(())
+    name: str
+    meaning: str
+    average: Average = "tasks"
+    form: Form = LOSS
+    subtracts_kept: bool = False
 
-    def _sum(self, values: Array) -> Array:
-        return self.geometry.per_task(values)
+    def __post_init__(self) -> None:
+        if self.average not in get_args(Average):
+            raise InvalidInputError(f"average must be one of {', '.join(get_args(Average))}, got {self.average!r}")
+        if self.subtracts_kept and self.average != "visited":
+            raise InvalidInputError("only the average over visits can subtract what was kept when tasks were learned")
 
-    def _sum_pairs(self, pair: Pair) -> Pair:
-        """Sum R numbers into one per distinct task."""
-        high, low = np.zeros(self.geometry.num_distinct), np.zeros(self.geometry.num_distinct)
-        for m in range(self.geometry.num_distinct):
-            block = self.geometry.block(m)
-            one = two_floats().total((pair[0][block], pair[1][block]))
-            high[m], low[m] = float(one[0]), float(one[1])
-        return high, low
+    @property
+    def needs_steps(self) -> bool:
+        """Whether the quantity is a mean over the steps so far, of which there are none at k = 0."""
+        return self.average in ("visited", "learnt")
 
-    def _most(self, values: Array) -> Array:
-        """The largest of the R numbers of each distinct task."""
-        result = np.zeros(self.geometry.num_distinct)
-        np.maximum.at(result, self.geometry.owner, values)
-        return result
+    @property
+    def certain_at(self) -> int | None:
+        """The step k at which the quantity is the same for all orders, if there is one."""
+        if self.average in ("tasks", "each", "error"):
+            return 0
+        return 1 if self.subtracts_kept else None  # nothing is forgotten after one step
+
+
+quantities: Registry[Quantity] = Registry("quantity")
+
+
+def register_quantity(quantity: Quantity) -> Quantity:
+    """Make a quantity known by its name.
+
+    >>> register_quantity(quantities.get("loss"))
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: there is already a quantity 'loss'; choose another name
+    """
+    return quantities.add(quantity.name, quantity)
+
+
+def resolved(given: Quantity | str | Sequence[Quantity | str]) -> tuple[Quantity, ...]:
+    """Quantities, given as objects or by their names.
+
+    >>> [quantity.name for quantity in resolved("loss")]
+    ['loss']
+    """
+    several = (given,) if isinstance(given, str | Quantity) else tuple(given)
+    if not several:
+        raise InvalidInputError(f"quantities is empty; choose from {', '.join(quantities)}")
+    found = [entry if isinstance(entry, Quantity) else quantities.get(_name(entry)) for entry in several]
+    return tuple({quantity.name: quantity for quantity in found}.values())
+
+
+def _name(entry: object) -> str:
+    if not isinstance(entry, str):
+        raise InvalidInputError(f"quantities must be names or Quantity objects, got {entry!r:.80}")
+    return entry
+
+
+for _quantity in (
+    Quantity("loss", "E L(w_k)"),
+    Quantity("forgetting", "E 1/k sum_t (L_tau(t)(w_k) - L_tau(t)(w_t))", "visited", subtracts_kept=True),
+    Quantity("regret", "E 1/k sum_t L_tau(t)(w_(t-1))", "learnt"),
+    Quantity("error", "E |w_k - w*|^2", "error"),
+    Quantity("task_losses", "E L_m(w_k) for every task m", "each"),
+    Quantity("seen_loss", "E 1/k sum_t L_tau(t)(w_k)", "visited"),
+    Quantity("next_loss", "E L_tau(k+1)(w_k)", "next"),
+):
+    register_quantity(_quantity)

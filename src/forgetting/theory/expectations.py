@@ -1,16 +1,13 @@
 """The expectations that statements are made of, and all orders of a small problem, written once for every claim.
 
-What `fg.expect` gives is taken from it. Three things it does not give are added: the loss of the task that comes next,
-E f(w_k; i_k), the loss on the tasks that were seen, E mean_t f(w_k; i_t), without what each of them kept when it was
-learned, and enumeration, for statements about swapped permutations and about convex sets. Where nothing is exact,
-`forgetting.theory.sampled` has them with intervals.
+Expectations come from `fg.expect`. Enumeration is added, for statements about swapped permutations and convex sets.
+Where nothing is exact, `forgetting.theory.sampled` has means over simulated runs with intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
 from itertools import permutations, product
 from math import perm
 from typing import Any, NamedTuple, TypeVar
@@ -21,10 +18,11 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
-from forgetting.expectation import expect, independent, subsets
-from forgetting.expectation.api import ask
-from forgetting.expectation.request import Request
+from forgetting.expectation import expect
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines import choose
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
+from forgetting.orderings.laws import Independent, Permutation
 from forgetting.schemes import SGD
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.theory.instance import Instance
@@ -113,7 +111,7 @@ class Numbers:
         )
         self.methods.add(result.method)
         if result.exact:
-            self.doubt += float(np.max(result.uncertainty.get(name, 0.0)))
+            self.doubt += float(np.nan_to_num(np.max(result.uncertainty.get(name, 0.0))))
         else:
             low, high = np.moveaxis(result.interval(name), -1, 0)
             self.doubt += float(np.max(high - low))
@@ -142,27 +140,22 @@ class Numbers:
 
     def next_loss(self, k: int) -> float:
         """E f(w_k; i_k), the loss of the task that is learned next."""
-        if not self._is_exact("task_losses", k):
-            return self._mean("following", k)
-        if isinstance(self.instance.ordering, WithReplacement):
-            return float(probabilities(self.instance) @ self.task_losses(k))
-        T = self._request.geometry.num_tasks
-        return (T * self.loss(k) - k * self._visited(k)) / (T - k) if k < T else np.nan
+        return float(self._expect("next_loss", k)) if self._is_exact("next_loss", k) else self._mean("following", k)
 
     def in_sample(self, k: int) -> float:
-        """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen."""
-        if not self._is_exact("forgetting", k):
-            return self._mean("seen", k)
-        return self._visited(k)
+        """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen; 0 before the first step."""
+        if k == 0:
+            return 0.0
+        return float(self._expect("seen_loss", k)) if self._is_exact("seen_loss", k) else self._mean("seen", k)
 
     def _is_exact(self, name: str, k: int) -> bool:
-        """Whether what was seen after k steps can be averaged over exactly."""
-        request = self._ask(name, k)
-        if isinstance(request.ordering, WithoutReplacement) and request.linear:
-            return request.bytes_needed("subsets") <= request.memory and request.seconds("subsets") <= MOST_SECONDS
-        if isinstance(request.ordering, WithReplacement | WithoutReplacement):
-            return request.linear and request.choose() != "monte-carlo"
-        raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
+        """Whether a quantity after k steps can be averaged over all orders exactly, in a few seconds."""
+        one = self.instance
+        request = ask(one.problem, one.ordering, k, one.scheme, one.w0, name).request  # type: ignore[arg-type]
+        if not isinstance(request.law, Independent | Permutation):
+            raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
+        engine, _ = choose(request)
+        return engine.exact and (isinstance(request.law, Independent) or engine.cost(request).seconds <= MOST_SECONDS)
 
     def _mean(self, name: str, k: int) -> float:
         """A mean over simulated runs, with its interval."""
@@ -170,29 +163,6 @@ class Numbers:
         value, wide = getattr(runs, name)
         self.methods.add(runs.how)
         self.doubt += wide
-        return float(value)
-
-    def _ask(self, name: str, k: int) -> Request:
-        one = self.instance
-        return ask(one.problem, one.ordering, k, one.scheme, one.w0, (name,))[0]  # type: ignore[arg-type]
-
-    @cached_property
-    def _request(self) -> Request:
-        return self._ask("loss", max(self.instance.k, 1))
-
-    def _visited(self, k: int) -> float:
-        """E (1/k) sum_t f(w_k; i_t): the loss on what was seen."""
-        if k == 0:
-            return 0.0
-        moments = self._request.moment_map()
-        if isinstance(self._request.ordering, WithReplacement):
-            self.methods.add("moments")
-            (found,) = independent.iterate(moments, np.array([k]), ("in_sample",))
-        else:
-            self.methods.add("subsets")
-            (found,) = subsets.permutations(moments, np.array([k]), ("in_sample",), epochs=False)
-        value, doubt = found["in_sample"]
-        self.doubt += float(doubt)
         return float(value)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.deep import lift
+from forgetting.expectation.engines.deep import lift
 from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks

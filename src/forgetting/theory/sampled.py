@@ -11,8 +11,8 @@ from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.ensembles import batch_losses, run_many
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.api import ask
-from forgetting.expectation.monte_carlo import column_intervals, value_range
+from forgetting.expectation.asking import ask
+from forgetting.expectation.intervals import column_intervals, value_range
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import LinearScheme
 from forgetting.theory.instance import Instance
@@ -77,7 +77,8 @@ def simulate(instance: Instance, k: int) -> Sampled:
             seen[batch] = many.forgetting[:, k - 1] + many.after[:, :k].mean(axis=1)
         if more:
             following[batch] = many.before[:, k]
-    bounds = value_range(ask(problem, ordering, k, scheme, w0, ("regret",))[0], "regret")  # of the loss of a task
+    request = ask(problem, ordering, k, scheme, w0, "regret").request
+    bounds = value_range(request, request.quantities[0])  # of the loss of a task
 
     def mean(values: Array) -> tuple[float, float]:
         return float(np.mean(values)), width(values, bounds)

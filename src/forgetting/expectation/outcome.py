@@ -1,8 +1,8 @@
-"""What `expect` returns."""
+"""What an engine returns, and what `expect` makes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
+from forgetting.expectation.quantities import Quantity
 
-__all__ = ["QUANTITIES", "Expectation", "Outcome", "Values", "accuracy"]
+__all__ = ["Expectation", "Outcome", "Values", "accuracy"]
 
 Values = dict[str, Array]
-QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +23,21 @@ class Expectation:
 
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
     (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` says how far rounding can
-    have moved it: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
-    "spectral". A deterministic run of any other scheme has none. Simulated values have intervals, and their uncertainty
-    is half the width.
+    have moved the value: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
+    "spectral". A deterministic run of any other scheme has no uncertainty. Simulated values have intervals, and their
+    uncertainty is half the width.
 
     Attributes:
         k: the steps.
-        method: "moments", "spectral", "subsets", "deterministic" or "monte-carlo".
-        detail: how exactly it was computed, in words, and with how many digits.
+        method: the name of the engine: "moments", "spectral", "subsets", "deterministic" or "monte-carlo".
+        detail: how the values were computed, in words, and with how many digits.
+        values: every quantity by its name.
+        intervals: (low, high) of every quantity.
+        uncertainty: of every quantity that has one.
         confidence: of the intervals; 1 for exact methods.
         runs: simulated runs, 0 for exact methods.
         notes: what a reader should know before quoting a number.
+        estimated: whether uncertainties are estimates rather than bounds.
     """
 
     k: int | IntArray
@@ -45,8 +49,9 @@ class Expectation:
     confidence: float = 1.0
     runs: int = 0
     notes: tuple[str, ...] = ()
+    estimated: bool = field(default=False, repr=False)
 
-    def _get(self, name: str, table: dict[str, Array | float] | dict[str, Array]) -> Array:
+    def _get(self, name: str, table: Mapping[str, Array | float]) -> Array:
         if name not in table:
             raise InvalidInputError(f"{name} was not asked for; add it to quantities=, which was {tuple(self.values)}")
         return table[name]  # type: ignore[return-value]
@@ -54,7 +59,7 @@ class Expectation:
     @property
     def exact(self) -> bool:
         """Whether the method is exact up to rounding."""
-        return self.method != "monte-carlo"
+        return self.runs == 0
 
     @property
     def loss(self) -> Array:
@@ -82,6 +87,16 @@ class Expectation:
         return self._get("task_losses", self.values)
 
     @property
+    def seen_loss(self) -> Array:
+        """E of 1/k sum_t L_tau(t)(w_k), the loss of the tasks that were visited; NaN at k = 0."""
+        return self._get("seen_loss", self.values)
+
+    @property
+    def next_loss(self) -> Array:
+        """E L_tau(k+1)(w_k), the loss of the task that is learned next; NaN where no task comes next."""
+        return self._get("next_loss", self.values)
+
+    @property
     def loss_interval(self) -> Array:
         """(low, high) for `loss`."""
         return self._get("loss", self.intervals)
@@ -97,7 +112,7 @@ class Expectation:
 
     def __str__(self) -> str:
         ks = np.atleast_1d(self.k)
-        shown = [name for name in QUANTITIES if name in self.values and name != "task_losses"]
+        shown = [name for name, value in self.values.items() if np.ndim(value) == np.ndim(self.k)]
         lines = [f"expected over orderings by {self.method}: {self.detail}"]
         lines.append("k".rjust(10) + "".join(f"  {name:>24}" for name in shown))
         for row in sorted({*range(min(8, len(ks))), len(ks) - 1}):
@@ -109,23 +124,23 @@ class Expectation:
 
 
 def accuracy(result: Expectation) -> list[str]:
-    """How far rounding can have moved the values, in a line; nothing for simulated values, whose intervals say more.
+    """How far rounding can have moved the values, in one line; empty for simulated values, whose intervals say more.
 
     >>> import forgetting as fg
-    >>> found = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
-    >>> accuracy(found)
+    >>> e = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
+    >>> accuracy(e)
     ['rounding moves no value by more than 1e-15 of it']
     """
     if not result.exact or not result.uncertainty:
         return []
     worst = {}
-    for name in (name for name in QUANTITIES if name in result.uncertainty):
-        value, doubt = np.abs(np.ravel(result.values[name])), np.ravel(result.uncertainty[name])
+    for name, uncertainty in result.uncertainty.items():
+        value, doubt = np.abs(np.ravel(result.values[name])), np.ravel(uncertainty)
         told = np.isfinite(value) & (value > 0)
         worst[name] = float(np.max(doubt[told] / value[told], initial=0.0))
     if all(share <= 1e-15 for share in worst.values()):
         return ["rounding moves no value by more than 1e-15 of it"]
-    how_much = "about" if result.method == "spectral" else "at most"
+    how_much = "about" if result.estimated else "at most"
     shares = ", ".join(f"{name} {share:.1g}" for name, share in worst.items())
     return [f"rounding moves values by {how_much} this part of them: {shares}"]
 
@@ -138,31 +153,38 @@ def _cell(result: Expectation, name: str, row: int) -> str:
     return f"{value:.3g} [{low:.2g}, {high:.2g}]"
 
 
+@dataclass(eq=False)
 class Outcome:
-    """Values at the sorted steps, on their way to an `Expectation`."""
+    """The values that an engine gives at the sorted steps of a request; the fields are those of `Expectation`.
 
-    def __init__(
-        self,
-        method: str,
-        detail: str,
-        values: Values,
-        uncertainty: Values | None = None,
-        intervals: Values | None = None,
-        confidence: float = 1.0,
-        runs: int = 0,
-        notes: Sequence[str] = (),
-    ) -> None:
-        self.method, self.detail, self.values = method, detail, values
-        self.uncertainty = uncertainty or {}
-        self.intervals = intervals or {name: np.stack([value, value], axis=-1) for name, value in values.items()}
-        self.confidence, self.runs, self.notes = confidence, runs, tuple(notes)
+    Without intervals both ends of each equal the value, as for exact engines.
+    """
 
-    def build(self, steps: IntArray, scalar: bool, order: IntArray) -> Expectation:
-        """Back to the order, and the shape, in which the steps were asked for."""
+    detail: str
+    values: Values
+    uncertainty: Values = field(default_factory=dict)
+    intervals: Values = field(default_factory=dict)
+    confidence: float = 1.0
+    runs: int = 0
+    notes: tuple[str, ...] = ()
+    estimated: bool = False
 
-        undefined = [name for name in ("forgetting", "regret") if name in self.values and not steps.all()]
-        if undefined:
-            self.notes += (f"{' and '.join(undefined)} at k = 0: a mean over no steps, nan",)
+    def __post_init__(self) -> None:
+        for name, value in self.values.items():
+            self.intervals.setdefault(name, np.stack([value, value], axis=-1))
+
+    def build(
+        self, method: str, quantities: Sequence[Quantity], steps: IntArray, scalar: bool, order: IntArray
+    ) -> Expectation:
+        """The result for steps in the order, and of the shape, in which the caller gave them."""
+        notes = list(self.notes)
+        means = [quantity.name for quantity in quantities if quantity.needs_steps]
+        if means and not steps.all():
+            notes.append(f"{' and '.join(means)} at k = 0: a mean over no steps, nan")
+        for name in (quantity.name for quantity in quantities if quantity.average == "next"):
+            ended = steps[np.isnan(self.values[name][order])]
+            if ended.size:
+                notes.append(f"{name} at k = {ended.min()}: no task comes next, nan")
 
         def shape(table: Values) -> dict[str, Any]:
             picked = {name: value[order] for name, value in table.items()}
@@ -172,12 +194,13 @@ class Outcome:
 
         return Expectation(
             k=int(steps[0]) if scalar else steps,
-            method=self.method,
+            method=method,
             detail=self.detail,
             values=shape(self.values),
             intervals=shape(self.intervals),
             uncertainty=shape(self.uncertainty),
             confidence=self.confidence,
             runs=self.runs,
-            notes=self.notes,
+            notes=tuple(notes),
+            estimated=self.estimated,
         )

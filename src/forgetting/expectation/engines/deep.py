@@ -1,7 +1,7 @@
 """Expectations with as many digits as it takes, for small problems where 31 digits leave doubts.
 
-What is asked is computed with 60 digits and again with more, until two agree: their difference bounds the error of
-the first. A value that is nothing to all digits, where those reach below the least float, is zero. Arithmetic is that
+Values are computed with 60 digits and again with more, until two precisions agree: their difference bounds the error of
+the first. A value that is zero to all digits, where these reach below the least float, is zero. The arithmetic is that
 of `decimal` in the standard library; a float is taken as the exact number that it is.
 
 The state is v = (w - w_0 in coordinates on the joint row space, 1), so that learning task m is v -> S_m v and a loss is
@@ -10,24 +10,25 @@ v^T H_m v, also where no w solves all tasks. Only ranks are taken from float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Context, Decimal, getcontext, localcontext
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray, is_sparse
 from forgetting.dynamics.loop import view_of
-from forgetting.expectation import subsets
+from forgetting.expectation.engines.counting import states_needed
+from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
-from forgetting.orderings import Reshuffled, WithoutReplacement, WithReplacement
+from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import precise_gain
 
-__all__ = ["Deep", "Numbers", "answer", "lift", "settle", "work"]
+__all__ = ["TINIEST", "Deep", "Numbers", "answer", "lift", "products", "settle"]
 
 DIGITS = (60, 120, 480, 960)
 TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
@@ -39,7 +40,7 @@ Flags = NDArray[np.bool_]
 def settle(
     compute: Callable[[], tuple[dict[str, Numbers], Decimal]], unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """Values with bounds on their errors, and the digits it took until the unsure ones did not change any more.
+    """Values with bounds on their errors, and the digits at which the unsure values did not change any more.
 
     `compute` gives a table of decimal numbers by name, at the precision of the context, and the scale of these numbers.
 
@@ -62,12 +63,12 @@ def settle(
 
 
 def _compare(tables: list[tuple[dict[str, Numbers], Decimal]], name: str, unsure: Flags) -> tuple[Array, Array, bool]:
-    """The last values, how far they are from the ones before, and whether that is nothing for those that are unsure."""
+    """The last values, how far they are from those before, and whether the unsure values agree with those before."""
     (before, _), (last, scale) = tables[-2], tables[-1]
     shape = last[name].shape
     values, doubts, agreed = np.zeros(last[name].size), np.zeros(last[name].size), True
     least = Decimal(10) ** (15 - getcontext().prec) * scale
-    for i, (a, b, asked) in enumerate(zip(before[name].ravel(), last[name].ravel(), unsure.ravel(), strict=True)):
+    for i, (a, b, in_doubt) in enumerate(zip(before[name].ravel(), last[name].ravel(), unsure.ravel(), strict=True)):
         if b.is_nan():
             values[i] = np.nan
             continue
@@ -77,197 +78,228 @@ def _compare(tables: list[tuple[dict[str, Numbers], Decimal]], name: str, unsure
             continue
         values[i] = float(b)
         gap = abs(a - b)
-        agreed = agreed and (not asked or (gap <= AGREE * abs(b) and not nothing))
+        agreed = agreed and (not in_doubt or (gap <= AGREE * abs(b) and not nothing))
         doubts[i] = float(max(gap, least)) + 2.3e-16 * abs(values[i]) + TINIEST
     return values.reshape(shape), doubts.reshape(shape), agreed
 
 
+class Moment(NamedTuple):
+    """Second moments of v after k steps, each a matrix or, by distinct task, a list of matrices.
+
+    Attributes:
+        k: the number of steps.
+        now: E v v^T.
+        visited: E c_m v v^T, with c_m the number of visits to m; empty if not needed.
+        learnt: the sum over steps t of E v v^T before step t where it learns m.
+        coming: E v v^T where the next step learns m; empty if no task comes next.
+    """
+
+    k: int
+    now: Numbers
+    visited: Sequence[Numbers]
+    learnt: Sequence[Numbers]
+    coming: Sequence[Numbers]
+
+
 class Deep:
-    """One request at the precision of the current decimal context."""
+    """The tasks and steps of a request, at the precision of the current decimal context."""
 
     def __init__(self, geometry: Geometry, scheme: LinearScheme, w0: Array) -> None:
         assert geometry.data is not None
         self.geometry = geometry
-        dense = [lift(one.toarray() if is_sparse(one) else one) for one in geometry.data.matrices]
+        dense = [lift(rows.toarray() if is_sparse(rows) else rows) for rows in geometry.data.matrices]
         start = lift(w0)
         missed = [lift(label) - matrix @ start for matrix, label in zip(dense, geometry.data.labels, strict=True)]
         frame = _frame(np.concatenate(dense), geometry.dim)
         rows = dense if frame is None else [matrix @ frame.T for matrix in dense]
         size = geometry.dim + 1
-        self.forms, self.steps, bases, targets = [], [], [], []
+        self.losses, self.steps, self.factors, bases, targets = [], [], [], [], []
         for m, (matrix, label, divisor) in enumerate(zip(rows, missed, geometry.data.divisors, strict=True)):
             both = np.column_stack([matrix, -label])
-            self.forms.append(both.T @ both / (2 * Decimal(float(divisor))))
+            self.losses.append(both.T @ both / (2 * Decimal(float(divisor))))
             squares, basis, target = _factor(matrix, label, int(geometry.ranks[m]))
+            squares = squares / Decimal(float(divisor))
+            errors = np.column_stack([basis, -target])
             step = lift(np.eye(size))
-            for square, row, t in zip(squares, basis, target, strict=True):
-                gain = precise_gain(scheme, square / Decimal(float(divisor)))
-                step[:-1] -= np.outer(gain * row, np.append(row, -t))
+            for square, row, error in zip(squares, basis, errors, strict=True):
+                step[:-1] -= np.outer(precise_gain(scheme, square) * row, error)
             self.steps.append(step)
+            self.factors.append((squares, errors))
             bases.append(basis)
             targets.append(target)
-        self.kept = [step.T @ form @ step for step, form in zip(self.steps, self.forms, strict=True)]
         solution = _solve(np.concatenate(bases), np.concatenate(targets))
         offset = np.column_stack([lift(np.eye(geometry.dim)), -solution])
         self.error = offset.T @ offset
         self.start = lift(np.append(np.zeros(geometry.dim), 1.0))
+        self._forms: dict[Form, tuple[list[Numbers], list[Numbers]]] = {}
 
     @cached_property
     def scale(self) -> Decimal:
         """The size of what is computed, at the start."""
-        first = [abs(form[-1, -1]) for form in self.forms] + [self.error[-1, -1]]
+        first = [abs(form[-1, -1]) for form in self.losses] + [self.error[-1, -1]]
         return Decimal(max([*first, Decimal("1e-300")]))
 
-    def independent(self, weights: Sequence[float], steps: IntArray, names: Iterable[str]) -> dict[str, Numbers]:
-        """Independent draws, in proportion to the weights of the tasks."""
+    def forms(self, form: Form) -> tuple[list[Numbers], list[Numbers]]:
+        """H_m of each distinct task, with v^T H_m v the form at v, and the same just after m was learned."""
+        if form not in self._forms:
+            now = self.losses
+            if form is not LOSS:
+                half = Decimal(1) / 2
+                now = [(errors.T * form.weights(squares)) @ (half * errors) for squares, errors in self.factors]
+            self._forms[form] = now, [step.T @ each @ step for step, each in zip(self.steps, now, strict=True)]
+        return self._forms[form]
+
+    def value(self, quantity: Quantity, moment: Moment) -> Any:
+        """A quantity from the moments: a number, or T numbers."""
+        geometry, k = self.geometry, moment.k
+        if quantity.average == "error":
+            return _trace(self.error, moment.now)
+        forms, kept = self.forms(quantity.form)
+        match quantity.average:
+            case "each":
+                each = [_trace(form, moment.now) for form in forms]
+                return [each[m] for m in geometry.index]
+            case "tasks":
+                counted = zip(forms, geometry.counts.tolist(), strict=True)
+                return sum(_trace(form, moment.now) * count for form, count in counted) / geometry.num_tasks
+            case "next" if moment.coming:
+                return _traces(forms, moment.coming)
+            case "learnt" if k:
+                return _traces(forms, moment.learnt) / k
+            case "visited" if k:
+                if not quantity.subtracts_kept:
+                    return _traces(forms, moment.visited) / k
+                gap = _traces(forms, moment.visited) - _traces(kept, moment.learnt)
+                return gap / k if k > 1 else Decimal(0)  # nothing is forgotten after one step, by definition
+        return Decimal("nan")
+
+    def independent(self, weights: Sequence[float], wanted: Collection[int], counted: bool) -> Iterator[Moment]:
+        """The moments at the steps `wanted`, for independent draws in proportion to the weights of the tasks."""
         p = lift(np.zeros(len(self.steps)))
         for which, weight in zip(self.geometry.index.tolist(), weights, strict=True):
             p[which] += Decimal(float(weight))
         p = p / p.sum()
-        note = _Notes(self, names)
-        tasks = [m for m in range(len(p)) if p[m]]
-        second = np.outer(self.start, self.start)
-        counted = "forgetting" in note.names
-        visited = dict.fromkeys(tasks, 0 * second) if counted else {}
-        before = kept = Decimal(0)
-        for k in range(int(steps[-1]) + 1):
-            if k in steps:
-                on_visits = sum((_trace(self.forms[m], visited[m]) for m in visited), Decimal(0))
-                note.add(k, second, on_visits, before, kept, int(np.count_nonzero(steps == k)))
-            if k == steps[-1]:
-                break
-            before += sum(p[m] * _trace(self.forms[m], second) for m in tasks)
-            kept += sum(p[m] * _trace(self.kept[m], second) for m in tasks)
-            learned = {m: p[m] * self._step(m, second) for m in tasks}
-            visited = {m: sum(p[j] * self._step(j, one) for j in tasks) + learned[m] for m, one in visited.items()}
-            second = sum(learned.values())
-        return note.tables()
+        now = np.outer(self.start, self.start)
+        visited = [0 * now for _ in p] if counted else []
+        learnt = [0 * now for _ in p]
+        last = max(wanted)
+        for k in range(last + 1):
+            coming = [chance * now for chance in p]
+            if k in wanted:
+                yield Moment(k, now, visited, learnt, coming)
+            if k == last:
+                return
+            learnt = [total + part for total, part in zip(learnt, coming, strict=True)]
+            moved = [self._step(m, part) for m, part in enumerate(coming)]
+            visited = [
+                sum(p[j] * self._step(j, moment) for j in range(len(p)) if p[j]) + moved[m]
+                for m, moment in enumerate(visited)
+            ]
+            now = sum(moved)
 
-    def permutations(self, steps: IntArray, names: Iterable[str]) -> dict[str, Numbers]:
-        """Random permutations, a fresh one after each epoch."""
+    def permutations(self, wanted: Collection[int], epochs: bool) -> Iterator[Moment]:
+        """The moments at the steps `wanted` of random permutations, a fresh one after each epoch."""
         counts, total = self.geometry.counts.tolist(), self.geometry.num_tasks
-        note = _Notes(self, names)
-        nothing = (0,) * len(counts)
-        layer = {nothing: (Decimal(1), np.outer(self.start, self.start))}
-        before = kept = Decimal(0)
+        tasks = range(len(counts))
+        none_seen = (0,) * len(counts)
+        zero = 0 * np.outer(self.start, self.start)
+        layer = {none_seen: (Decimal(1), np.outer(self.start, self.start))}
+        learnt = [zero for _ in tasks]
         epoch = 0
-        for k in range(int(steps[-1]) + 1):
+        last = max(wanted)
+        for k in range(last + 1):
+            if k in wanted:
+                now = sum(chance * moment for chance, moment in layer.values())
+                visited = [
+                    sum(chance * (epoch * counts[m] + seen[m]) * moment for seen, (chance, moment) in layer.items())
+                    for m in tasks
+                ]
             size = k - epoch * total
-            if k in steps:
-                second = sum(chance * moment for chance, moment in layer.values())
-                on_visits = sum(
-                    chance * (epoch * counts[m] + seen[m]) * _trace(self.forms[m], moment)
-                    for seen, (chance, moment) in layer.items()
-                    for m in range(len(counts))
-                )
-                note.add(k, second, Decimal(on_visits), before, kept, int(np.count_nonzero(steps == k)))
-            if k == steps[-1]:
-                break
-            if size == total:
+            if size == total and epochs:
                 ((_, moment),) = layer.values()
-                layer, epoch, size = {nothing: (Decimal(1), moment)}, epoch + 1, 0
+                layer, epoch, size = {none_seen: (Decimal(1), moment)}, epoch + 1, 0
+            coming = [zero for _ in tasks] if size < total else []
             grown: dict[tuple[int, ...], tuple[Decimal, Numbers]] = {}
             for seen, (chance, moment) in layer.items():
-                for m, count in enumerate(counts):
-                    if seen[m] == count:
+                for m in (m for m in tasks if seen[m] < counts[m]):
+                    share = chance * (counts[m] - seen[m]) / (total - size)
+                    coming[m] = coming[m] + share * moment
+                    if k == last:
                         continue
-                    share = chance * (count - seen[m]) / (total - size)
-                    before += share * _trace(self.forms[m], moment)
-                    kept += share * _trace(self.kept[m], moment)
                     larger = (*seen[:m], seen[m] + 1, *seen[m + 1 :])
                     old, sum_ = grown.get(larger, (Decimal(0), 0))
                     grown[larger] = old + share, sum_ + self._step(m, moment) * larger[m] / (size + 1)
+            if k in wanted:
+                yield Moment(k, now, visited, learnt, coming)
+            learnt = [before + part for before, part in zip(learnt, coming, strict=True)] if coming else learnt
             layer = grown
-        return note.tables()
 
-    def along(self, order: IntArray, steps: IntArray, names: Iterable[str]) -> dict[str, Numbers]:
-        """One run through the distinct tasks of `order`."""
-        note = _Notes(self, names)
+    def along(self, order: IntArray, wanted: Collection[int]) -> Iterator[Moment]:
+        """The moments at the steps `wanted` of one run through the distinct tasks of `order`."""
         state = self.start
-        before = kept = Decimal(0)
-        for k in range(int(steps[-1]) + 1):
-            if k in steps:
-                losses = [state @ form @ state for form in self.forms]
-                on_visits = sum((losses[m] for m in order[:k].tolist()), Decimal(0))
-                note.add(k, np.outer(state, state), on_visits, before, kept, int(np.count_nonzero(steps == k)))
-            if k < len(order):
+        zero = 0 * np.outer(state, state)
+        tasks = range(len(self.steps))
+        counts = [0 for _ in tasks]
+        learnt = [zero for _ in tasks]
+        last = max(wanted)
+        for k in range(last + 1):
+            now = np.outer(state, state)
+            if k in wanted:
+                coming = [now if m == order[k] else zero for m in tasks] if k < len(order) else []
+                yield Moment(k, now, [count * now for count in counts], learnt, coming)
+            if k < last:
                 m = int(order[k])
-                before += state @ self.forms[m] @ state
+                learnt[m] = learnt[m] + now
+                counts[m] += 1
                 state = self.steps[m] @ state
-                kept += state @ self.forms[m] @ state
-        return note.tables()
 
     def _step(self, m: int, moment: Numbers) -> Numbers:
         return self.steps[m] @ moment @ self.steps[m].T
 
 
-class _Notes:
-    """What is asked, at each step that is asked for."""
-
-    def __init__(self, deep: Deep, names: Iterable[str]) -> None:
-        self.deep, self.names = deep, tuple(names)
-        self.rows: dict[str, list[Any]] = {name: [] for name in self.names}
-
-    def add(self, k: int, second: Numbers, visited: Decimal, before: Decimal, kept: Decimal, times: int) -> None:
-        geometry = self.deep.geometry
-        each = [_trace(form, second) for form in self.deep.forms]
-        undefined = Decimal("nan")
-        found = {
-            "loss": sum(loss * int(n) for loss, n in zip(each, geometry.counts, strict=True)) / geometry.num_tasks,
-            "forgetting": (visited - kept if k > 1 else Decimal(0)) / k if k else undefined,
-            "regret": before / k if k else undefined,
-            "error": _trace(self.deep.error, second),
-            "task_losses": [each[m] for m in geometry.index],
-        }
-        for name in self.names:
-            self.rows[name].extend([found[name]] * times)
-
-    def tables(self) -> dict[str, Numbers]:
-        return {name: np.array(rows, dtype=object) for name, rows in self.rows.items()}
-
-
 def answer(
     request: Request, order: IntArray | None, unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """All that a request asks for, and the digits it took; `order` where it is not random."""
-    scheme = request.scheme
-    assert isinstance(scheme, LinearScheme)
+    """All quantities of a request, and the digits it took; `order` holds the distinct tasks where it is not random."""
 
     def compute() -> tuple[dict[str, Numbers], Decimal]:
-        deep = Deep(request.geometry, scheme, request.w0)
+        deep = Deep(request.geometry, request.linear_scheme, request.w0)
+        repeats = dict(zip(*np.unique(request.steps, return_counts=True), strict=True))
         if order is not None:
-            found = deep.along(order, request.steps, request.names)
-        elif isinstance(request.ordering, WithReplacement):
-            weights, _ = request.ordering.law.weights(view_of(request.problem))
-            found = deep.independent(weights.tolist(), request.steps, request.names)
+            moments = deep.along(order, repeats)
+        elif isinstance(request.law, Independent):
+            weights, _ = request.law.weights(view_of(request.problem))
+            moments = deep.independent(weights.tolist(), repeats, request.averages("visited"))
         else:
-            found = deep.permutations(request.steps, request.names)
-        return found, deep.scale
+            moments = deep.permutations(repeats, isinstance(request.law, Reshuffled))
+        rows: dict[str, list[Any]] = {quantity.name: [] for quantity in request.quantities}
+        for moment in moments:
+            for quantity in request.quantities:
+                rows[quantity.name].extend([deep.value(quantity, moment)] * int(repeats[moment.k]))
+        return {name: np.array(row, dtype=object) for name, row in rows.items()}, deep.scale
 
     return settle(compute, unsure)
 
 
-def work(request: Request) -> float:
-    """Products of decimal numbers that one precision takes, roughly; infinite where it cannot be done."""
-    geometry, scheme, ordering = request.geometry, request.scheme, request.ordering
-    if geometry.data is None or not isinstance(scheme, LinearScheme) or precise_gain(scheme, Decimal(1)) is None:
+def products(request: Request) -> float:
+    """Products of decimal numbers that one precision takes, roughly; infinite where decimals cannot be used."""
+    geometry, law = request.geometry, request.law
+    if geometry.data is None or precise_gain(request.linear_scheme, Decimal(1)) is None:
         return float("inf")
     size, tasks = geometry.dim + 1, geometry.num_distinct
     rows = sum(matrix.shape[0] for matrix in geometry.data.matrices)
     reduction = (
         rows * geometry.data.matrices[0].shape[1] * geometry.dim + 60.0 * float(np.sum(geometry.ranks**2)) * size
     )
-    if isinstance(ordering, WithoutReplacement | Reshuffled):
-        states, _ = subsets.states_needed(geometry.counts, min(request.last, geometry.num_tasks))
+    if isinstance(law, Permutation | Reshuffled):
+        states, _ = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         epochs = -(-request.last // geometry.num_tasks)
         return float(reduction + epochs * states * tasks * 2 * size**3)
     if request.deterministic:
         return float(reduction + request.last * 4 * size**2 + len(request.steps) * (tasks + 2) * size**2)
-    if (
-        not isinstance(ordering, WithReplacement) or ordering.law.weights(view_of(request.problem))[1] > 0
-    ):  # the probabilities are not known better than float64
-        return float("inf")
-    return float(reduction + request.last * tasks * 2 * size**3 * (1 + (tasks if "forgetting" in request.names else 0)))
+    if not isinstance(law, Independent) or law.weights(view_of(request.problem))[1] > 0:
+        return float("inf")  # the probabilities are not known better than float64
+    return float(reduction + request.last * tasks * 2 * size**3 * (1 + (tasks if request.averages("visited") else 0)))
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra
@@ -287,8 +319,12 @@ def _trace(form: Numbers, moment: Numbers) -> Decimal:
     return Decimal(np.sum(form * moment))
 
 
+def _traces(forms: Sequence[Numbers], moments: Sequence[Numbers]) -> Decimal:
+    return sum((_trace(form, moment) for form, moment in zip(forms, moments, strict=True)), Decimal(0))
+
+
 def _frame(rows: Numbers, dim: int) -> Numbers | None:
-    """An orthonormal frame of so many dimensions for the rows, by Gram-Schmidt; None if it is all of the space."""
+    """An orthonormal frame of `dim` dimensions for the rows, by Gram-Schmidt; None if it is the full space."""
     if dim == rows.shape[1]:
         return None
     sizes = [max((abs(x) for x in row), default=Decimal(0)) for row in rows]
@@ -306,7 +342,7 @@ def _frame(rows: Numbers, dim: int) -> Numbers | None:
 
 
 def _factor(matrix: Numbers, label: Numbers, rank: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Squared singular values, right singular vectors and targets of the rank that was decided: one-sided Jacobi."""
+    """Squared singular values, right singular vectors and targets, as many as `rank`, by one-sided Jacobi."""
     both = np.column_stack([matrix, label])
     small = Decimal(10) ** (4 - getcontext().prec)
     floor = [small**2 * (row[:-1] @ row[:-1]) for row in both]

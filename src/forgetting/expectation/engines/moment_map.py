@@ -5,49 +5,71 @@ S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_
 numbers of two floats (31 digits), which leaves enough when subspaces nearly coincide and losses are a tiny part of
 |z|^2; large ones in float64, by matrix products.
 
-Beside A runs a matrix E with -E <= (error of A) <= E in the order of symmetric matrices. It obeys the same recursion,
+Beside A runs a matrix E with -E <= (error of A) <= E in the order of symmetric matrices. E obeys the same recursion,
 plus what each step adds: gamma A for relative errors, gamma tr(A) I for all others. Since the c_m(k) add up to k, the
-errors of the moments E[c_m z z^T] are together at most k E. So E costs one more matrix, and what it says of a value
-falls as the value falls.
+errors of the moments E[c_m z z^T] are together at most k E. So E costs one more matrix, and the bound that E gives for
+a value falls as the value falls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Context, Decimal, localcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.loop import view_of
+from forgetting.expectation.engines.doubts import Doubts, doubts_of, sensitivity
+from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats
+from forgetting.expectation.progress import track
+from forgetting.expectation.quantities import LOSS, Form
+from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
+from forgetting.orderings.laws import Independent
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains, precise_gain
 
-if TYPE_CHECKING:
-    from forgetting.geometry.bases import Bases
+__all__ = ["Moments", "Reading", "Squares", "State", "batches", "moment_map"]
 
-__all__ = ["Doubts", "Moments", "Reading", "State"]
-
-EPS = float(np.finfo(np.float64).eps)
-Pair = tuple[Array, Array]
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
+BATCH = 256  # steps between two looks at the clock and at Ctrl-C
+
+
+class Squares(NamedTuple):
+    """One number for each of the R directions of all tasks, with a bound on the error of each."""
+
+    value: Pair
+    doubt: Array
 
 
 class Reading(NamedTuple):
-    """What losses are made of, after k steps: R squares of each kind, with bounds on their errors.
+    """What every quantity after k steps is made of.
 
-    now: E rho_i^2. visited: E c_m rho_i^2, c_m the visits to the task m of direction i. learnt: the sum over steps t of
-    E rho_i(t - 1)^2 where t learned the task of i. spread: E|z|^2, and travelled its sum over the steps.
+    Attributes:
+        k: the number of steps.
+        now: E rho_i^2.
+        visited: E c_m rho_i^2, with c_m the number of visits to the task m of direction i; None if not counted.
+        learnt: the sum over steps t of E rho_i(t - 1)^2 where step t learns the task of direction i.
+        coming: E rho_i^2 where the next step learns the task of direction i; None if not needed, or if no task comes.
+        visits: E c_m of each distinct task.
+        chance: the probability that each distinct task is learned next; None where `coming` is.
+        spread: E|z|^2.
+        spread_doubt: a bound on its error.
+        travelled: the sum of E|z|^2 over the steps.
     """
 
-    now: Pair
-    visited: Pair
-    learnt: Pair
-    now_doubt: Array
-    visited_doubt: Array
-    learnt_doubt: Array
+    k: int
+    now: Squares
+    visited: Squares | None
+    learnt: Squares
+    coming: Squares | None
+    visits: Pair
+    chance: Pair | None
     spread: tuple[float, float]
     spread_doubt: float
     travelled: float
@@ -63,35 +85,6 @@ class State:
     learnt_doubt: Array
     steps: int = 0
     travelled: float = 0.0
-
-
-class Doubts(NamedTuple):
-    """By how much the pieces of a moment map can be off; lengths are divided by `unit`.
-
-    first: E at the start.
-    noise: for each distinct task, what a step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
-        a square adds, as a multiple of tr(A).
-    drift: by how much a step can move z whatever z is, because labels are not known better.
-    base: the square of what no w fits.
-    misread: for each distinct task, by how much its rows are off, relative to its norm.
-    unexplained: for each distinct task, by how much half the squared norm of what no w can fit is off.
-    known: by how much probabilities are off, relatively.
-    unsolved, misplaced: by how much z is off at the start, as the rows see it and in all.
-    labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
-    dropped: what of the rows was taken for rounding, relative to them.
-    """
-
-    first: Array
-    noise: Array
-    drift: float
-    base: float
-    misread: Array
-    unexplained: Array
-    known: float
-    unsolved: float
-    misplaced: float
-    labels: float
-    dropped: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +156,19 @@ class Moments:
             unexplained=source.unexplained,
             first=first,
             unit=unit,
-            doubts=_doubts(geometry, scheme, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
+            doubts=doubts_of(
+                geometry,
+                sensitivity(geometry, scheme.gains),
+                source,
+                first[0],
+                gains[0],
+                vague,
+                w0,
+                unit,
+                known,
+                twofold,
+                homogeneous,
+            ),
         )
 
     @property
@@ -200,7 +205,7 @@ class Moments:
         state.steps += len(order)
         sums = np.zeros(1)
         if self.twofold:
-            kernels().advance(
+            _kernels().advance(
                 *self.left,
                 *self.right,
                 self.geometry.offsets,
@@ -220,32 +225,65 @@ class Moments:
         for task in order.tolist():
             self._plain_step(state, task)
 
-    def reading(self, state: State, visits: Array | None = None) -> Reading:
-        """What losses are made of now; `visits` to each task where they are not random."""
+    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> Reading:
+        """What quantities are made of now.
+
+        Args:
+            state: the moments.
+            visits: to each distinct task, expected; or, where they are `certain`, as they are in all runs.
+            chance: the probability that each distinct task is learned next; None if that does not matter.
+            certain: whether visits are the same in all runs.
+        """
         now, doubt = self.read((state.stack[0][:1], state.stack[1][:1]), state.error[None])
-        owner, k = self.geometry.owner, state.steps
-        here, its_doubt = (now[0][0], now[1][0]), doubt[0]
-        if visits is not None:
-            visited = self._scaled(here, visits[owner])
-            visited_doubt = its_doubt * visits[owner]
+        owner = self.geometry.owner
+        here = Squares((now[0][0], now[1][0]), doubt[0])
+        visited = None
+        if certain:
+            visited = Squares(self._scaled(here.value, visits[0][owner]), here.doubt * visits[0][owner])
         elif len(state.stack[0]) > 1:
             each, _ = self.read((state.stack[0][1:], state.stack[1][1:]), None)
             own = np.arange(len(owner))
-            visited, visited_doubt = (each[0][owner, own], each[1][owner, own]), k * its_doubt
-        else:
-            visited, visited_doubt = (np.zeros(len(owner)), np.zeros(len(owner))), np.zeros(len(owner))
+            visited = Squares((each[0][owner, own], each[1][owner, own]), state.steps * here.doubt)
+        coming = None
+        if chance is not None:
+            high = chance[0][owner]
+            value = two_floats().mul(*here.value, high, chance[1][owner])
+            coming = Squares(value, high * (here.doubt + self.doubts.known * np.abs(here.value[0])))
         spread, spread_doubt = self.spread((state.stack[0][:1], state.stack[1][:1]), state.error[None])
         return Reading(
-            here,
-            visited,
-            state.learnt,
-            its_doubt,
-            visited_doubt,
-            state.learnt_doubt,
-            (float(spread[0][0]), float(spread[1][0])),
-            float(spread_doubt[0]),
-            state.travelled,
+            k=state.steps,
+            now=here,
+            visited=visited,
+            learnt=Squares(state.learnt, state.learnt_doubt),
+            coming=coming,
+            visits=visits,
+            chance=chance,
+            spread=(float(spread[0][0]), float(spread[1][0])),
+            spread_doubt=float(spread_doubt[0]),
+            travelled=state.travelled,
         )
+
+    # ---------------------------------------------------------------------------------------------- forms of tasks
+
+    def weights(self, form: Form) -> Pair:
+        """The weight of each of the R directions in a form."""
+        if form is LOSS:
+            return self.squares
+        if not self.twofold:
+            return np.asarray(form.weights(self.squares[0]), dtype=np.float64), np.zeros_like(self.squares[0])
+        with localcontext(Context(prec=50)):
+            exact = form.weights(np.array(two_floats().decimals(self.squares), dtype=object))
+            return two_floats().from_decimals([Decimal(weight) for weight in exact])  # type: ignore[no-any-return]
+
+    def slips(self, form: Form) -> Array:
+        """For each distinct task, by how much the root of the form can be off at |z| = 1."""
+        largest = np.zeros(self.geometry.num_distinct)
+        if form is LOSS:
+            largest = np.maximum(self.geometry.per_task(self.squares[0]), 0.0)
+            return self.doubts.misread * np.sqrt(largest)
+        np.maximum.at(largest, self.geometry.owner, np.abs(self.weights(form)[0]))
+        moved = sensitivity(self.geometry, lambda sigma: np.sqrt(np.asarray(form.weights(sigma**2), dtype=float)))
+        return np.asarray(self.doubts.turned * (np.sqrt(largest) + moved))
 
     # -------------------------------------------------------------------------------------------- several at once
 
@@ -253,7 +291,7 @@ class Moments:
         """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error."""
         right = self.right
         if self.twofold:
-            found = [kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
+            found = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
             high, low = np.array([one[0] for one in found]), np.array([one[1] for one in found])
         else:
             high = self.quadratic(moments[0])
@@ -289,7 +327,7 @@ class Moments:
         """Times whole numbers, or floats taken as exact."""
         if not self.twofold:
             return pair[0] * factor, pair[1]
-        return two_floats().mul(*pair, factor, np.zeros_like(factor))  # type: ignore[no-any-return]
+        return scaled(pair, factor)
 
     def step_all(
         self,
@@ -304,7 +342,7 @@ class Moments:
         (moments, errors), (sums, sum_errors) = layer, out
         block = self.geometry.block(task)
         if self.twofold:
-            kernels().step_all(
+            _kernels().step_all(
                 *self.left,
                 *self.right,
                 block.start,
@@ -419,64 +457,54 @@ class Moments:
 # ---------------------------------------------------------------------------------------------------------- set-up
 
 
-def _widened(pair: Pair, column: Pair) -> Pair:
-    """One more column."""
-    return np.column_stack([pair[0], column[0]]), np.column_stack([pair[1], column[1]])
+def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = False, as_run: bool = False) -> Moments:
+    """The moment map of a request, with the probabilities of independent draws (uniform for all other laws).
 
-
-def _doubts(
-    geometry: Geometry,
-    scheme: LinearScheme,
-    source: Bases,
-    z: Array,
-    gains: Array,
-    vague: Array,
-    w0: Array,
-    unit: float,
-    known: float,
-    twofold: bool,
-    homogeneous: bool,
-) -> Doubts:
-    """What each step and the start can be off by; `docs/decisions/0008-digits.md` has the argument."""
-    n, owner = len(z), geometry.owner
-    # pieces of 31 digits are rounded once more where the arithmetic is float64
-    turned, misread = (part if twofold else part + 2 * EPS for part in (source.turned, source.misread))
-    largest = np.zeros(geometry.num_distinct)
-    np.maximum.at(largest, owner, np.abs(gains))
-    grown = np.maximum(1.0, largest) ** 2 * (4 if twofold else 1)
-    rounding = _rounding(n, geometry.ranks, twofold) * grown
-    slips = 2 * (turned * np.maximum(1.0, _sensitivity(geometry, scheme)) + vague) * grown
-    own = 8.0 * n * (n + 8) * EPS * grown
-    missed = float(np.linalg.norm(source.leftover[0]))
-    pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
-    drift = pace * source.size + (source.unsolved if source.size else 0.0)
-    drift += missed if homogeneous else 0.0 if twofold else 4 * EPS * missed
-    # coordinates of w_0 are off by what the rows are off
-    unsolved = source.unsolved + 2 * float(np.sqrt(len(owner)) * np.max(misread, initial=0.0) * np.linalg.norm(w0))
-    return Doubts(
-        first=_first_error(z, source, w0, unit, two_floats().UNIT if twofold else EPS, unsolved / unit),
-        noise=np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding]),
-        drift=drift / unit,
-        base=(missed / unit) ** 2,
-        misread=misread,
-        unexplained=source.unexplained_doubt,
+    Args:
+        request: a linear scheme.
+        twofold: whether to compute with 31 digits rather than in float64.
+        homogeneous: leave out what no w fits.
+        as_run: take the bases that `run` computes with.
+    """
+    geometry, law = request.geometry, request.law
+    weights, known = np.ones(geometry.num_tasks), 0.0
+    if isinstance(law, Independent):
+        weights, known = law.weights(view_of(request.problem))
+    each: Pair = np.zeros(geometry.num_distinct), np.zeros(geometry.num_distinct)
+    total = 0.0, 0.0
+    for which, weight in zip(geometry.index.tolist(), weights.tolist(), strict=True):
+        each[0][which], each[1][which] = two_floats().add(each[0][which], each[1][which], weight, 0.0)
+        total = two_floats().add(*total, weight, 0.0)
+    chance = two_floats().div(*each, np.full(len(each[0]), total[0]), np.full(len(each[0]), total[1]))
+    return Moments.of(
+        geometry,
+        request.linear_scheme,
+        chance,
+        request.w0,
+        twofold=twofold,
         known=known,
-        unsolved=unsolved / unit,
-        misplaced=(source.misplaced + unsolved / source.weakest) / unit,
-        labels=source.size / unit,
-        dropped=source.dropped,
+        homogeneous=homogeneous,
+        as_run=as_run,
     )
 
 
-def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
-    """What rounding in one step adds to E, in multiples of tr(A), for each distinct task.
+def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tuple[int | None, IntArray]]:
+    """Parts of the order, cut at the steps to read at (k, else None); a step that is given twice comes twice."""
+    size = max(1, min(BATCH, int(1e6 / max(1, moments.size**2 * len(moments.squares[0])))))
+    cuts = np.unique(np.concatenate([steps, np.arange(0, int(steps[-1]) + 1, size)])).tolist()
+    repeats = dict(zip(*np.unique(steps, return_counts=True), strict=True))
+    done = 0
+    for cut in track(cuts, "moments"):
+        part, done = order[done:cut], cut
+        times = int(repeats.get(cut, 0))
+        yield (cut if times else None), part
+        for _ in range(times - 1):
+            yield cut, order[:0]
 
-    With pairs of floats it is a bound for the worst case. In float64 rounding errors of n terms are taken to add up
-    like the root of n, as they do unless they conspire (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
-    """
-    if twofold:
-        return np.asarray(8.0 * n * (n + ranks + 8) * two_floats().UNIT)
-    return np.asarray(2.0 * (np.sqrt(n) + 4) * np.sqrt(np.maximum(ranks, 1)) * EPS)
+
+def _widened(pair: Pair, column: Pair) -> Pair:
+    """One more column."""
+    return np.column_stack([pair[0], column[0]]), np.column_stack([pair[1], column[1]])
 
 
 def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
@@ -486,7 +514,7 @@ def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: boo
         exact = [precise_gain(scheme, square) for square in two_floats().decimals(squares)]
         if all(gain is not None for gain in exact):
             return two_floats().from_decimals(exact), np.full(geometry.num_distinct, 4 * two_floats().UNIT)
-    off = (8 + 4 * geometry.conditions * _sensitivity(geometry, scheme)) * EPS
+    off = (8 + 4 * geometry.conditions * sensitivity(geometry, scheme.gains)) * EPS
     return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves_task else off
 
 
@@ -497,48 +525,15 @@ def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
     return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]
 
 
-def _sensitivity(geometry: Geometry, scheme: LinearScheme) -> Array:
-    """For each distinct task, by how much gains can move per relative change of singular values."""
-    width = 1e-6
-    sigma, owner = geometry.sigma, geometry.owner
-    with np.errstate(over="ignore", invalid="ignore"):
-        moved = np.abs(scheme.gains(sigma * (1 + width)) - scheme.gains(sigma * (1 - width))) / (2 * width)
-    result = np.zeros(geometry.num_distinct)
-    np.maximum.at(result, owner, np.nan_to_num(4 * moved, nan=np.inf))
-    return result
-
-
-def _first_error(z: Array, source: Bases, w0: Array, unit: float, rounding: float, missed: float) -> Array:
-    """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
-    n, dim = len(z), len(source.solution[0])
-    norm = float(np.linalg.norm(z[:dim]))
-    size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / unit
-    error = 8 * rounding * np.outer(z, z)
-    error[range(dim), range(dim)] += 8 * rounding * size**2
-    if missed > 0 and dim:
-        _, spectrum, basis = np.linalg.svd(source.rows[0], full_matrices=False)
-        share = missed / norm if norm > 0 else 1.0
-        error += share * np.outer(z, z)
-        error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)
-    error[range(n), range(n)] += 8 * n * EPS * float(np.trace(error))
-    return error
-
-
-def two_floats() -> Any:
-    """Imported late: it compiles."""
-    from forgetting import _twofold
-
-    return _twofold
-
-
-def kernels() -> Any:
-    """Imported late: they compile."""
-    from forgetting.expectation import _twofold_kernels
+def _kernels() -> Any:
+    """Imported when first used: the module compiles."""
+    from forgetting.expectation.engines import _twofold_kernels
 
     return _twofold_kernels
 
 
 def _plain() -> Any:
-    from forgetting.expectation import _moment_kernels
+    """Imported when first used: the module compiles."""
+    from forgetting.expectation.engines import _moment_kernels
 
     return _moment_kernels

@@ -1,36 +1,98 @@
 """Very large k: Q is self-adjoint, so every k comes from one factorisation.
 
-E L(w_k) = <H/2, Q^k[W_0]> is a sum of k-th powers of eigenvalues; regret and the loss that learned tasks keep are
-geometric sums; forgetting is a sum of divided differences (l_i^k - l_j^k) / (l_i - l_j). The eigenvalues come from
-diagonalising Q on symmetric matrices (D (D + 1) / 2 numbers) where that is small, and from Lanczos runs with full
-re-orthogonalisation where it is not: one from W_0, and for forgetting one from each X_m^T X_m. Without forgetting one
-run is enough, so that Lanczos is tried earlier.
+E L(w_k) = <H/2, Q^k[W_0]> is a sum of k-th powers of eigenvalues; sums over steps (regret, and the loss that learned
+tasks keep) are geometric sums; means over visits are sums of divided differences (l_i^k - l_j^k) / (l_i - l_j). The
+eigenvalues come from diagonalising Q on symmetric matrices (D (D + 1) / 2 numbers) where that is small, and from
+Lanczos runs with full re-orthogonalisation where it is not: one from W_0, and for means over visits one from each X_m^T X_m.
+Without such means one run is enough, so that Lanczos is tried earlier.
 
-Where Lanczos does not settle it is given up for the diagonalisation, up to a larger order. Beyond that its results
-stand with a bound on their error: m steps give every polynomial of degree below m in Q exactly, and the best one is
+Where Lanczos does not settle, Q is diagonalised instead, up to a larger order. Beyond that the results of Lanczos stand
+with a bound on their error: m steps give every polynomial of degree below m in Q exactly, and the best polynomial is
 within 2 exp(-m^2 / (2 k)) of x^k on [-1, 1] (Newman and Rivlin, Aequationes Math. 14, 1976).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.moments import Moments
+from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.deep import TINIEST
+from forgetting.expectation.engines.digits import FLOPS, concluded, refusal
+from forgetting.expectation.engines.moment_map import Moments, moment_map
+from forgetting.expectation.engines.pairs import EPS
+from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.progress import track
+from forgetting.expectation.quantities import LOSS, Form, Quantity
+from forgetting.expectation.request import Request
+from forgetting.orderings.laws import Independent
 
-__all__ = ["decay", "solve_spectral"]
+__all__ = ["SpectralEngine", "decay"]
 
 DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
-EPS = float(np.finfo(np.float64).eps)
+
+
+@register_engine
+class SpectralEngine(Engine):
+    """Powers of the eigenvalues of Q, from one factorisation."""
+
+    name = "spectral"
+    needs_realizable = True
+
+    def covers(self, request: Request) -> str | None:
+        return refusal(request, Independent)
+
+    def cost(self, request: Request) -> Cost:
+        geometry, visited = request.geometry, request.averages("visited")
+        order = geometry.dim * (geometry.dim + 1) / 2
+        columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
+        needed = 8.0 * order * columns * (3 if visited else 2)
+        step: float = 4 * len(geometry.sigma) * geometry.dim**2 / FLOPS + 3e-5
+        tasks = geometry.num_distinct if visited else 1
+        if order <= (DENSE_LIMIT if tasks > 1 else ONE_RUN_LIMIT):
+            work = order * step + 12 * order**3 / FLOPS
+            crossed = order**2 * (2 * tasks * order / FLOPS + 6e-8 * len(request.steps)) if tasks > 1 else 0.0
+            return Cost(needed, work + crossed)
+        width = min(float(MAX_LANCZOS), 5 * request.last**0.5 + 50)
+        runs = 1 + (tasks if tasks > 1 else 0)
+        return Cost(needed, float(runs * width * (step + 4 * width * order / FLOPS)))
+
+    def solve(self, request: Request) -> Outcome:
+        moments = moment_map(request, homogeneous=True)
+        values, doubts, how = _solve(request, moments)
+        for quantity in request.quantities:
+            name = quantity.name
+            doubts[name] = doubts[name] + _from_the_data(request, moments, quantity, values[name]) + TINIEST
+            if quantity.average == "visited" and (
+                quantity.subtracts_kept or moments.solves
+            ):  # nothing is forgotten yet
+                values[name][request.steps == 1] = doubts[name][request.steps == 1] = 0.0
+        detail = f"the map Q on matrices of order {request.geometry.dim}, {how}; the uncertainty is an estimate"
+        return concluded(request, values, doubts, detail, estimated=True)
+
+
+def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value: Array) -> Array:
+    """What errors of the bases, the solution and the labels do to powers of Q: an estimate."""
+    geometry, steps = request.geometry, request.steps.astype(float)
+    shape = (-1, *[1] * (value.ndim - 1))
+    each_step = 4 * EPS * (float(np.max(geometry.conditions, initial=1.0)) - 1)  # beside that of eigenvalues
+    size = moments.unit * float(np.linalg.norm(moments.first[0]))
+    start = geometry.best.misplaced / size if size > 0 else 0.0
+    relative = (each_step * steps + 8 * EPS * geometry.condition + start * (2 + start)).reshape(shape) * np.abs(value)
+    # labels that no w fits keep z away from where it should be
+    e = (moments.unit * moments.doubts.drift * np.minimum(steps + 1, 4 * geometry.condition)).reshape(shape)
+    largest = float(np.sqrt(np.max(moments.weights(quantity.form)[0], initial=0.0)))
+    e = e * (1.0 if quantity.average == "error" else largest)
+    return np.asarray(relative + 2 * np.sqrt(np.abs(value)) * e + e**2)
 
 
 @dataclass(frozen=True)
@@ -60,81 +122,116 @@ class _UnsettledError(Exception):
     """Lanczos did not settle, and there is a better way."""
 
 
-def solve_spectral(
-    moments: Moments, z0: Array, steps: IntArray, quantities: Iterable[str]
-) -> tuple[dict[str, Array], dict[str, Array], str]:
+def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
     """Expected quantities at the given steps, an estimate of the absolute error of each, and how they were found."""
-    wanted = set(quantities)
     order = moments.size * (moments.size + 1) // 2
-    if order > (DENSE_LIMIT if "forgetting" in wanted else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
+    if order > (DENSE_LIMIT if request.averages("visited") else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
         try:
-            return _solve(moments, z0, steps, wanted, None)
+            return _Spectrum(request, moments, None).solve()
         except _UnsettledError:
             pass
-    return _solve(moments, z0, steps, wanted, _diagonalise(moments))
+    return _Spectrum(request, moments, _diagonalise(moments)).solve()
 
 
-def _solve(
-    moments: Moments, z0: Array, steps: IntArray, wanted: set[str], factor: tuple[Array, Array] | None
-) -> tuple[dict[str, Array], dict[str, Array], str]:
-    geometry, p = moments.geometry, moments.probability[0]
-    share = geometry.counts / geometry.num_tasks
-    owner, sigma_sq = geometry.owner, geometry.sigma**2
-    kept = sigma_sq * (1 - moments.gains[0]) ** 2
+Kind = Literal["mean", "each", "drawn", "kept", "square"]  # over all tasks; of every task; of the task that is drawn
 
-    def form(weights: Array) -> Array:
-        """sum_i weights_i b_i b_i^T / 2, packed."""
-        return _pack((moments.right[0].T * (0.5 * weights)) @ moments.right[0])
 
-    start = _pack(np.outer(z0, z0))
-    functionals: dict[str, Array] = {}
-    if "loss" in wanted:
-        functionals["loss"] = form(share[owner] * sigma_sq)[None]
-    if "error" in wanted:
-        functionals["error"] = _pack(np.eye(moments.size))[None]
-    if "regret" in wanted:
-        functionals["regret"] = form(p[owner] * sigma_sq)[None]
-    if wanted & {"task_losses", "forgetting"}:
-        each = np.stack([form((owner == m) * sigma_sq) for m in range(geometry.num_distinct)])
-        functionals["task_losses"] = each
-    if "forgetting" in wanted:
-        functionals["learned"] = form(p[owner] * kept)[None]
-    against_all = np.concatenate(list(functionals.values()))
+class _Spectrum:
+    """The quantities of one request from the spectrum of Q: by diagonalisation if a factor is given, or by Lanczos."""
 
-    def ritz(vector: Array, against: Array) -> _Ritz:
-        if factor is not None:
-            return _Ritz(factor[0], factor[1] @ vector, factor[1])
-        found = _lanczos(moments, vector, against, steps)
+    def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Array] | None) -> None:
+        self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
+        z0 = moments.first[0] * moments.unit
+        self.start = _pack(np.outer(z0, z0))
+        self.functionals = {key: self._functional(*key) for q in request.quantities for key in _keys(q)}
+        self.main = self.ritz(self.start, np.concatenate(list(self.functionals.values())))
+        self.visits: dict[Form, tuple[Array, Array]] = {}
+
+    def solve(self) -> tuple[Values, Values, str]:
+        values, errors = {}, {}
+        for quantity in self.request.quantities:
+            values[quantity.name], errors[quantity.name] = self._of(quantity)
+        if self.factor is not None:
+            return values, errors, "diagonalised"
+        return values, errors, f"by Lanczos{'' if self.main.settled else ', which did not settle'}"
+
+    def ritz(self, vector: Array, against: Array) -> _Ritz:
+        """Q seen from a vector, such that inner products with `against` are accurate."""
+        if self.factor is not None:
+            return _Ritz(self.factor[0], self.factor[1] @ vector, self.factor[1])
+        found = _lanczos(self.moments, vector, against, self.steps)
         if not found.settled and len(vector) <= UNSETTLED_LIMIT:
             raise _UnsettledError
         return found
 
-    whole = ritz(start, against_all)
-    values: dict[str, Array] = {}
-    errors: dict[str, Array] = {}
-    for name, against in functionals.items():
-        summed = name in ("regret", "learned")
-        values[name], errors[name] = _evaluate(whole, against, start, steps, summed=summed)
-    result, error = {}, {}
-    for name in wanted - {"forgetting"}:
-        found, doubt = values[name], errors[name]
-        if name == "task_losses":
-            result[name], error[name] = np.maximum(found[:, geometry.index], 0), doubt[:, geometry.index]
-        elif name == "regret":
-            with np.errstate(invalid="ignore", divide="ignore"):
-                result[name], error[name] = found[:, 0] / steps, doubt[:, 0] / steps
-        else:
-            result[name], error[name] = np.maximum(found[:, 0], 0), doubt[:, 0]
-    if "forgetting" in wanted:
-        total, doubt = _visited(
-            moments, whole, start, functionals["task_losses"], ritz, steps, shared=factor is not None
-        )
+    def _functional(self, form: Form, kind: Kind) -> Array:
+        """Packed matrices, one per row, whose inner product with E z z^T is a value at w_k (or just after a step)."""
+        moments, geometry = self.moments, self.moments.geometry
+        owner, weights = geometry.owner, moments.weights(form)[0]
+
+        def packed(share: Array) -> Array:
+            """sum_i share_i weight_i b_i b_i^T / 2."""
+            return _pack((moments.right[0].T * (0.5 * share * weights)) @ moments.right[0])
+
+        match kind:
+            case "square":
+                return _pack(np.eye(moments.size))[None]
+            case "mean":
+                return packed((geometry.counts / geometry.num_tasks)[owner])[None]
+            case "each":
+                return np.stack([packed((owner == m) * 1.0) for m in range(geometry.num_distinct)])
+            case "drawn":
+                return packed(moments.probability[0][owner])[None]
+            case "kept":
+                return packed(moments.probability[0][owner] * (1 - moments.gains[0]) ** 2)[None]
+
+    def _of(self, quantity: Quantity) -> tuple[Array, Array]:
+        """A quantity at all steps, and an estimate of its error."""
+        form, steps, index = quantity.form, self.steps, self.moments.geometry.index
         with np.errstate(invalid="ignore", divide="ignore"):
-            result["forgetting"] = (total - values["learned"][:, 0]) / steps
-            error["forgetting"] = (doubt + errors["learned"][:, 0]) / steps
-            result["forgetting"][steps == 0] = np.nan
-    how = "diagonalised" if factor is not None else f"by Lanczos{'' if whole.settled else ', which did not settle'}"
-    return result, error, how
+            match quantity.average:
+                case "each":
+                    value, doubt = self._evaluated((form, "each"), summed=False)
+                    return np.maximum(value[:, index], 0), doubt[:, index]
+                case "learnt":
+                    value, doubt = self._evaluated((form, "drawn"), summed=True)
+                    return value[:, 0] / steps, doubt[:, 0] / steps
+                case "visited":
+                    total, lost = self._visited(form)
+                    if not quantity.subtracts_kept:
+                        return np.where(steps > 0, np.maximum(total, 0) / steps, np.nan), lost / steps
+                    kept, doubt = self._evaluated((form, "kept"), summed=True)
+                    value, error = (total - kept[:, 0]) / steps, (lost + doubt[:, 0]) / steps
+                    return np.where(steps > 0, value, np.nan), error
+            value, doubt = self._evaluated(_keys(quantity)[0], summed=False)
+            return np.maximum(value[:, 0], 0), doubt[:, 0]
+
+    def _evaluated(self, key: tuple[Form, Kind], *, summed: bool) -> tuple[Array, Array]:
+        return _evaluate(self.main, self.functionals[key], self.start, self.steps, summed=summed)
+
+    def _visited(self, form: Form) -> tuple[Array, Array]:
+        if form not in self.visits:
+            forms = self.functionals[form, "each"]
+            self.visits[form] = _visited(
+                self.moments, self.main, self.start, forms, self.ritz, self.steps, shared=self.factor is not None
+            )
+        return self.visits[form]
+
+
+def _keys(quantity: Quantity) -> list[tuple[Form, Kind]]:
+    """The functionals that a quantity is made of."""
+    form = quantity.form
+    match quantity.average:
+        case "error":
+            return [(LOSS, "square")]
+        case "tasks":
+            return [(form, "mean")]
+        case "each":
+            return [(form, "each")]
+        case "visited":
+            return [(form, "each"), (form, "kept")] if quantity.subtracts_kept else [(form, "each")]
+        case "next" | "learnt":
+            return [(form, "drawn")]
 
 
 def decay(moments: Moments) -> float:
@@ -200,7 +297,7 @@ def _at_most(value: float, k: int, summed: bool) -> float:
 
 def _visited(
     moments: Moments,
-    whole: _Ritz,
+    main: _Ritz,
     start: Array,
     forms: Array,
     ritz: Callable[[Array, Array], _Ritz],
@@ -213,47 +310,47 @@ def _visited(
     Where all tasks share the eigenvalues, the divided differences are computed once for all of them.
     """
     p, ranks = moments.probability[0], moments.geometry.ranks
-    longest = float(np.abs(whole.values).max(initial=0.0)) + whole.off
+    longest = float(np.abs(main.values).max(initial=0.0)) + main.off
     alive = np.array([_at_most(longest, int(k), True) for k in steps])
     total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
-    both = np.zeros((2, len(whole.values), len(whole.values))) if shared else np.empty(0)
+    both = np.zeros((2, len(main.values), len(main.values))) if shared else np.empty(0)
     for m in track(range(len(p)), "forgetting"):
         if p[m] == 0 or ranks[m] == 0:
             continue
         mine = ritz(forms[m], start[None])
-        cross = p[m] * _cross(moments, m, whole, mine)
+        cross = p[m] * _cross(moments, m, main, mine)
         doubt += 16 * EPS * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * alive
         if shared:
             both[0] += cross
             both[1] += np.abs(cross)
         else:
-            part, its_doubt = _over_visits(cross, np.abs(cross), whole, mine, steps)
+            part, its_doubt = _over_visits(cross, np.abs(cross), main, mine, steps)
             total += part
-            missed = np.array([int(k) * (whole.missed(int(k)) + mine.missed(int(k))) for k in steps])
+            missed = np.array([int(k) * (main.missed(int(k)) + mine.missed(int(k))) for k in steps])
             doubt += its_doubt + 2 * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * missed
     if shared:
-        part, its_doubt = _over_visits(both[0], both[1], whole, whole, steps)
+        part, its_doubt = _over_visits(both[0], both[1], main, main, steps)
         return total + part, doubt + its_doubt
     return total, doubt
 
 
-def _cross(moments: Moments, task: int, whole: _Ritz, mine: _Ritz) -> Array:
-    """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `whole` (columns)."""
+def _cross(moments: Moments, task: int, main: _Ritz, mine: _Ritz) -> Array:
+    """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `main` (columns)."""
     size = moments.size
     moved = np.concatenate(
-        [_pack(moments.step(task, _unpack(whole.basis[i : i + 256], size))) for i in range(0, len(whole.basis), 256)]
+        [_pack(moments.step(task, _unpack(main.basis[i : i + 256], size))) for i in range(0, len(main.basis), 256)]
     )
-    return np.asarray((mine.basis @ moved.T) * mine.weights[:, None] * whole.weights[None, :])
+    return np.asarray((mine.basis @ moved.T) * mine.weights[:, None] * main.weights[None, :])
 
 
-def _over_visits(cross: Array, spread: Array, whole: _Ritz, mine: _Ritz, steps: IntArray) -> tuple[Array, Array]:
+def _over_visits(cross: Array, spread: Array, main: _Ritz, mine: _Ritz, steps: IntArray) -> tuple[Array, Array]:
     """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
     found, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
-        found[i] = float(np.vdot(cross, _divided_differences(mine.values, whole.values, k)))
-        most = _divided_differences(np.abs(mine.values), np.abs(whole.values), k)
-        raised = _divided_differences(np.abs(mine.values) + mine.off, np.abs(whole.values) + whole.off, k)
-        noise = 4 * EPS + whole.drift + mine.drift
+        found[i] = float(np.vdot(cross, _divided_differences(mine.values, main.values, k)))
+        most = _divided_differences(np.abs(mine.values), np.abs(main.values), k)
+        raised = _divided_differences(np.abs(mine.values) + mine.off, np.abs(main.values) + main.off, k)
+        noise = 4 * EPS + main.drift + mine.drift
         doubt[i] = float(np.vdot(spread, (raised - most) + noise * most))
     return found, doubt
 

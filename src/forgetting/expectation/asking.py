@@ -1,0 +1,188 @@
+"""`expect`: the expectation over orderings, exact where that fits, simulated with an honest interval elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import IntArray, any_array, as_count, as_kind, as_number, as_seed
+from forgetting._memory import available_memory
+from forgetting.dynamics.loop import resolve
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.expectation.engines import choose, engines, require
+from forgetting.expectation.engines.base import require_realizable
+from forgetting.expectation.engines.digits import refusal
+from forgetting.expectation.engines.moment_map import moment_map
+from forgetting.expectation.engines.spectral import decay
+from forgetting.expectation.outcome import Expectation, Outcome
+from forgetting.expectation.quantities import Quantity, resolved
+from forgetting.expectation.request import Request, Simulation
+from forgetting.orderings import Ordering
+from forgetting.orderings.laws import Independent
+from forgetting.schemes import Scheme
+from forgetting.schemes.linear import growth
+from forgetting.tasks import Problem
+
+__all__ = ["MOST_STEPS", "Question", "as_level", "ask", "decay_rate", "expect"]
+
+MOST_STEPS = 10**15  # beyond it k eps is no longer small
+
+
+def expect(
+    problem: Problem,
+    ordering: Ordering,
+    k: int | Sequence[int] | IntArray,
+    scheme: Scheme | None = None,
+    w0: Any = None,
+    method: str = "auto",
+    quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
+    seed: int = 0,
+    runs: int | None = None,
+    rtol: float | None = None,
+    memory: float | None = None,
+    confidence: float = 0.99,
+    threads: int | None = None,
+) -> Expectation:
+    """Expected loss, forgetting and other quantities over the randomness of the ordering.
+
+    Methods, each of which is an engine in `forgetting.expectation.engines`:
+
+    - moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
+    - spectral: the same, for very large k, from one factorisation.
+    - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
+    - deterministic: cyclic, explicit and greedy orderings: one run.
+    - monte-carlo: anything, simulated, with intervals that hold for heavy tails.
+    - auto: the cheapest exact method that fits in `memory`, else monte-carlo; `method` of the result says which.
+
+    Quantities:
+
+    - loss: the mean loss of all tasks at w_k. task_losses: the loss of every task at w_k. error: |w_k - w*|^2.
+    - forgetting: the mean over the k visits of the loss at w_k less the loss just after the visit.
+    - seen_loss: the mean over the k visits of the loss at w_k, without that subtraction.
+    - next_loss: the loss at w_k of the task that is learned next; NaN where no task comes next.
+    - regret: the mean over the k steps of the loss of the task just before it is learned.
+
+    All floats, labels included, count as the exact numbers that they are. Small problems are computed with 31 digits,
+    and with more where 31 leave doubts; `detail` says so, and `uncertainty` bounds the error of a value.
+
+    Args:
+        problem, ordering, scheme, w0: as for `run`.
+        k: a number of steps, or several.
+        quantities: names as above, or `Quantity` objects of your own.
+        seed, runs, rtol: for simulation; `rtol` asks for intervals of that half-width relative to the value, and
+            `runs` (rounded up to batches of 1024) is then the most to spend.
+        memory: bytes that an exact method may use; half of the available memory, at most 8 GiB, if left out. A result
+            that is simulated for want of memory says so in its `notes`.
+        confidence: of simulated intervals.
+        threads: for simulation; the result does not depend on it.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.two_lines(np.pi / 3)
+    >>> e = fg.expect(tasks, fg.orderings.WithReplacement(), k=[1, 10, 100])
+    >>> e.method, e.loss
+    ('moments', array([1.40625000e-01, 2.04636308e-03, 8.71333181e-22]))
+    >>> bool(np.all(e.uncertainty["loss"] < 1e-15 * e.loss))
+    True
+    """
+    simulation = Simulation(
+        as_seed(seed),
+        None if runs is None else as_count(runs, "runs", least=1),
+        None if rtol is None else as_number(rtol, "rtol", above=0),
+        as_level(confidence),
+        None if threads is None else as_count(threads, "threads", least=1),
+    )
+    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation)
+    request = question.request
+    engine, notes = choose(request) if method == "auto" else (engines.get(method), ())
+    if method != "auto":
+        require(engine, request)
+    with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
+        outcome = engine.solve(request)
+    outcome.notes += notes
+    diverges = growth(problem, request.scheme)
+    outcome.notes += tuple(note for note in diverges if note not in outcome.notes)
+    return question.build(engine.name, outcome)
+
+
+class Question(NamedTuple):
+    """A checked request, with the steps as the caller gave them.
+
+    Attributes:
+        request: with sorted steps.
+        steps: in the order in which they were given.
+        scalar: whether one step was given rather than a sequence.
+    """
+
+    request: Request
+    steps: IntArray
+    scalar: bool
+
+    def build(self, method: str, outcome: Outcome) -> Expectation:
+        """The result, with the steps in the order and the shape in which they were given."""
+        rank = np.argsort(np.argsort(self.steps, kind="stable"), kind="stable")
+        return outcome.build(method, self.request.quantities, self.steps, self.scalar, rank)
+
+
+def ask(
+    problem: Problem,
+    ordering: Ordering,
+    k: int | Sequence[int] | IntArray,
+    scheme: Scheme | None = None,
+    w0: Any = None,
+    quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
+    memory: float | None = None,
+    simulation: Simulation | None = None,
+) -> Question:
+    """Check the arguments of `expect`."""
+    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
+    scalar = any_array(k, "k").ndim == 0
+    counted = [as_count(number, "k", most=MOST_STEPS) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
+    steps = np.array(counted, dtype=np.int64)
+    if steps.size == 0:
+        raise InvalidInputError("k is empty; give at least one number of steps")
+    wanted = resolved(quantities)
+    chosen, space = resolve(problem, scheme, w0)
+    ordering.check(problem.num_tasks, int(steps.max()))
+    request = Request(
+        problem,
+        ordering,
+        chosen.linear_on(problem) or chosen,  # engines know the linear scheme that makes the same steps
+        space.w0,
+        np.sort(steps),
+        wanted,
+        _memory(memory),
+        simulation or Simulation(),
+    )
+    return Question(request, steps, scalar)
+
+
+def as_level(confidence: float) -> float:
+    """A confidence level, checked."""
+    level = as_number(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"confidence must be between 0 and 1, got {level:g}")
+    return level
+
+
+def decay_rate(problem: Problem, ordering: Ordering, scheme: Scheme | None = None) -> float:
+    """The factor by which E|w_k - w*|^2 falls per step in the long run: the largest eigenvalue of Q on the row space.
+
+    >>> import forgetting as fg
+    >>> rate = fg.decay_rate(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement())
+    >>> round(rate, 12)   # (1 + cos^2 theta) / 2
+    0.625
+    """
+    request = ask(problem, ordering, 1, scheme, memory=np.finfo(float).max).request
+    reason = refusal(request, Independent)
+    if reason is not None:
+        raise NotSupportedError(f"the decay rate is that of independent draws under a linear scheme: {reason}")
+    require_realizable(request, "the decay rate")
+    return decay(moment_map(request, homogeneous=True))
+
+
+def _memory(given: float | None) -> float:
+    if given is not None:
+        return as_number(given, "memory", above=0)
+    return min(8.0 * 2**30, available_memory() / 2)

@@ -1,0 +1,23 @@
+"""The engines of `expect`, one file each. Registered first is preferred: moments, which are the most accurate, precede
+the spectrum."""
+
+from forgetting.expectation.engines.base import Cost, Engine, choose, engines, register_engine, require
+from forgetting.expectation.engines.deterministic import DeterministicEngine
+from forgetting.expectation.engines.moments import MomentsEngine
+from forgetting.expectation.engines.monte_carlo import MonteCarloEngine
+from forgetting.expectation.engines.spectral import SpectralEngine
+from forgetting.expectation.engines.subsets import SubsetsEngine
+
+__all__ = [
+    "Cost",
+    "DeterministicEngine",
+    "Engine",
+    "MomentsEngine",
+    "MonteCarloEngine",
+    "SpectralEngine",
+    "SubsetsEngine",
+    "choose",
+    "engines",
+    "register_engine",
+    "require",
+]

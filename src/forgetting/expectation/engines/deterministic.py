@@ -1,0 +1,170 @@
+"""Orderings and schemes without randomness: one run has all expected values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.trajectory import Trajectory
+from forgetting.expectation.engines.base import Cost, Engine, register_engine, require_realizable
+from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined
+from forgetting.expectation.engines.moment_map import Moments, batches, moment_map
+from forgetting.expectation.engines.pairs import EPS, two_floats
+from forgetting.expectation.engines.readings import Concluded, conclude, tables
+from forgetting.expectation.outcome import Outcome, Values
+from forgetting.expectation.paths import form_along, made_run, values_of
+from forgetting.expectation.progress import track
+from forgetting.expectation.quantities import Form, Quantity
+from forgetting.expectation.request import Request
+from forgetting.orderings import TaskView, Visits
+
+__all__ = ["DeterministicEngine"]
+
+
+@register_engine
+class DeterministicEngine(Engine):
+    """One run, computed again with 31 digits where that is quick and the scheme is linear."""
+
+    name = "deterministic"
+
+    def covers(self, request: Request) -> str | None:
+        if request.deterministic:
+            return None
+        return f"{request.ordering if request.ordering.random else request.scheme} is random"
+
+    def cost(self, request: Request) -> Cost:
+        return Cost(0.0, 0.0)  # no engine takes less than one run
+
+    def solve(self, request: Request) -> Outcome:
+        if request.linear is not None and request.averages("error"):
+            require_realizable(request, "the quantity 'error'")
+        trajectory = made_run(request)
+        detail = f"{request.ordering} has no randomness: one run"
+        if request.linear is None:
+            values = values_of(request, trajectory)
+            return Outcome(f"{detail}, its rounding not bounded", values, notes=trajectory.remarks)
+        twofold = in_two_floats(request, _products(request))
+        moments = moment_map(request, twofold=twofold, as_run=not twofold)
+        order, notes = request.geometry.distinct(trajectory.order), trajectory.remarks
+        if twofold:
+            if request.ordering.adaptive:
+                order = _decided(moments, request, trajectory.k)
+            values, doubts = tables(_along(moments, order, request))
+        else:
+            if request.ordering.adaptive:
+                notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
+            values = values_of(request, trajectory)
+            doubts = _doubts(request, trajectory, moments, values)
+        return refined(request, moments, values, doubts, f"{detail},", order, notes)
+
+
+def _products(request: Request) -> float:
+    """Products of two numbers that a run takes, roughly."""
+    geometry = request.geometry
+    looks = 5e4 if request.ordering.adaptive else 0.0  # before each step, by an ordering that is not compiled
+    return float(request.last * (products_of_step(geometry) / geometry.num_distinct + 4 * geometry.dim**2 + looks))
+
+
+def _along(moments: Moments, order: IntArray, request: Request) -> Concluded:
+    """Each quantity at each step of one run through the distinct tasks of `order`."""
+    state = moments.begin(visits=False)
+    tasks = moments.geometry.num_distinct
+    nothing = np.zeros(tasks)
+    concluded: Concluded = []
+    for k, part in batches(request.steps, order[: request.last], moments):
+        moments.advance(state, part)
+        if k is not None:
+            counts = np.bincount(order[:k], minlength=tasks).astype(np.float64)
+            chance = None
+            if request.averages("next") and k < len(order):
+                chance = (np.arange(tasks) == order[k]).astype(np.float64), nothing
+            reading = moments.reading(state, (counts, nothing), chance, certain=True)
+            concluded.append(conclude(moments, reading, request.quantities))
+    return concluded
+
+
+def _decided(moments: Moments, request: Request, k: int) -> IntArray:
+    """The first k distinct tasks that an ordering chooses by looking at the iterate, with 31 digits of the iterate.
+
+    In float64, distances that are rounding decide differently on each processor.
+    """
+    tools, geometry = two_floats(), moments.geometry
+    (left, left_low), (right, right_low) = moments.left, moments.right
+    state = moments.first
+
+    def squares() -> Array:
+        """(b_i . v)^2 for all R directions."""
+        high, _ = tools.products(right, right_low, state[0][None], state[1][None])
+        return np.asarray(high[:, 0] ** 2)
+
+    def distances() -> Array:
+        return np.asarray(moments.unit * np.sqrt(geometry.per_task(squares()))[geometry.index])
+
+    def losses() -> Array:
+        missed = 0.5 * moments.unit**2 * geometry.per_task(moments.squares[0] * squares())
+        return np.asarray((missed + moments.unexplained[0])[geometry.index])
+
+    view = TaskView(geometry.num_tasks, geometry.norms[geometry.index], distances, losses)
+    visits = Visits(request.ordering, view, np.random.default_rng(0))
+    order = np.empty(k, dtype=np.int64)
+    for step in track(range(k), "order"):
+        order[step] = task = int(geometry.index[visits.take(1)[0]])
+        block = geometry.block(task)
+        high, low = tools.products(right[block], right_low[block], state[0][None], state[1][None])
+        move, move_low = tools.products(left[block].T.copy(), left_low[block].T.copy(), high.T.copy(), low.T.copy())
+        state = tools.sub(*state, move[:, 0], move_low[:, 0])
+    return order
+
+
+def _doubts(request: Request, trajectory: Trajectory, moments: Moments, values: Values) -> Values:
+    """How far the quantities of a run in float64 can be off: z is off by what all steps together add to it."""
+    bounds = _RunBounds(request, trajectory, moments)
+    return {quantity.name: bounds.of(quantity, values[quantity.name]) for quantity in request.quantities}
+
+
+class _RunBounds:
+    """Bounds on the rounding errors of one run in float64."""
+
+    def __init__(self, request: Request, trajectory: Trajectory, moments: Moments) -> None:
+        self.request, self.trajectory, self.moments = request, trajectory, moments
+        steps, doubts = request.steps.astype(float), moments.doubts
+        pace = float(np.max(doubts.noise[:, 1], initial=0.0) * np.linalg.norm(moments.first[0])) + doubts.drift
+        with np.errstate(over="ignore"):
+            grown = moments.unit * (steps + 1) * moments.growth**steps
+        self.off, self.seen = pace * grown, doubts.unsolved * grown  # of z, and as the rows see it
+
+    def of(self, quantity: Quantity, value: Array) -> Array:
+        """A bound on the error of a quantity at each step."""
+        geometry, trajectory, form = self.request.geometry, self.trajectory, quantity.form
+        if quantity.average == "error":
+            lost = self.off + self.moments.unit * self.moments.doubts.misplaced
+            return np.asarray(2 * np.sqrt(value) * lost + lost**2 + 64 * geometry.dim * EPS * value)
+        along = form_along(self.request, trajectory, form)
+        every = np.arange(geometry.num_tasks, dtype=np.int64)
+        each = self._doubt(form, along.now, every, (self.off + self.seen)[:, None])
+        if quantity.average == "each":
+            return each
+        if quantity.average == "tasks":
+            return np.asarray(each.mean(axis=1) + geometry.num_tasks * EPS * np.abs(value))
+        result = np.zeros(len(value))
+        for i, k in enumerate(self.request.steps.tolist()):
+            past = trajectory.order[:k]
+            if quantity.average == "next":
+                result[i] = each[i][trajectory.order[k]] if k < len(trajectory.order) else np.nan
+            elif k > (quantity.certain_at or 0):
+                on_the_way = along.before if quantity.average == "learnt" else along.after
+                total = self._doubt(form, on_the_way[:k], past, self.off[i] + self.seen[i])
+                if quantity.average == "visited":
+                    total = total + each[i][past]
+                result[i] = float(np.mean(total)) + k * EPS * float(np.mean(along.before[:k]))
+        return result
+
+    def _doubt(self, form: Form, values: Array, which: IntArray, far: Array) -> Array:
+        """Of the forms of given tasks."""
+        geometry, moments = self.request.geometry, self.moments
+        largest = np.zeros(geometry.num_distinct)
+        np.maximum.at(largest, geometry.owner, moments.weights(form)[0])
+        tops = np.sqrt(largest)[geometry.index]
+        slips = moments.slips(form)[geometry.index] * moments.unit * (1 + moments.doubts.labels)
+        e = tops[which] * far * np.sqrt(geometry.ranks[geometry.index][which]) + slips[which]
+        return np.asarray(np.sqrt(2 * np.abs(values)) * e + e**2 + 64 * EPS * np.abs(values))

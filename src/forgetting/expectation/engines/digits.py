@@ -1,0 +1,94 @@
+"""With how many digits exact engines compute: float64, two floats (31 digits), or as many as it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting._arrays import IntArray
+from forgetting.expectation.engines import deep
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.pairs import EPS
+from forgetting.expectation.outcome import Outcome, Values
+from forgetting.expectation.request import Request
+from forgetting.geometry import Geometry
+from forgetting.orderings.laws import Law
+
+__all__ = ["FLOPS", "TWOFOLD", "concluded", "in_two_floats", "products_of_step", "refined", "refusal"]
+
+FLOPS = 2e10  # of this machine, roughly: only used to compare engines
+TWOFOLD = 4e-9  # seconds that a product and a sum of numbers of two floats take, roughly
+QUICK = 2.0  # seconds that may be spent on 31 digits
+ENOUGH = 64 * EPS  # relative doubt below which more digits are not worth computing
+SECONDS_PER_PRODUCT = 2.5e-6  # of decimal numbers, roughly, all precisions taken together
+
+
+def refusal(request: Request, *laws: type[Law]) -> str | None:
+    """Why moments do not cover a request; None if they do: a linear scheme, and an ordering with one of these laws."""
+    if not isinstance(request.law, laws):
+        return f"it does not cover {request.ordering}"
+    if request.linear is None:
+        return f"it needs a linear scheme on regression tasks, not {request.scheme}"
+    return None
+
+
+def products_of_step(geometry: Geometry) -> float:
+    """Products of two numbers that one step of Q takes, roughly."""
+    return 3.0 * len(geometry.sigma) * geometry.dim**2 + 4.0 * geometry.dim**2 + 300
+
+
+def in_two_floats(request: Request, products: float) -> bool:
+    """Whether to compute with 31 digits: where the data allow it and so many products take a second or two."""
+    geometry = request.geometry
+    return (geometry.refinement + products) * TWOFOLD <= QUICK and geometry.precise is not None
+
+
+def refined(
+    request: Request,
+    moments: Moments,
+    values: Values,
+    doubts: Values,
+    detail: str,
+    order: IntArray | None = None,
+    notes: tuple[str, ...] = (),
+) -> Outcome:
+    """The outcome, with values computed again where their digits leave doubts and more digits take no second."""
+    digits = f"{31 if moments.twofold else 16} digits"
+    unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
+    # more digits of rows whose last digits were taken for rounding say nothing
+    worthwhile = not moments.doubts.dropped and any(np.any(flags) for flags in unsure.values())
+    if worthwhile and deep.products(request) * SECONDS_PER_PRODUCT <= 1:
+        table, most = deep.answer(request, order, unsure)
+        for name, (value, doubt) in table.items():
+            better = unsure[name] & ((doubt <= doubts[name]) | (np.abs(value - values[name]) > doubts[name] + doubt))
+            values[name] = np.where(better, value, values[name])
+            doubts[name] = np.where(better, doubt, doubts[name])
+        digits = f"{digits}, some values with {most}"
+    return concluded(request, values, doubts, f"{detail} with {digits}", notes)
+
+
+def concluded(
+    request: Request,
+    values: Values,
+    doubts: Values,
+    detail: str,
+    notes: tuple[str, ...] = (),
+    *,
+    estimated: bool = False,
+) -> Outcome:
+    """The outcome, with notes on dropped directions and on values that are no larger than their rounding error."""
+    remarks = list(notes)
+    dropped = request.geometry.best.dropped
+    if dropped:
+        remarks.append(
+            f"some rows have directions of {dropped:.1g} of their size, which were taken for rounding: "
+            "values are those of tasks without these directions"
+        )
+    for name, value in values.items():
+        doubt = doubts[name]
+        if value.ndim == 1 and 0 < abs(value[-1]) <= doubt[-1]:
+            above = np.flatnonzero(~(np.abs(value) <= doubt))
+            first = int(request.steps[above[-1] + 1 if above.size else 0])
+            remarks.append(
+                f"{name} from k = {first} is no larger than its error ({doubt[-1]:.1g}): its digits are noise"
+            )
+    return Outcome(detail, values, doubts, notes=tuple(remarks), estimated=estimated)

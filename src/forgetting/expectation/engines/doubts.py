@@ -1,0 +1,132 @@
+"""By how much the pieces of a moment map can be off: the data, the gains, the start, and the rounding of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.expectation.engines.pairs import EPS, two_floats
+from forgetting.geometry import Geometry
+from forgetting.geometry.bases import Bases
+
+__all__ = ["Doubts", "doubts_of", "sensitivity"]
+
+
+class Doubts(NamedTuple):
+    """By how much the pieces of a moment map can be off; lengths are divided by `unit`.
+
+    first: E at the start.
+    noise: for each distinct task, what a step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
+        a square adds, as a multiple of tr(A).
+    drift: by how much a step can move z whatever z is, because labels are only known up to rounding.
+    base: the squared norm of what no w fits.
+    misread: for each distinct task, by how much its rows are off, relative to its norm.
+    turned: for each distinct task, by what angle its row space is off.
+    unexplained: for each distinct task, by how much half the squared norm of what no w can fit is off.
+    known: the relative error of probabilities.
+    unsolved, misplaced: by how much z is off at the start, as the rows see it and in all.
+    labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
+    dropped: the size of the part of the rows that was taken for rounding, relative to the rows.
+    """
+
+    first: Array
+    noise: Array
+    drift: float
+    base: float
+    misread: Array
+    turned: Array
+    unexplained: Array
+    known: float
+    unsolved: float
+    misplaced: float
+    labels: float
+    dropped: float
+
+
+def doubts_of(
+    geometry: Geometry,
+    moving: Array,
+    source: Bases,
+    z: Array,
+    gains: Array,
+    vague: Array,
+    w0: Array,
+    unit: float,
+    known: float,
+    twofold: bool,
+    homogeneous: bool,
+) -> Doubts:
+    """What each step and the start can be off by; `docs/decisions/0008-digits.md` has the argument.
+
+    `moving` is the `sensitivity` of the gains, and `vague` by how much the gains of each task can be off.
+    """
+    n, owner = len(z), geometry.owner
+    # pieces of 31 digits are rounded once more where the arithmetic is float64
+    turned, misread = (part if twofold else part + 2 * EPS for part in (source.turned, source.misread))
+    largest = np.zeros(geometry.num_distinct)
+    np.maximum.at(largest, owner, np.abs(gains))
+    grown = np.maximum(1.0, largest) ** 2 * (4 if twofold else 1)
+    rounding = _rounding(n, geometry.ranks, twofold) * grown
+    slips = 2 * (turned * np.maximum(1.0, moving) + vague) * grown
+    own = 8.0 * n * (n + 8) * EPS * grown
+    missed = float(np.linalg.norm(source.leftover[0]))
+    pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
+    drift = pace * source.size + (source.unsolved if source.size else 0.0)
+    drift += missed if homogeneous else 0.0 if twofold else 4 * EPS * missed
+    # coordinates of w_0 are off by what the rows are off
+    unsolved = source.unsolved + 2 * float(np.sqrt(len(owner)) * np.max(misread, initial=0.0) * np.linalg.norm(w0))
+    return Doubts(
+        first=_first_error(z, source, w0, unit, two_floats().UNIT if twofold else EPS, unsolved / unit),
+        noise=np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding]),
+        drift=drift / unit,
+        base=(missed / unit) ** 2,
+        misread=misread,
+        turned=turned,
+        unexplained=source.unexplained_doubt,
+        known=known,
+        unsolved=unsolved / unit,
+        misplaced=(source.misplaced + unsolved / source.weakest) / unit,
+        labels=source.size / unit,
+        dropped=source.dropped,
+    )
+
+
+def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
+    """What rounding in one step adds to E, in multiples of tr(A), for each distinct task.
+
+    With pairs of floats it is a bound for the worst case. In float64 rounding errors of n terms are taken to add up
+    like the root of n, as they do unless they conspire (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+    """
+    if twofold:
+        return np.asarray(8.0 * n * (n + ranks + 8) * two_floats().UNIT)
+    return np.asarray(2.0 * (np.sqrt(n) + 4) * np.sqrt(np.maximum(ranks, 1)) * EPS)
+
+
+def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array:
+    """For each distinct task, by how much a function of singular values moves per relative change of these values."""
+    width = 1e-6
+    sigma, owner = geometry.sigma, geometry.owner
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = np.abs(function(sigma * (1 + width)) - function(sigma * (1 - width))) / (2 * width)
+    result = np.zeros(geometry.num_distinct)
+    np.maximum.at(result, owner, np.nan_to_num(4 * moved, nan=np.inf))
+    return result
+
+
+def _first_error(z: Array, source: Bases, w0: Array, unit: float, rounding: float, missed: float) -> Array:
+    """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
+    n, dim = len(z), len(source.solution[0])
+    norm = float(np.linalg.norm(z[:dim]))
+    size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / unit
+    error = 8 * rounding * np.outer(z, z)
+    error[range(dim), range(dim)] += 8 * rounding * size**2
+    if missed > 0 and dim:
+        _, spectrum, basis = np.linalg.svd(source.rows[0], full_matrices=False)
+        share = missed / norm if norm > 0 else 1.0
+        error += share * np.outer(z, z)
+        error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)
+    error[range(n), range(n)] += 8 * n * EPS * float(np.trace(error))
+    return error

@@ -1,0 +1,67 @@
+"""Independent draws, with any weights: second moments, iterated step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.digits import FLOPS, TWOFOLD, in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.moment_map import Moments, batches, moment_map
+from forgetting.expectation.engines.pairs import scaled
+from forgetting.expectation.engines.readings import Concluded, conclude, tables
+from forgetting.expectation.outcome import Outcome
+from forgetting.expectation.request import Request
+from forgetting.orderings.laws import Independent
+
+__all__ = ["MomentsEngine"]
+
+
+@register_engine
+class MomentsEngine(Engine):
+    """W_k = E[z_k z_k^T] obeys W_(k+1) = Q[W_k]; every k up to the largest comes from one pass."""
+
+    name = "moments"
+    needs_realizable = True
+
+    def covers(self, request: Request) -> str | None:
+        return refusal(request, Independent)
+
+    def cost(self, request: Request) -> Cost:
+        geometry, last = request.geometry, request.last
+        counted = geometry.num_distinct if request.averages("visited") else 0
+        size, total = geometry.dim + 1, len(geometry.sigma)
+        needed = 8.0 * size * max(size, total) * 4 * (1 + max(counted, 1))
+        products = _products(request)
+        if in_two_floats(request, products):
+            return Cost(needed, products * TWOFOLD)
+        step: float = 4 * total * geometry.dim**2 / FLOPS + 3e-5
+        return Cost(needed, 2e-5 * last + last * step * (2 + (1.2 * counted if counted > 1 else 0)))
+
+    def solve(self, request: Request) -> Outcome:
+        moments = moment_map(request, twofold=in_two_floats(request, _products(request)))
+        values, doubts = tables(_iterate(moments, request))
+        return refined(request, moments, values, doubts, f"second moments of order {moments.dim}, iterated")
+
+
+def _products(request: Request) -> float:
+    """Products of two numbers that iterating takes, roughly."""
+    counted = request.geometry.num_distinct if request.averages("visited") else 0
+    return float(request.last * products_of_step(request.geometry) * (1 + counted))
+
+
+def _iterate(moments: Moments, request: Request) -> Concluded:
+    """Each quantity at each step.
+
+    For averages over visits, c_m(k) counts the visits to m and V_m(k) = E[c_m(k) z_k z_k^T] obeys
+    V_m(k+1) = Q[V_m(k)] + p_m S_m W_k S_m^T, whence
+    E F(k) = 1/k (sum_m E[c_m(k) L_m(w_k)] - sum_(t<=k) E[loss that the task learned at t kept]).
+    """
+    state = moments.begin(visits=request.averages("visited"))
+    chance = moments.probability if request.averages("next") else None
+    concluded: Concluded = []
+    for k, order in batches(request.steps, np.full(request.last, -1, dtype=np.int64), moments):
+        moments.advance(state, order)
+        if k is not None:
+            visits = scaled(moments.probability, np.full(moments.geometry.num_distinct, float(k)))
+            concluded.append(conclude(moments, moments.reading(state, visits, chance), request.quantities))
+    return concluded

@@ -1,0 +1,184 @@
+"""Simulation: means over random runs, with confidence intervals. Covers everything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting._memory import require_memory
+from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
+from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.metrics import paper_regret
+from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.intervals import caveats, column_intervals, value_range
+from forgetting.expectation.outcome import Outcome, Values
+from forgetting.expectation.paths import curve_at, made_run, next_at, values_of
+from forgetting.expectation.progress import track
+from forgetting.expectation.quantities import LOSS, Quantity
+from forgetting.expectation.request import Request
+from forgetting.orderings.base import drawn_orders
+
+__all__ = ["DEFAULT_RUNS", "MonteCarloEngine", "gathered"]
+
+BATCH = 1024  # runs simulated at once; part of what a seed means
+DEFAULT_RUNS = 4096
+
+
+@register_engine
+class MonteCarloEngine(Engine):
+    """Runs in rounds that double until `rtol` is reached or all runs are spent."""
+
+    name = "monte-carlo"
+    exact = False
+
+    def covers(self, request: Request) -> str | None:
+        return None
+
+    def cost(self, request: Request) -> Cost:
+        runs = request.simulation.runs or DEFAULT_RUNS
+        held, kept = _room(request, runs)
+        return Cost(held + kept, (1e-6 if _compiled(request) else 1e-4) * runs * max(request.last, 1))
+
+    def solve(self, request: Request) -> Outcome:
+        return _simulate(request)
+
+
+def gathered(request: Request, runs: int) -> Values:
+    """The quantities of so many runs at the steps of the request, with a leading axis of runs."""
+    batches = range(-(-runs // BATCH))
+    drawn = list(_sample(request, batches, runs))
+    return {quantity.name: np.concatenate([part[quantity.name] for part in drawn]) for quantity in request.quantities}
+
+
+def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[Values]:
+    """Quantities of simulated runs, batch by batch; the last batch is smaller if `budget` runs do not fill it."""
+    compiled = _compiled(request)
+    for batch in track(list(batches), "simulating"):
+        rng = np.random.default_rng(np.random.SeedSequence(request.simulation.seed, spawn_key=(batch,)))
+        count = min(BATCH, budget - batch * BATCH)
+        if compiled:
+            yield _compiled_runs(request, count, rng)
+        else:
+            seeds = rng.integers(2**62, size=count).tolist()
+            made = [values_of(request, made_run(request, seed)) for seed in seeds]
+            yield {name: np.stack([values[name] for values in made]) for name in made[0]}
+
+
+def _compiled(request: Request) -> bool:
+    """Whether all runs of a batch can be made at once by the compiled loops, which know losses alone."""
+    plain = all(q.form is LOSS and q.average not in ("error", "each") for q in request.quantities)
+    return request.linear is not None and not request.ordering.adaptive and plain
+
+
+def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Values:
+    """Quantities of `count` runs of a linear scheme, made at once."""
+    geometry, scheme, steps = request.geometry, request.linear_scheme, request.steps
+    threads = request.simulation.threads or os.cpu_count() or 1
+    orders = drawn_orders(request.ordering, view_of(request.problem), request.last + request.one_more, count, rng)
+    keep = np.unique(steps)
+    losses = before = after = forgotten = np.empty(0)
+    if not all(quantity.subtracts_kept for quantity in request.quantities):
+        losses, before, after = batch_losses(geometry, scheme, orders, request.w0, keep, threads=threads)
+    if request.averages("visited"):
+        later = keep[keep > 0]
+        values = batch_forgetting(geometry, scheme, orders, request.w0, later, threads=threads)
+        padded = np.concatenate([np.full((count, 1), np.nan), values], axis=1)
+        forgotten = padded[:, np.where(steps > 0, np.searchsorted(later, steps) + 1, 0)]
+
+    def value(quantity: Quantity) -> Array:
+        match quantity.average:
+            case "tasks":
+                return losses[:, np.searchsorted(keep, steps)]
+            case "learnt":
+                return curve_at(paper_regret(before), steps)
+            case "next":
+                return next_at(before, steps)
+        return forgotten if quantity.subtracts_kept else forgotten + curve_at(paper_regret(after), steps)
+
+    return {quantity.name: value(quantity) for quantity in request.quantities}
+
+
+def _simulate(request: Request) -> Outcome:
+    """Means over runs, in rounds."""
+    settings = request.simulation
+    runs, rtol, confidence = settings.runs, settings.rtol, settings.confidence
+    budget = runs or (DEFAULT_RUNS if rtol is None else 2**20)
+    _require_room(request, budget)
+    most = -(-budget // BATCH)
+    parts: dict[str, list[Array]] = {quantity.name: [] for quantity in request.quantities}
+    ranges = {quantity.name: value_range(request, quantity) for quantity in request.quantities}
+    done, look = 0, 0
+    trusted = None not in ranges.values()
+    notes = caveats(request, ranges.values())
+    while True:
+        upto = most if rtol is None else min(most, max(1, 2 * done))
+        for batch in _sample(request, range(done, upto), budget):
+            for name, value in batch.items():
+                parts[name].append(value)
+        done, look = upto, look + 1
+        spent_runs = min(budget, done * BATCH)
+        # each look at the data spends its own share of the error probability, so that stopping early stays honest
+        spent = confidence if rtol is None else 1 - (1 - confidence) / (look * (look + 1))
+        samples = {name: np.concatenate(batches) for name, batches in parts.items()}
+        values = {name: np.mean(value, axis=0) for name, value in samples.items()}
+        intervals = {name: column_intervals(value, ranges[name], spent) for name, value in samples.items()}
+        for quantity in request.quantities:  # what no order changes has no spread
+            if quantity.certain_at is not None:
+                name, sure = quantity.name, request.steps == quantity.certain_at
+                intervals[name][sure] = values[name][sure][..., None]
+        if rtol is None:
+            break
+        widths = {name: np.diff(intervals[name], axis=-1)[..., 0] / 2 for name in values}
+        wide = {name: widths[name] > rtol * np.abs(values[name]) for name in values}
+        if not any(part.any() for part in wide.values()):
+            break
+        if spent_runs >= DEFAULT_RUNS and not any(values[name][wide[name]].any() for name in values):
+            notes.append(
+                f"rtol = {rtol:g} was not reached: it is relative to a value that is 0 in all {spent_runs} runs"
+            )
+            break
+        # an interval becomes at best as many times narrower as there are more runs
+        hopeless = (widths[name] * spent_runs / budget > rtol * np.abs(values[name]) for name in values)
+        if spent_runs >= DEFAULT_RUNS and any(part.any() for part in hopeless):
+            notes.append(
+                f"rtol = {rtol:g} was not reached with {spent_runs} runs, and {budget}, which are the most, would not "
+                "be enough; use an exact method, or a larger rtol"
+            )
+            break
+        if done == most:
+            notes.append(
+                f"rtol = {rtol:g} was not reached with {spent_runs} runs: too much of the mean comes from rare and "
+                "large values; an exact method, or smaller k, would answer this"
+            )
+            break
+    kind = "betting intervals for bounded values" if trusted else "normal intervals"
+    return Outcome(
+        f"{spent_runs} runs, {kind} at {confidence:g}",
+        values,
+        {name: np.diff(value, axis=-1)[..., 0] / 2 for name, value in intervals.items()},
+        intervals,
+        confidence,
+        spent_runs,
+        tuple(notes),
+    )
+
+
+def _room(request: Request, budget: int) -> tuple[float, float]:
+    """Bytes for one batch of runs, and for the values of all of them."""
+    steps, problem = len(request.steps), request.problem
+    numbers = sum(problem.num_tasks if quantity.average == "each" else 1 for quantity in request.quantities)
+    each = 32.0 * request.last  # orders, and losses before and after each step
+    if request.linear is None or request.ordering.adaptive:
+        each += 8.0 * steps * problem.dim
+    return min(BATCH, budget) * each, 16.0 * budget * steps * numbers
+
+
+def _require_room(request: Request, budget: int) -> None:
+    """Raise unless one batch of runs and the values of all runs fit in memory."""
+    count, steps, last = min(BATCH, budget), len(request.steps), request.last
+    held, kept = _room(request, budget)
+    require_memory(held, f"{count} simulated runs of {last} steps", "use fewer runs or steps")
+    require_memory(kept, f"the values of {budget} simulated runs at {steps} steps", "ask for fewer of them")

@@ -1,0 +1,215 @@
+"""From the squares that an engine reads to every quantity, with bounds on errors."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.expectation.engines.moment_map import Moments, Reading, Squares
+from forgetting.expectation.engines.pairs import EPS, Pair, two_floats
+from forgetting.expectation.outcome import Values
+from forgetting.expectation.quantities import Form, Quantity
+
+__all__ = ["Concluded", "conclude", "tables"]
+
+UNDERFLOW = 1e-250  # products of numbers of two floats below about 1e-270 lose their low parts
+Concluded = list[dict[str, tuple[Array, Array]]]  # value and doubt of each quantity, at each step
+
+
+class Bounded(NamedTuple):
+    """Numbers of two floats, with a bound on the error of each."""
+
+    value: Pair
+    doubt: Array
+
+
+def conclude(moments: Moments, reading: Reading, quantities: tuple[Quantity, ...]) -> dict[str, tuple[Array, Array]]:
+    """Each quantity, and a bound on its error."""
+    conclusion = _Conclusion(moments, reading)
+    return {quantity.name: conclusion.of(quantity) for quantity in quantities}
+
+
+def tables(concluded: Concluded) -> tuple[Values, Values]:
+    """One table of values and one of doubts, by name, from those at each step."""
+    values, doubts = (
+        {name: np.array([row[name][part] for row in concluded]) for name in concluded[0]} for part in range(2)
+    )
+    return values, doubts
+
+
+class _Conclusion:
+    def __init__(self, moments: Moments, reading: Reading) -> None:
+        self.moments, self.reading, self.k = moments, reading, reading.k
+        self.geometry = moments.geometry
+        self.factor = moments.unit**2  # a power of two: exact
+        rounding = two_floats().UNIT if moments.twofold else EPS
+        self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * rounding
+
+    @cached_property
+    def drift(self) -> float:
+        """By how much labels that are only known up to rounding keep z from where it should be."""
+        growth = self.moments.growth
+        with np.errstate(over="ignore"):
+            steps = self.k + 1.0 if growth == 1.0 else float((growth ** (self.k + 1.0) - 1) / (growth - 1))
+        return self.moments.doubts.drift * steps if self.moments.doubts.drift else 0.0
+
+    def of(self, quantity: Quantity) -> tuple[Array, Array]:
+        """The value in float64, and a bound on its error."""
+        found = self._of(quantity)
+        if found is None:
+            return np.full((), np.nan), np.full((), np.nan)
+        (high, low), doubt = found
+        single = high + low
+        if not quantity.subtracts_kept:  # a square cannot be negative; NaN is more than float64 can hold
+            single = np.maximum(single, 0.0)
+            single = np.where(np.isnan(single), np.inf, single)
+        single = np.where((np.abs(single) <= doubt) & (doubt < UNDERFLOW), 0.0, single)
+        doubt = np.where(np.isnan(doubt) | np.isinf(single), np.inf, doubt)
+        return np.asarray(single), np.asarray(doubt + EPS * np.abs(single))
+
+    def _of(self, quantity: Quantity) -> Bounded | None:
+        """The value with all its digits; None where it is not defined."""
+        form, reading = quantity.form, self.reading
+        match quantity.average:
+            case "error":
+                return self._error()
+            case "each":
+                each = self._each(form)
+                index = self.geometry.index
+                return Bounded((each.value[0][index], each.value[1][index]), each.doubt[index])
+            case "tasks":
+                counts = self.geometry.counts.astype(np.float64)
+                return self._divided(self._weighted(self._each(form), (counts, np.zeros_like(counts))), counts.sum())
+            case "next":
+                if reading.coming is None or reading.chance is None:
+                    return None
+                return self._sum(form, self._losses(form, reading.coming, 1.0, self._reach(final=True)), reading.chance)
+            case "learnt" if self.k:
+                learnt = self._losses(form, self._learnt, float(self.k), self._reach(final=False))
+                return self._divided(self._sum(form, learnt, reading.visits), float(self.k))
+            case "visited" if self.k:
+                if not quantity.subtracts_kept:
+                    return self._divided(self._sum(form, self._visited(form), reading.visits), float(self.k))
+                return self._beyond_kept(form)
+        return None
+
+    # ------------------------------------------------------------------------------------------------------ parts
+
+    def _error(self) -> Bounded:
+        """E |w_k - w*|^2."""
+        high, low = (np.asarray(part) for part in self.reading.spread)
+        off = self.drift + (self.moments.doubts.misplaced if self.moments.doubts.labels else 0.0)
+        doubt = self.reading.spread_doubt
+        doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2 + self.rounding * np.abs(high)
+        return Bounded((high * self.factor, low * self.factor), doubt * self.factor)
+
+    def _each(self, form: Form) -> Bounded:
+        """The form of each distinct task at w_k."""
+        value, doubt = self._losses(form, self.reading.now, 1.0, self._reach(final=True))
+        if form.with_unfitted:
+            value = two_floats().add(*value, *self.moments.unexplained)
+            doubt = doubt + self.moments.doubts.unexplained
+        return Bounded(value, doubt + self.rounding * np.abs(value[0]))
+
+    @cached_property
+    def _learnt(self) -> Squares:
+        """Squares summed over steps, each weighted with its probability, which can be off."""
+        value, doubt = self.reading.learnt
+        return Squares(value, doubt + self.moments.doubts.known * np.abs(value[0]))
+
+    def _visited(self, form: Form) -> Bounded:
+        """The form of each distinct task at w_k, times its visits."""
+        assert self.reading.visited is not None
+        if self.k == 1 and self.moments.solves:  # the only task that was visited is solved
+            nothing = np.zeros(self.geometry.num_distinct)
+            return Bounded((nothing, nothing), nothing)
+        reach = float(np.sqrt(self.k)) * self._reach(final=True)
+        return self._losses(form, self.reading.visited, float(self.k), reach)
+
+    def _beyond_kept(self, form: Form) -> Bounded:
+        """The mean over visits of the form at w_k less the form that was left when the visit ended.
+
+        What no w can fit is in both.
+        """
+        if self.k == 1:  # nothing has been forgotten, by definition
+            return Bounded((np.zeros(()), np.zeros(())), np.zeros(()))
+        tools, moments = two_floats(), self.moments
+        visited = self._visited(form)
+        kept = Bounded((np.zeros_like(visited.doubt), np.zeros_like(visited.doubt)), 0.0 * visited.doubt)
+        gap = visited.value
+        if not moments.solves:
+            left = tools.sub(*self._ones(len(moments.gains[0])), *moments.gains)
+            share = tools.mul(*left, *left)
+            kept = self._losses(form, self._learnt, float(self.k), self._reach(final=False), share)
+            gap = tools.sub(*visited.value, *kept.value)
+        total = self._weighted(Bounded(gap, visited.doubt + kept.doubt), self._ones(len(gap[0])))
+        lost = self.rounding * float(np.sum(np.abs(visited.value[0]) + np.abs(kept.value[0])))
+        return self._divided(Bounded(total.value, total.doubt + lost), float(self.k))
+
+    def _sum(self, form: Form, each: Bounded, visits: Pair) -> Bounded:
+        """The sum over tasks, with what no w can fit of each task times its visits."""
+        total = self._weighted(each, self._ones(len(each.doubt)))
+        if not form.with_unfitted:
+            return total
+        doubts = self.moments.doubts
+        extra = self._weighted(Bounded(self.moments.unexplained, doubts.unexplained), visits)
+        doubt = total.doubt + extra.doubt + doubts.known * float(extra.value[0])
+        return Bounded(two_floats().add(*total.value, *extra.value), doubt)
+
+    def _reach(self, *, final: bool) -> float:
+        """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps."""
+        size = self.moments.doubts.labels
+        if final:
+            return float(np.sqrt(max(self.reading.spread[0], 0.0) + self.reading.spread_doubt)) + size
+        return float(np.sqrt(max(self.reading.travelled, 0.0))) + float(np.sqrt(self.k)) * size
+
+    def _losses(self, form: Form, squares: Squares, terms: float, reach: float, share: Pair | None = None) -> Bounded:
+        """sum_i weight_i / 2 share_i squares_i for each distinct task, with a bound on its error.
+
+        A share is known up to the errors of the gains from which it is computed; without shares all are exactly 1.
+        """
+        tools, moments = two_floats(), self.moments
+        factors = moments.weights(form)
+        exact = self._ones(len(factors[0])) if share is None else share
+        weights = tools.mul(*factors, 0.5 * exact[0], 0.5 * exact[1])
+        parts = tools.mul(*weights, *squares.value)
+        total = np.maximum(squares.value[0], 0.0) + squares.doubt
+        doubts = squares.doubt + 2 * self.drift * np.sqrt(total * terms) + terms * self.drift**2
+        value = self._per_task(parts)
+        root = np.sqrt(np.abs(exact[0]))
+        slip = np.zeros_like(root) if share is None else moments.doubts.noise[self.geometry.owner, 1]
+        off_share = slip * (2 * root + slip) * factors[0]  # gains that are off move what is kept
+        missing = np.abs(weights[0]) * doubts + off_share * total + self.rounding * np.abs(parts[0])
+        doubt = self.geometry.per_task(missing)
+        most = np.zeros(self.geometry.num_distinct)
+        np.maximum.at(most, self.geometry.owner, root + slip)
+        e = moments.slips(form) * reach * most
+        doubt = doubt + np.sqrt(2 * np.maximum(value[0], 0.0) + 2 * doubt) * e + e**2 / 2
+        return Bounded((value[0] * self.factor, value[1] * self.factor), doubt * self.factor)
+
+    def _weighted(self, each: Bounded, weights: Pair) -> Bounded:
+        """sum_m weights_m value_m."""
+        parts = two_floats().mul(*each.value, *weights)
+        lost = self.rounding * np.sum(np.abs(parts[0]))
+        return Bounded(two_floats().total(parts), np.asarray(np.abs(weights[0]) @ each.doubt + lost))
+
+    def _divided(self, number: Bounded, by: float) -> Bounded:
+        value: Pair = two_floats().div(*number.value, np.asarray(by), np.zeros(()))
+        return Bounded(value, np.asarray(number.doubt / by))
+
+    def _ones(self, count: int) -> Pair:
+        return np.ones(count), np.zeros(count)
+
+    def _per_task(self, parts: Pair) -> Pair:
+        """Sum R numbers into one per distinct task."""
+        if not self.moments.twofold:
+            return self.geometry.per_task(parts[0]), self.geometry.per_task(parts[1])
+        high, low = np.zeros(self.geometry.num_distinct), np.zeros(self.geometry.num_distinct)
+        for m in range(self.geometry.num_distinct):
+            block = self.geometry.block(m)
+            total = two_floats().total((parts[0][block], parts[1][block]))
+            high[m], low[m] = float(total[0]), float(total[1])
+        return high, low

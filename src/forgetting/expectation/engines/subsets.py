@@ -1,0 +1,208 @@
+"""Expectations under random permutations, exactly, by a recursion over which tasks have been seen.
+
+Given *which* tasks were seen (a multiset c of distinct tasks, since clones are interchangeable), the last of them was
+task i with probability c_i / |c|, so M_c = sum_i (c_i / |c|) S_i M_(c - e_i) S_i. There are prod_i (n_i + 1) multisets:
+2^T without clones, and (n + 1)^2 for n clones of two tasks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.counting import epochs_of, states_needed
+from forgetting.expectation.engines.digits import FLOPS, TWOFOLD, in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.moment_map import Moments, Reading, Squares, moment_map
+from forgetting.expectation.engines.pairs import Pair, scaled, two_floats
+from forgetting.expectation.engines.readings import Concluded, conclude, tables
+from forgetting.expectation.outcome import Outcome
+from forgetting.expectation.progress import track
+from forgetting.expectation.request import Request
+from forgetting.orderings.laws import Permutation, Reshuffled
+
+__all__ = ["Layer", "SubsetsEngine"]
+
+
+@register_engine
+class SubsetsEngine(Engine):
+    """Second moments given which tasks were seen, for permutations and for epochs of permutations."""
+
+    name = "subsets"
+    needs_realizable = True
+
+    def covers(self, request: Request) -> str | None:
+        return refusal(request, Permutation, Reshuffled)
+
+    def cost(self, request: Request) -> Cost:
+        geometry = request.geometry
+        states, widest = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
+        needed = 8.0 * (geometry.dim + 1) ** 2 * widest * 8
+        if in_two_floats(request, self._products(request, states)):
+            return Cost(needed, self._products(request, states) * TWOFOLD)
+        each = 8 * geometry.dim**2 * len(geometry.sigma) / geometry.num_distinct / FLOPS + 6e-6
+        return Cost(needed, 2 * epochs_of(request) * states * geometry.num_distinct * each)
+
+    def solve(self, request: Request) -> Outcome:
+        geometry = request.geometry
+        states, _ = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
+        moments = moment_map(request, twofold=in_two_floats(request, self._products(request, states)))
+        values, doubts = tables(_permutations(moments, request))
+        detail = f"second moments given which tasks were seen, {states:.0f} cases,"
+        return refined(request, moments, values, doubts, detail)
+
+    def _products(self, request: Request, states: float) -> float:
+        """Products of two numbers that the recursion takes, roughly."""
+        return float(epochs_of(request) * states * products_of_step(request.geometry))
+
+
+class Layer(NamedTuple):
+    """All multisets of one size: what was seen (one row each), how likely that is, and E z z^T given it.
+
+    `errors` bounds the errors of the moments, as E does in `Moments`.
+    """
+
+    seen: IntArray
+    weights: Pair
+    moments: Pair
+    errors: Array
+
+    @classmethod
+    def first(cls, moment: Pair, error: Array, distinct: int) -> Layer:
+        """Nothing is seen yet.
+
+        >>> one = np.eye(2), np.zeros((2, 2))
+        >>> Layer.first(one, np.zeros((2, 2)), 3).seen
+        array([[0, 0, 0]])
+        """
+        seen = np.zeros((1, distinct), dtype=np.int64)
+        return cls(seen, (np.ones(1), np.zeros(1)), (moment[0][None], moment[1][None]), error[None])
+
+
+def _permutations(moments: Moments, request: Request) -> Concluded:
+    """Each quantity at each step; in epoch e (from 0), a task with multiplicity n_i was seen e n_i + c_i times."""
+    walk = Walk(moments, epochs=isinstance(request.law, Reshuffled))
+    pending = request.steps.tolist()
+    concluded: Concluded = []
+    for k in track(range(request.last + 1), "subsets"):
+        while pending and pending[0] == k:
+            pending.pop(0)
+            reading = walk.reading(coming=request.averages("next"))
+            concluded.append(conclude(moments, reading, request.quantities))
+        if k < request.last:
+            walk.step()
+    return concluded
+
+
+class Walk:
+    """Learns one more task at a time, over all permutations at once."""
+
+    def __init__(self, moments: Moments, *, epochs: bool = False) -> None:
+        geometry = moments.geometry
+        rows = len(moments.squares[0])
+        self.moments, self.epochs = moments, epochs
+        self.counts, self.num_tasks = geometry.counts, geometry.num_tasks
+        self.layer = Layer.first(moments.second(), moments.doubts.first, len(self.counts))
+        self.learnt: Pair = np.zeros(rows), np.zeros(rows)
+        self.learnt_doubt = np.zeros(rows)
+        self.travelled = 0.0
+        self.k = self.begun = 0
+
+    def step(self) -> None:
+        """Learn one more task."""
+        moments = self.moments
+        self.layer, self.begun = self._ready()
+        squares, doubts = moments.read(self.layer.moments, self.layer.errors)
+        chance = self._chance(self.layer)
+        gained = self._weighted(squares, doubts, chance)
+        self.learnt = two_floats().add(*self.learnt, *gained.value)
+        self.learnt_doubt = self.learnt_doubt + gained.doubt
+        spread = self.layer.weights[0] @ moments.trace(self.layer.moments[0])
+        self.travelled += float(spread) + moments.doubts.base
+        self.layer = self._next(self.layer, chance, self.k - self.begun)
+        self.k += 1
+
+    def _ready(self) -> tuple[Layer, int]:
+        """The layer from which the next task is learned, and the step at which its epoch began.
+
+        The next epoch starts from where all orders of the last one have ended.
+        """
+        layer = self.layer
+        if self.k - self.begun < self.num_tasks:
+            return layer, self.begun
+        end = layer.moments[0][0], layer.moments[1][0]
+        return Layer.first(end, layer.errors[0], len(self.counts)), self.k
+
+    def _chance(self, layer: Layer) -> Pair:
+        """The probability of each multiset and of each task to be learned next, together."""
+        tools = two_floats()
+        open_ = (self.counts - layer.seen).astype(np.float64)
+        chance = tools.mul(layer.weights[0][:, None], layer.weights[1][:, None], open_, np.zeros_like(open_))
+        left = np.full_like(open_, float(self.num_tasks - int(layer.seen[0].sum())))
+        divided: Pair = tools.div(*chance, left, np.zeros_like(open_))
+        return divided
+
+    def _weighted(self, squares: Pair, doubts: Array, weights: Pair) -> Squares:
+        """Squares of each multiset, summed with the weights of each multiset and of each task."""
+        tools, owner = two_floats(), self.moments.geometry.owner
+        parts = tools.mul(*squares, weights[0][:, owner], weights[1][:, owner])
+        return Squares(tools.total((parts[0].T, parts[1].T)), np.sum(weights[0][:, owner] * doubts, axis=0))
+
+    def _next(self, layer: Layer, chance: Pair, size: int) -> Layer:
+        tools = two_floats()
+        parents, tasks = np.nonzero(layer.seen < self.counts)
+        grown = layer.seen[parents]
+        grown[np.arange(len(grown)), tasks] += 1
+        seen, place = np.unique(grown, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        n = self.moments.size
+        sums = (np.zeros((len(seen), n, n)), np.zeros((len(seen), n, n))), np.zeros((len(seen), n, n))
+        weights = np.zeros(len(seen)), np.zeros(len(seen))
+        for task in range(len(self.counts)):
+            mine = np.flatnonzero(tasks == task)
+            share = tools.div(
+                seen[place[mine], task].astype(np.float64),
+                np.zeros(len(mine)),
+                np.full(len(mine), size + 1.0),
+                np.zeros(len(mine)),
+            )
+            self.moments.step_all(task, parents[mine], place[mine], share, (layer.moments, layer.errors), sums)
+            # a multiset comes at most once from each task, so that these places differ
+            where = place[mine]
+            more = chance[0][parents[mine], task], chance[1][parents[mine], task]
+            weights[0][where], weights[1][where] = tools.add(weights[0][where], weights[1][where], *more)
+        return Layer(seen, weights, *sums)
+
+    def reading(self, *, coming: bool) -> Reading:
+        """What quantities are made of now; with `coming`, also the task that is learned next."""
+        moments, layer, tools = self.moments, self.layer, two_floats()
+        squares, doubts = moments.read(layer.moments, layer.errors)
+        counts = self.counts.astype(np.float64)
+        every = np.ones(layer.seen.shape)
+        weights = layer.weights[0][:, None] * every, layer.weights[1][:, None] * every
+        spread, spread_doubt = moments.spread(layer.moments, layer.errors)
+        size = tools.total(tools.mul(*spread, *layer.weights))
+        total = np.full_like(counts, self.num_tasks), np.zeros_like(counts)
+        share: Pair = tools.div(counts, np.zeros_like(counts), *total)  # of each task in any one visit
+        following = None
+        if coming and (self.epochs or self.k < self.num_tasks):
+            ready, _ = self._ready()
+            following = self._weighted(squares, doubts, self._chance(ready))
+        return Reading(
+            k=self.k,
+            now=self._weighted(squares, doubts, weights),
+            visited=self._weighted(squares, doubts, scaled(weights, self._visits())),
+            learnt=Squares(self.learnt, self.learnt_doubt),
+            coming=following,
+            visits=tools.div(self.k * counts, np.zeros_like(counts), *total),
+            chance=None if following is None else share,
+            spread=(float(size[0]), float(size[1])),
+            spread_doubt=float(layer.weights[0] @ spread_doubt),
+            travelled=self.travelled,
+        )
+
+    def _visits(self) -> Array:
+        """How often each distinct task was seen, for each multiset."""
+        return (self.begun // self.num_tasks * self.counts + self.layer.seen).astype(np.float64)

@@ -1,0 +1,111 @@
+"""Confidence intervals for simulated means, and the ranges of values that make them hold for heavy tails.
+
+At large k the loss of a random run is mostly tiny and rarely large, so the sample mean is far from normal and normal
+intervals fail. But losses are bounded: errors never grow for gains in [0, 2], so L <= |X^T X / T| |z_0|^2 / 2, and
+forgetting is at most R^2 |z_0|^2 / 2. The intervals bet against candidate means (Waudby-Smith and Ramdas 2024) and hold
+for every bounded distribution at every sample size. Projections onto convex sets are bounded the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.expectation.quantities import LOSS, Quantity
+from forgetting.expectation.request import Request
+from forgetting.schemes.linear import linear_gains
+from forgetting.tasks.problem import no_common_solution
+
+__all__ = ["Range", "bounded_interval", "caveats", "column_intervals", "value_range"]
+
+SMALL = 2000  # dimension up to which the largest curvature is worth an eigenvalue
+Range = tuple[float, float]
+
+
+def value_range(request: Request, quantity: Quantity) -> Range | None:
+    """The interval that a quantity of a run cannot leave, or None if none is known.
+
+    Steps that never move away from a common point w* keep |w_k - w*| <= |w_0 - w*|, and a form of a task is at most b/2
+    times the squared distance to its solutions.
+    """
+    problem, solves = request.problem, request.scheme.solves_task
+    if request.linear is not None:
+        gains = linear_gains(request.geometry, request.linear)
+        if not request.realizable or np.any(gains < 0) or np.any(gains > 2):
+            return None
+        gap = request.geometry.start(request.w0)
+        size, solves = float(gap @ gap), bool(np.all(gains == 1))
+    else:
+        known = problem.distance_sq(request.w0) if request.scheme.nonexpansive else None
+        if known is None:
+            return None
+        size = known
+    if quantity.average == "error":
+        return 0.0, size
+    bound = quantity.form.bound(problem)
+    if bound is None:
+        return None
+    geometry = problem.geometry
+    if quantity.average == "tasks" and quantity.form is LOSS and geometry is not None and 0 < geometry.dim <= SMALL:
+        bound = min(bound, float(np.linalg.eigvalsh(geometry.hessian)[-1]))  # the curvature of the mean over tasks
+    top = 0.5 * bound * size
+    return (-top if quantity.subtracts_kept and not solves else 0.0), top
+
+
+def caveats(request: Request, ranges: Iterable[Range | None]) -> list[str]:
+    """What a reader of simulated values should know; `ranges` are those of `value_range`."""
+    if None not in ranges:  # there is a common solution, which the ranges come from
+        return []
+    notes = no_common_solution(request.problem)
+    return [*notes, "no bound on the values is known here: the intervals are normal ones and fail for heavy tails"]
+
+
+def bounded_interval(samples: Array, low: float, high: float, confidence: float) -> tuple[float, float]:
+    """A confidence interval for the mean of samples known to lie in [low, high].
+
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = bounded_interval(rng.random(1000), 0.0, 1.0, 0.99)
+    >>> bool(a < 0.5 < b), bool(b - a < 0.08)
+    (True, True)
+    """
+    from forgetting.expectation.engines import _moment_kernels as kernels
+
+    width = high - low
+    if width <= 0:  # what there is beyond the range is rounding
+        return min(low, float(np.min(samples))), max(high, float(np.max(samples)))
+    scaled = np.clip((samples - low) / width, 0.0, 1.0)
+    count = len(scaled)
+    level = (1 - confidence) / 2
+    # the stake on sample i may depend on the samples before it only
+    index = np.arange(1, count + 1)
+    mean = (0.5 + np.cumsum(scaled)) / (index + 1)
+    spread = (0.25 + np.cumsum((scaled - mean) ** 2)) / (index + 1)
+    variance = np.concatenate([[0.25], spread[:-1]])
+    stakes = np.sqrt(2 * np.log(1 / level) / (count * variance))
+    lower = kernels.betting_bounds(scaled, stakes, level, False)
+    upper = kernels.betting_bounds(scaled, stakes, level, True)
+    return low + width * lower, low + width * upper
+
+
+def column_intervals(samples: Array, bounds: Range | None, confidence: float) -> Array:
+    """An interval for the mean of each column; a normal interval if no bounds on the values are given."""
+    flat = samples.reshape(len(samples), -1)
+    if bounds is None:
+        from scipy.stats import norm
+
+        middle = flat.mean(axis=0)
+        spread = flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.inf)
+        half = norm.ppf((1 + confidence) / 2) * spread / np.sqrt(len(flat))
+        pairs = np.stack([middle - half, middle + half], axis=-1)
+    else:
+        pairs = np.array(
+            [
+                (np.nan, np.nan)
+                if np.isnan(column).any()
+                else bounded_interval(np.ascontiguousarray(column), *bounds, confidence)
+                for column in flat.T
+            ]
+        )
+    return pairs.reshape(*samples.shape[1:], 2)

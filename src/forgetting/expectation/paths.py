@@ -1,0 +1,126 @@
+"""Quantities of single runs in float64: what simulation averages, and what a run without randomness gives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.metrics import paper_regret
+from forgetting.dynamics.trajectory import Trajectory
+from forgetting.errors import OrderingError
+from forgetting.expectation.outcome import Values
+from forgetting.expectation.quantities import LOSS, Form, Quantity
+from forgetting.expectation.request import Request
+
+__all__ = ["Along", "curve_at", "form_along", "made_run", "next_at", "values_of"]
+
+
+class Along(NamedTuple):
+    """A form along a run.
+
+    Attributes:
+        now: of every task at the steps of the request, (len(steps), T).
+        before, after: of the task of each step, before and after it is learned; empty unless all steps are recorded.
+    """
+
+    now: Array
+    before: Array
+    after: Array
+
+
+def made_run(request: Request, seed: int = 0) -> Trajectory:
+    """One run of the request, with one more step if a quantity looks at the next task and there is one."""
+    every = any(quantity.form is not LOSS and quantity.needs_steps for quantity in request.quantities)
+
+    def made(k: int) -> Trajectory:
+        record = 1 if every else request.steps.tolist()
+        return run(request.problem, request.ordering, k, request.scheme, seed, request.w0, record_every=record)
+
+    if not request.one_more:
+        return made(request.last)
+    try:
+        return made(request.last + 1)
+    except OrderingError:  # the visits end without having stated a limit
+        return made(request.last)
+
+
+def form_along(request: Request, trajectory: Trajectory, form: Form) -> Along:
+    """A form at the steps of the request, and before and after each step."""
+    where = np.searchsorted(trajectory.steps, request.steps)
+    table = form.along(trajectory)
+    if form is LOSS:
+        return Along(table[where], trajectory.before, trajectory.after)
+    if len(table) <= trajectory.k:
+        return Along(table[where], np.empty(0), np.empty(0))
+    steps = np.arange(trajectory.k)
+    return Along(table[where], table[steps, trajectory.order], table[steps + 1, trajectory.order])
+
+
+def values_of(request: Request, trajectory: Trajectory) -> Values:
+    """Every quantity of a run at the steps of the request."""
+    return {quantity.name: _value(request, trajectory, quantity) for quantity in request.quantities}
+
+
+def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Array:
+    steps, form = request.steps, quantity.form
+    where = np.searchsorted(trajectory.steps, steps)
+    if quantity.average == "error":
+        if request.linear is not None:
+            return np.asarray(np.sum(trajectory.states**2, axis=1)[where])
+        iterates = trajectory.scaled_iterates
+        return np.asarray(np.sum((iterates - trajectory.problem.nearest_solution(iterates[0])) ** 2, axis=1)[where])
+    if form is LOSS:  # a run knows its own losses
+        match quantity.average:
+            case "tasks":
+                return trajectory.losses[where]
+            case "learnt":
+                return curve_at(trajectory.regret, steps)
+            case "next":
+                return next_at(trajectory.before, steps)
+            case "visited":
+                forgotten = curve_at(trajectory.forgetting, steps)
+                kept = 0.0 if quantity.subtracts_kept else curve_at(paper_regret(trajectory.after), steps)
+                return forgotten + kept
+    along = form_along(request, trajectory, form)
+    match quantity.average:
+        case "each":
+            return along.now
+        case "tasks":
+            return np.asarray(along.now.mean(axis=1))
+        case "next":
+            task = next_at(trajectory.order.astype(float), steps)
+            known = np.flatnonzero(np.isfinite(task))
+            result = np.full(len(steps), np.nan)
+            result[known] = along.now[known, task[known].astype(int)]
+            return result
+    if quantity.average == "learnt":
+        return curve_at(paper_regret(along.before), steps)
+    rows = zip(steps.tolist(), along.now, strict=True)
+    seen = np.array([np.mean(row[trajectory.order[:k]]) if k else np.nan for k, row in rows])
+    if not quantity.subtracts_kept:
+        return seen
+    gap = seen - curve_at(paper_regret(along.after), steps)
+    return np.where(steps == 1, 0.0, gap)  # nothing is forgotten after one step, by definition
+
+
+def curve_at(curve: Array, steps: IntArray) -> Array:
+    """Values at the given steps of a curve over 1, ..., k (last axis); NaN at step 0.
+
+    >>> curve_at(np.array([5.0, 6.0]), np.array([0, 2]))
+    array([nan,  6.])
+    """
+    padded = np.concatenate([np.full((*curve.shape[:-1], 1), np.nan), curve], axis=-1)
+    return np.asarray(padded[..., steps])
+
+
+def next_at(curve: Array, steps: IntArray) -> Array:
+    """What belongs to the step after each of the given steps (last axis); NaN where no step follows.
+
+    >>> next_at(np.array([5.0, 6.0]), np.array([0, 2]))
+    array([ 5., nan])
+    """
+    padded = np.concatenate([curve, np.full((*curve.shape[:-1], 1), np.nan)], axis=-1)
+    return np.asarray(padded[..., steps])
