@@ -3,7 +3,8 @@
 E L(w_k) = <H/2, Q^k[W_0]> is a sum of k-th powers of eigenvalues; sums over steps (regret, and the loss that learned
 tasks keep) are geometric sums; means over visits are sums of divided differences (l_i^k - l_j^k) / (l_i - l_j). The
 eigenvalues come from diagonalising Q on symmetric matrices (D (D + 1) / 2 numbers) where that is small, and from
-Lanczos runs with full re-orthogonalisation where it is not: one from W_0, and for means over visits one from each X_m^T X_m.
+Lanczos runs with full re-orthogonalisation where it is not: one from W_0, and for means over visits one from each
+X_m^T X_m.
 Without such means one run is enough, so that Lanczos is tried earlier.
 
 Where Lanczos does not settle, Q is diagonalised instead, up to a larger order. Beyond that the results of Lanczos stand
