@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.dynamics.ensembles import batch_losses, run_many
+from forgetting.dynamics.ensembles import batch_losses
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.asking import ask
-from forgetting.expectation.intervals import column_intervals, value_range
-from forgetting.orderings import WithoutReplacement
+from forgetting.expectation import expect
+from forgetting.expectation.intervals import column_intervals
 from forgetting.schemes import LinearScheme
 from forgetting.theory.instance import Instance
 
@@ -23,7 +22,6 @@ BATCH = 1024
 RUNS = 16 * BATCH  # compiled ones
 FEWER_RUNS = 4 * BATCH  # by projections onto convex sets, which take longer
 WORK = 2**25  # compiled steps in all
-SEEDS = 2**32  # seeds that one instance may use, one for each batch
 CONFIDENCE = 0.999  # of each interval; a verdict allows for its whole width
 
 
@@ -60,30 +58,19 @@ def runs_for(steps: int, most: int) -> int:
 
 def simulate(instance: Instance, k: int) -> Sampled:
     """Run random orders of k tasks, and one more where there is one, with the seed and the runs of the instance."""
-    problem, ordering, scheme, w0 = instance.problem, instance.ordering, instance.scheme, instance.w0
+    problem, ordering, w0, names = instance.problem, instance.ordering, instance.w0, ("loss", "seen_loss", "next_loss")
     assert ordering is not None
-    more = 0 if isinstance(ordering, WithoutReplacement) and k == problem.num_tasks else 1
-    if isinstance(resolve(problem, scheme, w0)[0], LinearScheme):
-        runs = instance.runs or runs_for(k, RUNS)
-    else:
-        runs = instance.runs or runs_for(64 * (k + problem.num_tasks), FEWER_RUNS)
-    loss, seen, following = np.zeros(runs), np.zeros(runs), np.zeros(runs)
-    for at in range(0, runs, BATCH):
-        batch = slice(at, at + BATCH)
-        seed = instance.seed * SEEDS + at // BATCH
-        many = run_many(problem, ordering, k + more, min(BATCH, runs - at), scheme, seed, w0, record_every=[k])
-        loss[batch] = many.losses[:, np.searchsorted(many.steps, k)]
-        if k:
-            seen[batch] = many.forgetting[:, k - 1] + many.after[:, :k].mean(axis=1)
-        if more:
-            following[batch] = many.before[:, k]
-    request = ask(problem, ordering, k, scheme, w0, "regret").request
-    bounds = value_range(request, request.quantities[0])  # of the loss of a task
+    scheme, _ = resolve(problem, instance.scheme, w0)
+    slow = scheme.linear_on(problem) is None
+    runs = instance.runs or runs_for(64 * (k + problem.num_tasks) if slow else k, FEWER_RUNS if slow else RUNS)
+    options = {"seed": instance.seed, "runs": runs, "confidence": CONFIDENCE}
+    result = expect(problem, ordering, k, scheme, w0, "monte-carlo", names, **options)  # type: ignore[arg-type]
 
-    def mean(values: Array) -> tuple[float, float]:
-        return float(np.mean(values)), width(values, bounds)
+    def mean(name: str) -> tuple[float, float]:
+        low, high = result.interval(name)
+        return (0.0, 0.0) if np.isnan(result.values[name]) else (float(result.values[name]), float(high - low))
 
-    return Sampled(mean(loss), mean(seen), mean(following), f"{runs} simulated runs")
+    return Sampled(mean("loss"), mean("seen_loss"), mean("next_loss"), f"{runs} simulated runs")
 
 
 def width(values: Array, bounds: tuple[float, float] | None) -> float:
