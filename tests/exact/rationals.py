@@ -12,7 +12,8 @@ obeys linear recursions, and every quantity of `fg.expect` is a linear function 
 
 Definitions, as in the package. L_m(w) = 1/2 |X_m w - y_m|^2 (over n_m if `mean`); loss: mean of the L_m; forgetting:
 1/k sum_(t<=k) (L_tau(t)(w_k) - L_tau(t)(w_t)); regret: 1/k sum_(t<=k) L_tau(t)(w_(t-1)); error: |w_k - w*|^2 with w*
-the common solution nearest to w_0. Forgetting and regret at k = 0 are None (NaN in the package).
+the common solution nearest to w_0; seen_loss: 1/k sum_(t<=k) L_tau(t)(w_k); next_loss: L_tau(k+1)(w_k). Forgetting,
+regret and seen_loss at k = 0, and next_loss where no task comes next, are None (NaN in the package).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = [
     "without_replacement",
 ]
 
-QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses")
+QUANTITIES = ("loss", "forgetting", "regret", "error", "seen_loss", "next_loss", "task_losses")
 Vector = Sequence[Any]
 Values = dict[str, list[Any]]
 
@@ -303,11 +304,13 @@ def _expectation(
         if law.kind == "without_replacement" and last > T:
             raise ValueError(f"{last} steps without replacement over {T} tasks")
         curves = setting.permutations()
+        if law.kind == "without_replacement":
+            curves["next_loss"][T:] = [None] * len(curves["next_loss"][T:])
     else:
-        sequence = [t % T for t in range(last)] if law.kind == "cyclic" else list(law.values or ())
+        sequence = [t % T for t in range(last + 1)] if law.kind == "cyclic" else list(law.values or ())
         if last > len(sequence):
             raise ValueError(f"{last} steps of an ordering of {len(sequence)}")
-        curves = setting.explicit(sequence[:last])
+        curves = setting.explicit(sequence)
     found = {name: [curves[name][k] for k in ks] for name in QUANTITIES}
     if not known:
         found["error"] = [None] * len(ks)
@@ -396,10 +399,12 @@ class _Setting:
             in_sample = sum((self.losses[m] * visited)[0, m] for m in range(self.T))
             self._note(curves, k, [(row * V)[0, 0] for row in (*self.losses, self.distance)], bottom)
             curves["forgetting"].append((_over(in_sample, bottom) - learned) / k if k else None)
+            curves["seen_loss"].append(_over(in_sample, bottom) / k if k else None)
+            curves["next_loss"].append(_over((next_loss * V)[0, 0], bottom * chance_den))
             curves["regret"].append(regret / k if k else None)
             if k == self.last:
                 break
-            regret = regret + _over((next_loss * V)[0, 0], bottom * chance_den)
+            regret = regret + curves["next_loss"][-1]
             learned = learned + _over((kept_loss * V)[0, 0], bottom * growth)
             new = [(weighted[m] * V).entries() for m in range(self.T)]
             entries = [new[m][i] for i in range(count) for m in range(self.T)]
@@ -430,8 +435,10 @@ class _Setting:
                     part = self._sum([V * (epoch + (members >> m & 1)) for members, V in layer.items()])
                     in_sample = in_sample + (self.losses[m] * part)[0, 0]
                 curves["forgetting"].append((_over(in_sample, bottom) - learned) / k if k else None)
+                curves["seen_loss"].append(_over(in_sample, bottom) / k if k else None)
                 curves["regret"].append(regret / k if k else None)
-                if k == self.last:
+                if seen == T:  # the next epoch may begin with any task
+                    curves["next_loss"].append(curves["loss"][-1])
                     self._settle(curves)
                     return curves
                 following: dict[int, Any] = {}
@@ -444,7 +451,11 @@ class _Setting:
                         after = after + (kept[m] * V)[0, 0]
                         grown, moved = members | 1 << m, maps[m] * V
                         following[grown] = following[grown] + moved if grown in following else moved
-                regret = regret + _over(before, bottom * (T - seen))
+                curves["next_loss"].append(_over(before, bottom * (T - seen)))
+                if k == self.last:
+                    self._settle(curves)
+                    return curves
+                regret = regret + curves["next_loss"][-1]
                 learned = learned + _over(after, bottom * den * (T - seen))
                 layer = following
                 k += 1
@@ -458,7 +469,7 @@ class _Setting:
         visits = [0] * self.T
         regret = learned = 0
         scale = fmpz(1)
-        for k in range(len(sequence) + 1):
+        for k in range(self.last + 1):
             bottom = self.form_den * scale**2
             values = [(v.transpose() * form * v)[0, 0] for form in self.raw_forms]
             self._note(curves, k, values, bottom)
@@ -469,8 +480,10 @@ class _Setting:
                 learned = learned + now[task]
             in_sample = sum(count * loss for count, loss in zip(visits, now, strict=True))
             curves["forgetting"].append((in_sample - learned) / k if k else None)
+            curves["seen_loss"].append(in_sample / k if k else None)
+            curves["next_loss"].append(now[sequence[k]] if k < len(sequence) else None)
             curves["regret"].append(regret / k if k else None)
-            if k < len(sequence):
+            if k < self.last:
                 regret = regret + now[sequence[k]]
                 v, scale = self.steps[sequence[k]] * v, scale * self.step_den
         self._settle(curves)

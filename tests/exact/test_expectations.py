@@ -55,6 +55,7 @@ def examine(seed, method="auto"):
     for name in QUANTITIES:
         for i, k in enumerate(question.ks):
             if exact[name][i] is None:
+                assert np.isnan(found.values[name][i]), (seed, name, k)
                 continue
             trues = exact[name][i] if isinstance(exact[name][i], list) else [exact[name][i]]
             values, doubts = (np.atleast_1d(table[name][i]) for table in (found.values, found.uncertainty))

@@ -125,31 +125,36 @@ def enumerate_orders(Xs, ys, orders, k, scheme, w0):
         if k:
             total["forgetting"] += chance * sum(now[m] - a for m, a in zip(order[:k], after, strict=True)) / k
             total["regret"] += chance * sum(before) / k
+            total["seen_loss"] += chance * sum(now[m] for m in order[:k]) / k
+        total["next_loss"] += chance * now[order[k]] if k < len(order) else 0
         gap = [a - b for a, b in zip(w, star, strict=True)]
         total["error"] += chance * dot(gap, gap)
         tasks = [a + chance * b for a, b in zip(tasks, now, strict=True)]
     found = {name: [value] for name, value in total.items()}
     if k == 0:
-        found["forgetting"] = found["regret"] = [None]
+        found["forgetting"] = found["regret"] = found["seen_loss"] = [None]
+    if any(len(order) == k for order, _ in orders):  # no task comes next
+        found["next_loss"] = [None]
     if any(missed(X, y, star)):
         found["error"] = [None]
     return {**found, "task_losses": [tasks]}
 
 
 def orders_of(law, T, k):
+    """All orders of at least k + 1 tasks, or of all there are."""
     if law.kind == "with_replacement":
         weights = [Fraction(x) for x in law.values or [1] * T]
-        for order in itertools.product(range(T), repeat=k):
+        for order in itertools.product(range(T), repeat=k + 1):
             chance = Fraction(1)
             for m in order:
                 chance *= weights[m] / sum(weights)
             yield order, chance
     elif law.kind in ("without_replacement", "reshuffled"):
-        epochs = max(1, -(-k // T))
+        epochs = 1 if law.kind == "without_replacement" else -(-(k + 1) // T)
         for parts in itertools.product(itertools.permutations(range(T)), repeat=epochs):
             yield sum(parts, ()), Fraction(1, factorial(T) ** epochs)
     else:
-        yield tuple(t % T for t in range(k)) if law.kind == "cyclic" else law.values, Fraction(1)
+        yield tuple(t % T for t in range(k + 1)) if law.kind == "cyclic" else law.values, Fraction(1)
 
 
 def plain(values):

@@ -8,7 +8,7 @@ import pytest
 import forgetting as fg
 from forgetting.schemes import SGD, FiniteSteps, Kaczmarz, Ridge
 
-ALL = ("loss", "forgetting", "regret", "error", "task_losses")
+ALL = ("loss", "forgetting", "regret", "error", "task_losses", "seen_loss")
 
 
 def ragged_tasks():
@@ -44,6 +44,7 @@ def average(tasks, orders, chances, k, scheme, w0):
         total["loss"] += chance * run.losses[-1]
         total["forgetting"] += chance * run.forgetting[-1]
         total["regret"] += chance * run.regret[-1]
+        total["seen_loss"] += chance * np.mean(run.loss_matrix[-1][list(order[:k])])
         total["error"] += chance * np.sum((run.iterates[-1] - target) ** 2)
         total["task_losses"] = total["task_losses"] + chance * run.loss_matrix[-1]
     return total

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
 from forgetting.expectation.engines import digits
 
-QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses")
+RESIDUAL = Quantity("residual", "mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE)
+RESIDUAL_LOST = Quantity("lost", "the same over visits, less what was kept", "visited", HALF_SQUARED_DISTANCE, True)
+QUANTITIES = ("loss", "forgetting", "regret", "error", "task_losses", "seen_loss", "next_loss", RESIDUAL, RESIDUAL_LOST)
 ORDERINGS = {
     "moments": fg.orderings.WithReplacement(),
     "subsets": fg.orderings.WithoutReplacement(),
@@ -30,7 +33,7 @@ def both(monkeypatch, tasks, ordering, ks, **options):
 def compare(precise, plain):
     """Every error within its bound; returns bound / error."""
     inflations = []
-    for name in QUANTITIES:
+    for name in plain.values:
         sure, value, doubt = (np.ravel(table[name]) for table in (precise.values, plain.values, plain.uncertainty))
         known = ~np.isnan(sure)
         assert np.array_equal(known, ~np.isnan(value))

@@ -1,0 +1,291 @@
+"""Engines, quantities, orderings and schemes that are defined outside the package work in `expect`."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.errors import InvalidInputError, NotRealizableError, NotSupportedError
+from forgetting.expectation import (
+    HALF_SQUARED_DISTANCE,
+    Cost,
+    Engine,
+    Form,
+    Outcome,
+    Quantity,
+    engines,
+    quantities,
+    register_engine,
+    register_quantity,
+)
+from forgetting.orderings import laws
+
+GAUSSIAN = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
+BALLS = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([1.5, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 0.2)])
+WR, WOR = fg.orderings.WithReplacement(), fg.orderings.WithoutReplacement()
+
+
+class AllOrders(Engine):
+    """The mean loss over all permutations, one run each, whatever the tasks are."""
+
+    name = "all-orders"
+
+    def covers(self, request):
+        if request.law != laws.Permutation():
+            return f"it does not cover {request.ordering}"
+        if [quantity.name for quantity in request.quantities] != ["loss"]:
+            return "it knows the loss alone"
+        return None
+
+    def cost(self, request):
+        count = len(list(itertools.permutations(range(request.problem.num_tasks))))
+        return Cost(8.0 * count * len(request.steps), 1e-3 * count)
+
+    def solve(self, request):
+        orders = itertools.permutations(range(request.problem.num_tasks))
+        runs = [
+            fg.run(request.problem, fg.orderings.Explicit(order), len(order), request.scheme, w0=request.w0)
+            for order in orders
+        ]
+        return Outcome("all orders", {"loss": np.mean([run.losses[request.steps] for run in runs], axis=0)})
+
+
+@pytest.fixture
+def all_orders():
+    register_engine(AllOrders)
+    yield
+    engines.remove("all-orders")
+
+
+def test_an_engine_from_outside_is_chosen_by_name_and_by_auto(all_orders):
+    start = [4.0, -1.0]
+    simulated = fg.expect(BALLS, WOR, [1, 3], w0=start, quantities="loss", method="monte-carlo", confidence=0.9999)
+    by_auto = fg.expect(BALLS, WOR, [1, 3], w0=start, quantities="loss")  # only this engine is exact for balls
+    assert (by_auto.method, by_auto.exact) == ("all-orders", True)
+    assert np.all((simulated.loss_interval[:, 0] <= by_auto.loss) & (by_auto.loss <= simulated.loss_interval[:, 1]))
+    by_name = fg.expect(GAUSSIAN, WOR, [1, 4], quantities="loss", method="all-orders")
+    np.testing.assert_allclose(by_name.loss, fg.expect(GAUSSIAN, WOR, [1, 4], method="subsets").loss, rtol=1e-12)
+    assert fg.expect(GAUSSIAN, WOR, [1, 4], quantities="loss").method == "subsets"  # more accurate: registered before
+
+
+def test_an_engine_says_what_it_does_not_cover(all_orders):
+    with pytest.raises(NotSupportedError, match=r"all-orders.*it knows the loss alone"):
+        fg.expect(BALLS, WOR, 2, method="all-orders")
+    assert fg.expect(BALLS, WOR, 2, runs=16).method == "monte-carlo"
+    poor = fg.expect(BALLS, WOR, 2, quantities="loss", memory=1, runs=16)
+    assert poor.method == "monte-carlo"
+    assert any("'all-orders' was left out: it would need about 48 bytes" in note for note in poor.notes)
+
+
+def test_names_of_engines_and_quantities_are_taken_once():
+    with pytest.raises(InvalidInputError, match="no method 'all-orders'"):
+        fg.expect(BALLS, WOR, 2, method="all-orders")
+    with pytest.raises(InvalidInputError, match="already a quantity 'loss'"):
+        register_quantity(Quantity("loss", "something else"))
+    with pytest.raises(InvalidInputError, match="names or Quantity objects"):
+        fg.expect(GAUSSIAN, WR, 2, quantities=(3,))
+    with pytest.raises(InvalidInputError, match="average must be one of"):
+        Quantity("odd", "", "some")
+    with pytest.raises(InvalidInputError, match="only the average over visits"):
+        Quantity("odd", "", "tasks", subtracts_kept=True)
+
+
+# --------------------------------------------------------------------------------------------------------- quantities
+
+
+class FourthPower(Form):
+    """|X^T (X w - y)|^2 / 2, half the squared gradient of each task."""
+
+    def weights(self, squares):
+        return squares * squares
+
+
+def gradients(tasks, w):
+    parts = [tasks.task(m) for m in range(tasks.num_tasks)]
+    return np.array([0.5 * np.sum((X.T @ (X @ w - y)) ** 2) for X, y in parts])
+
+
+def residuals(tasks, w):
+    return 0.5 * tasks.distances(w) ** 2
+
+
+FORMS = {"residual": (HALF_SQUARED_DISTANCE, residuals), "gradient": (FourthPower(), gradients)}
+LAWS = {
+    "moments": (WR, lambda T, k: list(itertools.product(range(T), repeat=k + 1))),
+    "spectral": (WR, lambda T, k: list(itertools.product(range(T), repeat=k + 1))),
+    "subsets": (WOR, lambda T, k: list(itertools.permutations(range(T)))),
+    "deterministic": (fg.orderings.Explicit([2, 0, 0, 1]), lambda T, k: [(2, 0, 0, 1)]),
+}
+
+
+def family(form):
+    """The form, averaged in every way that there is."""
+    return (
+        Quantity("tasks", "", "tasks", form),
+        Quantity("each", "", "each", form),
+        Quantity("visited", "", "visited", form),
+        Quantity("lost", "", "visited", form, subtracts_kept=True),
+        Quantity("learnt", "", "learnt", form),
+        Quantity("next", "", "next", form),
+    )
+
+
+def enumerated(tasks, orders, k, scheme, value):
+    total = dict.fromkeys(("tasks", "each", "visited", "lost", "learnt", "next"), 0.0)
+    for order in orders:
+        run = fg.run(tasks, fg.orderings.Explicit(order), len(order), scheme)
+        table = np.array([value(tasks, w) for w in run.iterates])
+        now, past = table[k], list(order[:k])
+        total["tasks"] += now.mean() / len(orders)
+        total["each"] = total["each"] + now / len(orders)
+        total["visited"] += now[past].mean() / len(orders)
+        total["lost"] += np.mean([now[m] - table[t + 1, m] for t, m in enumerate(past)]) / len(orders)
+        total["learnt"] += np.mean([table[t, m] for t, m in enumerate(past)]) / len(orders)
+        total["next"] += now[order[k]] / len(orders)
+    return total
+
+
+@pytest.mark.parametrize("scheme", [fg.schemes.Kaczmarz(), fg.schemes.Ridge(0.7)], ids=str)
+@pytest.mark.parametrize("method", LAWS)
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_from_outside_agree_with_enumeration_however_they_are_averaged(form, method, scheme):
+    (ordering, orders), (weights, value), k = LAWS[method], FORMS[form], 3
+    expected = enumerated(GAUSSIAN, orders(4, k), k, scheme, value)
+    e = fg.expect(GAUSSIAN, ordering, k, scheme, method=method, quantities=family(weights))
+    simulated = fg.expect(
+        GAUSSIAN, ordering, k, scheme, method="monte-carlo", quantities=family(weights), runs=256, confidence=0.99999
+    )
+    assert e.exact
+    for name, true in expected.items():
+        np.testing.assert_allclose(e.values[name], true, rtol=1e-11, atol=1e-12, err_msg=name)
+        assert np.all(np.abs(e.values[name] - true) <= e.uncertainty[name] + 1e-11 * np.abs(true) + 1e-13), name
+        low, high = np.moveaxis(simulated.interval(name), -1, 0)
+        assert np.all((low <= np.asarray(true) + 1e-12) & (np.asarray(true) <= high + 1e-12)), name
+
+
+def test_a_registered_quantity_is_known_by_its_name_and_covers_other_tasks():
+    register_quantity(Quantity("residual", "mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE))
+    try:
+        sets = fg.expect(BALLS, WR, [1, 2], w0=[4.0, -1.0], quantities=("loss", "residual"), runs=64)
+        np.testing.assert_allclose(sets.values["residual"], sets.loss)  # of sets, the loss is the residual
+        assert "residual" in str(sets)
+        assert "betting" in sets.detail
+    finally:
+        quantities.remove("residual")
+
+
+def test_a_form_that_knows_regression_alone_says_so():
+    with pytest.raises(NotSupportedError, match="FourthPower is a form of regression tasks"):
+        fg.expect(BALLS, WR, 2, quantities=Quantity("gradient", "", form=FourthPower()), runs=4)
+
+
+# ----------------------------------------------------------------------------------------------- orderings and schemes
+
+
+class Lottery(fg.orderings.Ordering):
+    law = laws.Independent([1, 2, 3, 4])
+
+
+class Deck(fg.orderings.Ordering):
+    law = laws.Permutation()
+
+
+class Decks(fg.orderings.Ordering):
+    law = laws.Reshuffled()
+
+
+class Program(fg.orderings.Ordering):
+    law = laws.Fixed([3, 1, 1, 0])
+
+
+class Unlimited(fg.orderings.Ordering):
+    """Ends after four tasks without saying so."""
+
+    random = False
+
+    def visits(self, tasks, rng):
+        yield from (3, 1, 1, 0)
+
+
+class Halfway(fg.schemes.Scheme):
+    """Halfway to the solution of the task that is nearest: SGD with step size 1/2."""
+
+    def learn(self, problem, task, w, memory):
+        return fg.schemes.Learned((w + problem.project(task, w)) / 2)
+
+    def linear_on(self, problem):
+        return None if problem.geometry is None else fg.schemes.SGD(0.5)
+
+
+@pytest.mark.parametrize(
+    ("own", "ours", "ks"),
+    [
+        (Lottery(), fg.orderings.WithReplacement([1, 2, 3, 4]), [0, 3, 7]),
+        (Deck(), WOR, [0, 2, 4]),
+        (Decks(), fg.orderings.Reshuffled(), [0, 4, 6]),
+        (Program(), fg.orderings.Explicit([3, 1, 1, 0]), [1, 4]),
+        (Unlimited(), fg.orderings.Explicit([3, 1, 1, 0]), [1, 4]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize(("scheme", "same"), [(None, None), (Halfway(), fg.schemes.SGD(0.5))], ids=["natural", "own"])
+def test_orderings_and_schemes_from_outside_have_exact_expectations(own, ours, ks, scheme, same):
+    names = tuple(quantities)
+    a = fg.expect(GAUSSIAN, own, ks, scheme, quantities=names)
+    b = fg.expect(GAUSSIAN, ours, ks, same, quantities=names)
+    assert a.method == b.method != "monte-carlo"
+    for name in names:
+        np.testing.assert_allclose(a.values[name], b.values[name], rtol=1e-14, atol=0, err_msg=name)
+
+
+# ----------------------------------------------------------------------------------------------------- seen and next
+
+
+def test_the_next_task_is_one_not_visited_yet_and_there_is_none_at_the_end():
+    e = fg.expect(GAUSSIAN, WOR, range(5), quantities=("loss", "seen_loss", "next_loss"))
+    k = np.arange(4)
+    seen = np.nan_to_num(e.seen_loss[:4])
+    np.testing.assert_allclose(e.next_loss[:4], (4 * e.loss[:4] - k * seen) / (4 - k), rtol=1e-13)
+    assert np.isnan(e.next_loss).tolist() == [False] * 4 + [True]
+    assert "next_loss at k = 4: no task comes next, nan" in e.notes
+    explicit = fg.expect(GAUSSIAN, fg.orderings.Explicit([2, 0]), [1, 2], quantities=("next_loss", "task_losses"))
+    assert explicit.next_loss[0] == pytest.approx(explicit.task_losses[0, 0], rel=1e-14)
+    assert np.isnan(explicit.next_loss[1])
+
+
+def test_the_next_task_of_a_greedy_ordering_is_the_one_it_would_choose():
+    for scheme in (None, fg.schemes.NLMS()):
+        e = fg.expect(GAUSSIAN, fg.orderings.GreedyResidual(), [0, 5], scheme, quantities=("next_loss", "task_losses"))
+        np.testing.assert_allclose(e.next_loss, e.task_losses.max(axis=1), rtol=1e-12)
+
+
+def test_regret_is_the_mean_of_the_next_losses_on_the_way():
+    for ordering in (WR, fg.orderings.NormWeighted(), fg.orderings.Reshuffled(), fg.orderings.Cyclic()):
+        e = fg.expect(GAUSSIAN, ordering, range(7), quantities=("regret", "next_loss"))
+        np.testing.assert_allclose(e.regret[1:], np.cumsum(e.next_loss)[:-1] / np.arange(1, 7), rtol=1e-13)
+
+
+@pytest.mark.parametrize("scheme", [None, fg.schemes.NLMS(), fg.schemes.SGD(0.6)], ids=str)
+def test_seen_and_next_losses_are_simulated_within_their_intervals(scheme):
+    names, same = ("seen_loss", "next_loss"), None if isinstance(scheme, fg.schemes.NLMS) else scheme
+    lines = fg.families.repeated(fg.families.two_lines(0.7), 3)  # tasks of one row: NLMS is Kaczmarz
+    for ordering, ks in ((WR, [1, 4]), (WOR, [1, 5]), (fg.orderings.Reshuffled(), [6, 9])):
+        exact = fg.expect(lines, ordering, ks, same, quantities=names)
+        e = fg.expect(lines, ordering, ks, scheme, method="monte-carlo", quantities=names, runs=512, confidence=0.9999)
+        for name in names:
+            low, high = np.moveaxis(e.interval(name), -1, 0)
+            assert np.all((low <= exact.values[name]) & (exact.values[name] <= high)), (name, ordering)
+            assert "betting" in e.detail
+
+
+def test_seen_and_next_losses_of_tasks_that_no_w_solves_hold_what_no_w_fits():
+    tasks = fg.RegressionTasks([[[1.0], [1.0]], [[2.0]]], [[1.0, 2.0], [1.0]])
+    names = ("seen_loss", "next_loss", "task_losses")
+    e = fg.expect(tasks, fg.orderings.Cyclic(), [1, 2], quantities=names)
+    run = fg.run(tasks, fg.orderings.Cyclic(), 3)
+    np.testing.assert_allclose(e.seen_loss, [run.loss_matrix[1, 0], run.loss_matrix[2].mean()], rtol=1e-12)
+    np.testing.assert_allclose(e.next_loss, run.before[1:], rtol=1e-12)
+    assert e.seen_loss[0] >= 0.25 - 1e-12
+    with pytest.raises(NotRealizableError):
+        fg.expect(tasks, WR, 2, method="moments", quantities="seen_loss")
