@@ -4,14 +4,7 @@ from forgetting.expectation.asking import decay_rate, expect
 from forgetting.expectation.comparison import compare
 from forgetting.expectation.engines import Cost, Engine, engines, register_engine
 from forgetting.expectation.outcome import Expectation, Outcome
-from forgetting.expectation.quantities import (
-    HALF_SQUARED_DISTANCE,
-    LOSS,
-    Form,
-    Quantity,
-    quantities,
-    register_quantity,
-)
+from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
 from forgetting.expectation.request import Request
 
 __all__ = [

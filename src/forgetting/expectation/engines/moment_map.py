@@ -392,12 +392,7 @@ class Moments:
         active = chance > 0
         noise = self.doubts.noise
         step = np.array(
-            [
-                noise[active, 0].max(initial=0.0),
-                float(chance @ noise[:, 1]),
-                noise[active, 2].max(initial=0.0),
-                0.0,
-            ]
+            [noise[active, 0].max(initial=0.0), float(chance @ noise[:, 1]), noise[active, 2].max(initial=0.0), 0.0]
         )
         state.error = self._noisy(
             np.ascontiguousarray(back[-1])[None], state.stack[0][:1], np.array([tau]), np.array([trace]), step
