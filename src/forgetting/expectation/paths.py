@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import run
-from forgetting.dynamics.metrics import paper_regret
+from forgetting.dynamics.metrics import paper_regret, quietly
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import OrderingError
 from forgetting.expectation.outcome import Values
@@ -23,7 +23,7 @@ class Along(NamedTuple):
 
     Attributes:
         now: of every task at the steps of the request, (len(steps), T).
-        before, after: of the task of each step, before and after it is learned; empty unless all steps are recorded.
+        before, after: of the task of each step, before and after it is learned; empty where no quantity needs them.
     """
 
     now: Array
@@ -33,30 +33,31 @@ class Along(NamedTuple):
 
 def made_run(request: Request, seed: int = 0) -> Trajectory:
     """One run of the request, with one more step if a quantity looks at the next task and there is one."""
-    every = any(quantity.form is not LOSS and quantity.needs_steps for quantity in request.quantities)
+    # a run knows its losses before and after each step; other forms are computed from the iterates of all steps
+    every = any(q.form is not LOSS and q.average in ("visited", "learnt", "next") for q in request.quantities)
 
     def made(k: int) -> Trajectory:
         record = 1 if every else request.steps.tolist()
         return run(request.problem, request.ordering, k, request.scheme, seed, request.w0, record_every=record)
 
-    if not request.one_more:
-        return made(request.last)
     try:
-        return made(request.last + 1)
-    except OrderingError:  # the visits end without having stated a limit
-        return made(request.last)
+        return made(request.last + request.one_more)
+    except OrderingError:
+        if not request.one_more:
+            raise
+        return made(request.last)  # the visits end without having stated a limit
 
 
 def form_along(request: Request, trajectory: Trajectory, form: Form) -> Along:
     """A form at the steps of the request, and before and after each step."""
-    where = np.searchsorted(trajectory.steps, request.steps)
     table = form.along(trajectory)
+    now = table[np.searchsorted(trajectory.steps, request.steps)]
     if form is LOSS:
-        return Along(table[where], trajectory.before, trajectory.after)
+        return Along(now, trajectory.before, trajectory.after)
     if len(table) <= trajectory.k:
-        return Along(table[where], np.empty(0), np.empty(0))
+        return Along(now, np.empty(0), np.empty(0))
     steps = np.arange(trajectory.k)
-    return Along(table[where], table[steps, trajectory.order], table[steps + 1, trajectory.order])
+    return Along(now, table[steps, trajectory.order], table[steps + 1, trajectory.order])
 
 
 def values_of(request: Request, trajectory: Trajectory) -> Values:
@@ -64,46 +65,35 @@ def values_of(request: Request, trajectory: Trajectory) -> Values:
     return {quantity.name: _value(request, trajectory, quantity) for quantity in request.quantities}
 
 
+@quietly
 def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Array:
-    steps, form = request.steps, quantity.form
-    where = np.searchsorted(trajectory.steps, steps)
+    steps, where = request.steps, np.searchsorted(trajectory.steps, request.steps)
     if quantity.average == "error":
         if request.linear is not None:
             return np.asarray(np.sum(trajectory.states**2, axis=1)[where])
         iterates = trajectory.scaled_iterates
         return np.asarray(np.sum((iterates - trajectory.problem.nearest_solution(iterates[0])) ** 2, axis=1)[where])
-    if form is LOSS:  # a run knows its own losses
-        match quantity.average:
-            case "tasks":
-                return trajectory.losses[where]
-            case "learnt":
-                return curve_at(trajectory.regret, steps)
-            case "next":
-                return next_at(trajectory.before, steps)
-            case "visited":
-                forgotten = curve_at(trajectory.forgetting, steps)
-                kept = 0.0 if quantity.subtracts_kept else curve_at(paper_regret(trajectory.after), steps)
-                return forgotten + kept
-    along = form_along(request, trajectory, form)
+    if quantity.average == "tasks" and quantity.form is LOSS:
+        return trajectory.losses[where]
+    along = form_along(request, trajectory, quantity.form)
     match quantity.average:
         case "each":
             return along.now
         case "tasks":
             return np.asarray(along.now.mean(axis=1))
         case "next":
-            task = next_at(trajectory.order.astype(float), steps)
-            known = np.flatnonzero(np.isfinite(task))
-            result = np.full(len(steps), np.nan)
-            result[known] = along.now[known, task[known].astype(int)]
-            return result
-    if quantity.average == "learnt":
-        return curve_at(paper_regret(along.before), steps)
-    rows = zip(steps.tolist(), along.now, strict=True)
-    seen = np.array([np.mean(row[trajectory.order[:k]]) if k else np.nan for k, row in rows])
+            return next_at(along.before, steps)
+        case "learnt":
+            return curve_at(paper_regret(along.before), steps)
+    seen, visits, done = np.full(len(steps), np.nan), np.zeros(along.now.shape[1]), 0
+    for i, k in enumerate(steps.tolist()):
+        np.add.at(visits, trajectory.order[done:k], 1)
+        done = k
+        seen[i] = visits @ along.now[i] / k if k else np.nan
     if not quantity.subtracts_kept:
         return seen
-    gap = seen - curve_at(paper_regret(along.after), steps)
-    return np.where(steps == 1, 0.0, gap)  # nothing is forgotten after one step, by definition
+    # nothing is forgotten after one step, by definition
+    return np.where(steps == 1, 0.0, seen - curve_at(paper_regret(along.after), steps))
 
 
 def curve_at(curve: Array, steps: IntArray) -> Array:

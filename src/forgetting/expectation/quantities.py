@@ -154,14 +154,11 @@ def resolved(given: Quantity | str | Sequence[Quantity | str]) -> tuple[Quantity
     several = (given,) if isinstance(given, str | Quantity) else tuple(given)
     if not several:
         raise InvalidInputError(f"quantities is empty; choose from {', '.join(quantities)}")
-    found = [entry if isinstance(entry, Quantity) else quantities.get(_name(entry)) for entry in several]
+    odd = [entry for entry in several if not isinstance(entry, str | Quantity)]
+    if odd:
+        raise InvalidInputError(f"quantities must be names or Quantity objects, got {odd[0]!r:.80}")
+    found = [quantities.get(entry) if isinstance(entry, str) else entry for entry in several]
     return tuple({quantity.name: quantity for quantity in found}.values())
-
-
-def _name(entry: object) -> str:
-    if not isinstance(entry, str):
-        raise InvalidInputError(f"quantities must be names or Quantity objects, got {entry!r:.80}")
-    return entry
 
 
 for _quantity in (

@@ -114,62 +114,7 @@ class Moments:
     first: Pair = field(repr=False)
     unit: float
     doubts: Doubts = field(repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        geometry: Geometry,
-        scheme: LinearScheme,
-        probability: Pair,
-        w0: Array,
-        *,
-        twofold: bool,
-        known: float = 0.0,
-        homogeneous: bool = False,
-        as_run: bool = False,
-    ) -> Moments:
-        """Set up for the probabilities of the distinct tasks, which are known up to a relative error of `known`.
-
-        A homogeneous map leaves out what no w fits. `as_run` takes the bases that `run` computes with.
-        """
-        source = geometry.precise if twofold else geometry.plain if as_run else geometry.best
-        assert source is not None
-        gains, vague = _gains(geometry, scheme, source.squares, twofold)
-        start, rows, leftover = source.start(w0), source.rows, source.leftover
-        size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
-        unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
-        left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
-        if leftover[0].any() and not homogeneous:
-            nothing = np.zeros(len(rows[0]))
-            right = _widened(rows, (-leftover[0] / unit, -leftover[1] / unit))
-            left = _widened(left, (nothing, nothing))
-            first = np.append(first[0], 1.0), np.append(first[1], 0.0)
-        return cls(
-            geometry=geometry,
-            twofold=twofold,
-            probability=probability,
-            left=left,
-            right=right,
-            squares=source.squares,
-            gains=gains,
-            solves=scheme.solves_task,
-            unexplained=source.unexplained,
-            first=first,
-            unit=unit,
-            doubts=doubts_of(
-                geometry,
-                sensitivity(geometry, scheme.gains),
-                source,
-                first[0],
-                gains[0],
-                vague,
-                w0,
-                unit,
-                known,
-                twofold,
-                homogeneous,
-            ),
-        )
+    _forms: dict[Form, tuple[Pair, Array]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -239,7 +184,7 @@ class Moments:
         here = Squares((now[0][0], now[1][0]), doubt[0])
         visited = None
         if certain:
-            visited = Squares(self._scaled(here.value, visits[0][owner]), here.doubt * visits[0][owner])
+            visited = Squares(scaled(here.value, visits[0][owner]), here.doubt * visits[0][owner])
         elif len(state.stack[0]) > 1:
             each, _ = self.read((state.stack[0][1:], state.stack[1][1:]), None)
             own = np.arange(len(owner))
@@ -267,23 +212,29 @@ class Moments:
 
     def weights(self, form: Form) -> Pair:
         """The weight of each of the R directions in a form."""
-        if form is LOSS:
-            return self.squares
-        if not self.twofold:
-            return np.asarray(form.weights(self.squares[0]), dtype=np.float64), np.zeros_like(self.squares[0])
-        with localcontext(Context(prec=50)):
-            exact = form.weights(np.array(two_floats().decimals(self.squares), dtype=object))
-            return two_floats().from_decimals([Decimal(weight) for weight in exact])  # type: ignore[no-any-return]
+        return self._form(form)[0]
 
     def slips(self, form: Form) -> Array:
         """For each distinct task, by how much the root of the form can be off at |z| = 1."""
-        largest = np.zeros(self.geometry.num_distinct)
-        if form is LOSS:
-            largest = np.maximum(self.geometry.per_task(self.squares[0]), 0.0)
-            return self.doubts.misread * np.sqrt(largest)
-        np.maximum.at(largest, self.geometry.owner, np.abs(self.weights(form)[0]))
-        moved = sensitivity(self.geometry, lambda sigma: np.sqrt(np.asarray(form.weights(sigma**2), dtype=float)))
-        return np.asarray(self.doubts.turned * (np.sqrt(largest) + moved))
+        return self._form(form)[1]
+
+    def _form(self, form: Form) -> tuple[Pair, Array]:
+        """`weights` and `slips`, computed once for each form."""
+        if form not in self._forms:
+            if form is LOSS:
+                norms = np.sqrt(np.maximum(self.geometry.per_task(self.squares[0]), 0.0))
+                self._forms[form] = self.squares, self.doubts.misread * norms
+                return self._forms[form]
+            weights: Pair = np.asarray(form.weights(self.squares[0]), dtype=np.float64), np.zeros_like(self.squares[0])
+            if self.twofold:
+                with localcontext(Context(prec=50)):
+                    exact = form.weights(np.array(two_floats().decimals(self.squares), dtype=object))
+                    weights = two_floats().from_decimals([Decimal(weight) for weight in exact])
+            largest = np.zeros(self.geometry.num_distinct)
+            np.maximum.at(largest, self.geometry.owner, np.abs(weights[0]))
+            moved = sensitivity(self.geometry, lambda sigma: np.sqrt(np.asarray(form.weights(sigma**2), dtype=float)))
+            self._forms[form] = weights, self.doubts.turned * (np.sqrt(largest) + moved)
+        return self._forms[form]
 
     # -------------------------------------------------------------------------------------------- several at once
 
@@ -322,12 +273,6 @@ class Moments:
     def trace(self, moments: Array) -> Array:
         """tr(A) without the constant."""
         return np.asarray(np.maximum(np.diagonal(moments, axis1=-2, axis2=-1)[..., : self.dim], 0.0).sum(axis=-1))
-
-    def _scaled(self, pair: Pair, factor: Array) -> Pair:
-        """Times whole numbers, or floats taken as exact."""
-        if not self.twofold:
-            return pair[0] * factor, pair[1]
-        return scaled(pair, factor)
 
     def step_all(
         self,
@@ -461,26 +406,49 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         homogeneous: leave out what no w fits.
         as_run: take the bases that `run` computes with.
     """
-    geometry, law = request.geometry, request.law
+    geometry, scheme, w0 = request.geometry, request.linear_scheme, request.w0
+    source = geometry.precise if twofold else geometry.plain if as_run else geometry.best
+    assert source is not None
+    gains, vague = _gains(geometry, scheme, source.squares, twofold)
+    start, rows, leftover = source.start(w0), source.rows, source.leftover
+    size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
+    unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
+    left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
+    if leftover[0].any() and not homogeneous:
+        nothing = np.zeros(len(rows[0]))
+        right = _widened(rows, (-leftover[0] / unit, -leftover[1] / unit))
+        left = _widened(left, (nothing, nothing))
+        first = np.append(first[0], 1.0), np.append(first[1], 0.0)
+    probability, known = _probability(request)
+    moving = sensitivity(geometry, scheme.gains)
+    return Moments(
+        geometry=geometry,
+        twofold=twofold,
+        probability=probability,
+        left=left,
+        right=right,
+        squares=source.squares,
+        gains=gains,
+        solves=scheme.solves_task,
+        unexplained=source.unexplained,
+        first=first,
+        unit=unit,
+        doubts=doubts_of(geometry, moving, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
+    )
+
+
+def _probability(request: Request) -> tuple[Pair, float]:
+    """The probability of each distinct task, and a bound on the relative error of all of them."""
+    geometry, law, tools = request.geometry, request.law, two_floats()
     weights, known = np.ones(geometry.num_tasks), 0.0
     if isinstance(law, Independent):
         weights, known = law.weights(view_of(request.problem))
-    each: Pair = np.zeros(geometry.num_distinct), np.zeros(geometry.num_distinct)
+    high, low = np.zeros(geometry.num_distinct), np.zeros(geometry.num_distinct)
     total = 0.0, 0.0
     for which, weight in zip(geometry.index.tolist(), weights.tolist(), strict=True):
-        each[0][which], each[1][which] = two_floats().add(each[0][which], each[1][which], weight, 0.0)
-        total = two_floats().add(*total, weight, 0.0)
-    chance = two_floats().div(*each, np.full(len(each[0]), total[0]), np.full(len(each[0]), total[1]))
-    return Moments.of(
-        geometry,
-        request.linear_scheme,
-        chance,
-        request.w0,
-        twofold=twofold,
-        known=known,
-        homogeneous=homogeneous,
-        as_run=as_run,
-    )
+        high[which], low[which] = tools.add(high[which], low[which], weight, 0.0)
+        total = tools.add(*total, weight, 0.0)
+    return tools.div(high, low, np.full_like(high, total[0]), np.full_like(high, total[1])), known
 
 
 def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tuple[int | None, IntArray]]:
