@@ -7,17 +7,17 @@ views of the registry: the first lists statements with a bound, the second state
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import ParamSpec
 
 from forgetting._arrays import as_kind
 from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import Bound, Condition, Kind, Origin, Quantity, Range, Status
+from forgetting.theory.bound import Bound, Status
 from forgetting.theory.claim import Check, Claim, Draw, Missing, Paths, Settle, always, unchanged
 from forgetting.theory.claim import Kind as ClaimKind
 from forgetting.theory.expression import Compute
-from forgetting.theory.numbering import PAPER, PRINTED
-from forgetting.theory.setting import ProblemKind
+from forgetting.theory.numbering import PAPER, PRINTED, cite
 
 __all__ = [
     "Statement",
@@ -104,6 +104,7 @@ class Statement:
         return self._named.note
 
 
+_Fields = ParamSpec("_Fields")
 _STATEMENTS: dict[tuple[str, str | None], Statement] = {}
 
 
@@ -166,47 +167,30 @@ def register_bound(bound: Bound) -> Bound:
     return bound
 
 
-def declare_bound(
-    *,
-    key: str,
-    title: str,
-    source: str,
-    quantity: Quantity,
-    orderings: tuple[str, ...],
-    formula: str,
-    latex: str,
-    kind: Kind = "upper",
-    status: Status = "holds as stated",
-    origin: Origin = "statement",
-    schemes: tuple[str, ...] = ("projection",),
-    problems: tuple[ProblemKind, ...] = ("regression",),
-    range: Range = Range(),  # noqa: A002, B008
-    needs: tuple[str, ...] = (),
-    conditions: tuple[Condition, ...] = (),
-    note: str = "",
-) -> Callable[[Compute], Compute]:
-    """Register the decorated function of (setting, k) as a bound, for a formula that needs code.
+def _declaring(make: Callable[_Fields, Bound]) -> Callable[_Fields, Callable[[Compute], Compute]]:
+    def declare(*arguments: _Fields.args, **fields: _Fields.kwargs) -> Callable[[Compute], Compute]:
+        """Register the decorated function of (setting, k) as a `Bound` with these fields: for formulas that need code.
 
-    >>> import forgetting as fg
-    >>> @fg.bounds.declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss",
-    ...                    orderings=("any",), formula="S/2", latex="S/2")
-    ... def _(s, k):
-    ...     return s.scale / 2
-    >>> fg.bounds.get("demo/declared").value(fg.bounds.Setting(radius=2), k=1)
-    2.0
-    >>> fg.bounds.unregister("demo/declared")
-    """
+        >>> import forgetting as fg
+        >>> @fg.bounds.declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss",
+        ...                    orderings=("any",), formula="S/2", latex="S/2")
+        ... def _(s, k):
+        ...     return s.scale / 2
+        >>> fg.bounds.get("demo/declared").value(fg.bounds.Setting(radius=2), k=1)
+        2.0
+        >>> fg.bounds.unregister("demo/declared")
+        """
 
-    def add(compute: Compute) -> Compute:
-        register_bound(
-            Bound(
-                key, title, source, quantity, orderings, formula, latex, compute, kind, status, origin, schemes,
-                problems, range=range, needs=needs, conditions=conditions, note=note,
-            )
-        )  # fmt: skip
-        return compute
+        def add(compute: Compute) -> Compute:
+            register_bound(replace(make(*arguments, **fields), compute=compute))
+            return compute
 
-    return add
+        return add
+
+    return declare
+
+
+declare_bound = _declaring(Bound)
 
 
 def get_bound(key: str) -> Bound:
@@ -272,7 +256,7 @@ def declare_claim(
     statement: str,
     draw: Draw,
     part: str | None = None,
-    source: str = PAPER,
+    source: str | None = None,
     status: Status = "holds as stated",
     note: str = "",
     kind: ClaimKind = "inequality",
@@ -280,8 +264,8 @@ def declare_claim(
     missing: Missing = always,
     precise: Check | None = None,
     settle: Settle = unchanged,
-) -> Callable[[Check], Check]:
-    """Register the decorated computation of both sides as a claim.
+) -> Callable[[Check | Paths], Check | Paths]:
+    """Register the decorated computation of both sides as a claim; `source` is where the paper has the label.
 
     >>> import forgetting as fg
     >>> @fg.claims.declare(label="demo", statement="0 <= k", draw=lambda rng, k: fg.claims.Instance(None, None, k))
@@ -292,11 +276,14 @@ def declare_claim(
     >>> fg.claims.unregister("demo")
     """
 
-    def add(sides: Check) -> Check:
+    place = source or (cite(label) if label in PRINTED else PAPER)
+
+    def add(made: Check | Paths) -> Check | Paths:
+        sides, exact = made if isinstance(made, Paths) else (made, precise)
         register_claim(
-            Claim(label, part, statement, sides, draw, source, status, note, kind, needs, missing, precise, settle)
+            Claim(label, part, statement, sides, draw, place, status, note, kind, needs, missing, exact, settle)
         )
-        return sides
+        return made
 
     return add
 

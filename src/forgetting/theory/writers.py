@@ -8,22 +8,10 @@ from typing import Literal
 
 __all__ = ["escape_latex", "latex_table", "text_table", "unbroken"]
 
-_LATEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "$": r"\$",
-    "^": r"\^{}",
-    "~": r"\textasciitilde{}",
-    "∧": r"$\wedge$",
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "|": r"\textbar{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+_LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
+    "^": r"\^{}", "~": r"\textasciitilde{}", "∧": r"$\wedge$", "\\": r"\textbackslash{}",
+    "|": r"\textbar{}", "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
 _STAY = "\ue000"  # a character that nobody prints, in place of a space at which a line must not end
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from forgetting._arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, WeaklyRegularized
-from forgetting.theory.bound import Bound, Origin, Range, Status
+from forgetting.theory.bound import Bound, Range
 from forgetting.theory.checking import all_of, classification, convex_sets, covers, pocs, setting_of, steps, trajectory
 from forgetting.theory.claim import Check, Missing, Paths, Sides
 from forgetting.theory.closed_forms import last_iterate
@@ -33,7 +34,7 @@ _LEAVING_ONE_OUT = (
     "Without replacement the printed proof uses a next set that does not exist at k = T. Leaving one set out instead "
     "(projections do not expand distances) gives 2 A(k-1) + 1/k for the sets seen, which also covers k = T."
 )
-_FULL, _ONE_PASS = Range(1), Range(1, "T")
+_ONE_PASS = Range(1, "T")
 
 # Means over orders ----------------------------------------------------------------------------------------------------
 
@@ -80,8 +81,8 @@ def _mean(losses: Array) -> float:
     return float(np.mean(losses)) if len(losses) else 0.0
 
 
-def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing]:
-    """Both sides of the bound, and where it applies."""
+def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
+    """Both sides of the bound, where it applies, and the words after the quantity that it bounds."""
 
     def check(instance: Instance) -> Sides:
         setting, orders = setting_of(instance), over_orders(instance)
@@ -89,44 +90,36 @@ def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing]:
         return Sides(lhs, bound.compute(setting, instance.k), doubt + 1e-9 * setting.scale, how=orders.how)
 
     last = 0 if bound.orderings == WITHOUT else None
-    return Paths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last))
+    words = f"<= {bound.formula}, w* the common solution nearest to w_0, {bound.orderings[0]}"
+    return Paths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
+
+
+def _declare(bound: Bound, suffix: str = "") -> None:
+    """Register the bound with its check: residuals on convex sets, forgetting on classification tasks."""
+    name = bound.orderings[0].partition(" ")[0]
+    residual = bound.quantity == "residual"
+    made, applies, words = _rate(bound, convex_sets if residual else classification)
+    checked(
+        bound,
+        part=f"{name} replacement{suffix}",
+        statement=f"{'E (1/2T) sum_m dist(w_k, C_m)^2' if residual else 'E F(k)'} {words}",
+        paths=made,
+        draw=(sets if residual else classified)(ordering=name),
+        missing=applies,
+    )
 
 
 # thm:pocs-rate --------------------------------------------------------------------------------------------------------
 
 
-def _residual(
-    variant: str, title: str, right: Expression, orderings: tuple[str, ...], covered: Range, *,
-    status: Status = "holds as stated", origin: Origin = "statement", note: str = "",
-) -> Bound:  # fmt: skip
-    return Bound(
-        key=f"thm:pocs-rate/residual/{variant}",
-        title=f"universal rate of projections{title}",
-        source=cite("thm:pocs-rate"),
-        quantity="residual",
-        problems=("regression", "classification", "sets"),
-        assumptions="closed convex sets with a common point, learned by projection",
-        convention="mean over all tasks of half the squared distance to the task's solutions",
-        orderings=orderings,
-        range=covered,
-        expression=right,
-        status=status,
-        origin=origin,
-        note=note,
-    )
-
-
-def _declare_residual(bound: Bound, part: str, name: str) -> None:
-    made, applies = _rate(bound, convex_sets)
-    checked(
-        bound,
-        part=part,
-        statement=f"E (1/2T) sum_m dist(w_k, C_m)^2 <= {bound.formula}, w* the common solution nearest to w_0, {name} "
-        "replacement",
-        paths=made,
-        draw=sets(ordering=name),
-        missing=applies,
-    )
+_residual = partial(
+    Bound,
+    source=cite("thm:pocs-rate"),
+    quantity="residual",
+    problems=("regression", "classification", "sets"),
+    assumptions="closed convex sets with a common point, learned by projection",
+    convention="mean over all tasks of half the squared distance to the task's solutions",
+)
 
 
 def _seen(steps_made: int) -> float:
@@ -136,119 +129,116 @@ def _seen(steps_made: int) -> float:
 #: The in-sample residual in units of |w_0 - w*|^2; one step leaves exactly 0.
 SEEN = Expression("2 A(k-1) + 1/k", r"2A(k-1)+\frac1k", lambda s, k: _seen(k), level=SUM)
 
-_declare_residual(_residual("with", "", 7 * DISTANCE / root(K, 4), WITH, _FULL), "with replacement", "with")
-_declare_residual(
+_TITLE = "universal rate of projections"
+_declare(_residual("thm:pocs-rate/residual/with", _TITLE, orderings=WITH, expression=7 * DISTANCE / root(K, 4)))
+_declare(
     _residual(
-        "without", "", 7 * DISTANCE / root(K, 4), WITHOUT, _ONE_PASS, status="gap in the printed proof",
+        "thm:pocs-rate/residual/without",
+        _TITLE,
+        orderings=WITHOUT,
+        range=_ONE_PASS,
+        expression=7 * DISTANCE / root(K, 4),
+        status="gap in the printed proof",
         note=_LEAVING_ONE_OUT,
-    ),
-    "without replacement",
-    "without",
-)  # fmt: skip
-register_bound(
-    _residual("with/proof", ", from the proof", E * DISTANCE / (2 * root(K, 4)), WITH, _FULL, origin="proof")
+    )
 )
 register_bound(
     _residual(
-        "with/product", ", product of the proof", DISTANCE * average_iterate(K), WITH, _FULL, origin="proof",
+        "thm:pocs-rate/residual/with/proof",
+        f"{_TITLE}, from the proof",
+        orderings=WITH,
+        expression=E * DISTANCE / (2 * root(K, 4)),
+        origin="proof",
+    )
+)
+register_bound(
+    _residual(
+        "thm:pocs-rate/residual/with/product",
+        f"{_TITLE}, product of the proof",
+        orderings=WITH,
+        expression=DISTANCE * average_iterate(K),
+        origin="proof",
         note=PRODUCT,
     )
-)  # fmt: skip
-_declare_residual(
+)
+_declare(
     _residual(
-        "without/corrected",
-        " without replacement, leaving one set out",
-        DISTANCE * (K / T * SEEN + (T - K) / T * average_iterate(K)),
-        WITHOUT,
-        _ONE_PASS,
+        "thm:pocs-rate/residual/without/corrected",
+        f"{_TITLE} without replacement, leaving one set out",
+        orderings=WITHOUT,
+        range=_ONE_PASS,
+        expression=DISTANCE * (K / T * SEEN + (T - K) / T * average_iterate(K)),
         status="corrected",
         origin="tightened",
         note=_LEAVING_ONE_OUT,
     ),
-    "without replacement, corrected",
-    "without",
+    ", corrected",
 )
 
 # cor:pocs_forgetting --------------------------------------------------------------------------------------------------
 
 _DISPLAY = "The display before the theorem should bound F(k) by distances of w_k, not of w_(k-1)."
-_SKIPPED = "The argument of lem:in_to_all_sample carried over: the run that skips task i has never seen it."
 
 
-def _forgetting(
-    variant: str, title: str, right: Expression, orderings: tuple[str, ...], covered: Range, *,
-    status: Status = "holds as stated", origin: Origin = "statement", note: str = "",
-) -> Bound:  # fmt: skip
-    return Bound(
-        key=f"cor:pocs_forgetting/forgetting/{variant}",
-        title=f"universal rate of continual classification{title}",
-        source=cite("cor:pocs_forgetting"),
-        quantity="forgetting",
-        problems=("classification", "sets"),
-        schemes=("projection", "weakly regularised"),
-        assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
-        convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
-        orderings=orderings,
-        range=covered,
-        expression=right,
-        status=status,
-        origin=origin,
-        note=note,
-    )
+_RATE = "universal rate of continual classification"
+_forgetting = partial(
+    Bound,
+    source=cite("cor:pocs_forgetting"),
+    quantity="forgetting",
+    problems=("classification", "sets"),
+    schemes=("projection", "weakly regularised"),
+    assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
+    convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
+)
+_proof = partial(
+    _forgetting, title=f"{_RATE}, from the proof", expression=(E / root(K, 4) + number(4) / K) * S, origin="proof"
+)
+_product = partial(
+    _forgetting,
+    title=f"{_RATE}, leaving one task out",
+    expression=(SEEN * S).where("0 at k = 1"),
+    origin="tightened",
+    note="The argument of lem:in_to_all_sample carried over: the run that skips task i has never seen it.",
+)
 
 
-def _declare_on_tasks(bound: Bound, part: str, name: str) -> None:
-    made, applies = _rate(bound, classification)
-    checked(
-        bound,
-        part=part,
-        statement=f"E F(k) <= {bound.formula}, w* the common solution nearest to w_0, {name} replacement",
-        paths=made,
-        draw=classified(ordering=name),
-        missing=applies,
-    )
-
-
-def _declare_on_sets(bound: Bound, name: str) -> None:
+def _declare_on_sets(bound: Bound) -> None:
     """The same bound on convex sets, where L_m = dist^2/2: a second check with the status of the first."""
-    made, applies = _rate(bound, convex_sets)
+    made, applies, words = _rate(bound, convex_sets)
     declare_claim(
         label=bound.label,
-        part=f"sets, {name} replacement",
-        statement=f"E F(k), L_m = dist^2/2, <= {bound.formula}, w* the common solution nearest to w_0, {name} "
-        "replacement",
-        source=bound.source,
+        part=f"sets, {bound.orderings[0]}",
+        statement=f"E F(k), L_m = dist^2/2, {words}",
         status=bound.status,
         note=bound.note,
-        draw=sets(ordering=name),
+        draw=sets(ordering=bound.orderings[0].partition(" ")[0]),
         missing=applies,
-    )(made.sides)
+    )(made)
 
 
-_PROOF = (E / root(K, 4) + number(4) / K) * S
-_PRODUCT = (SEEN * S).where("0 at k = 1")
-FORGETTING_WITH = _forgetting("with", "", 7 * S / root(K, 4), WITH, _FULL, note=_DISPLAY)
-_declare_on_tasks(FORGETTING_WITH, "with replacement", "with")
-register_bound(_forgetting("with/proof", ", from the proof", _PROOF, WITH, _FULL, origin="proof"))
-register_bound(
-    _forgetting("with/product", ", leaving one task out", _PRODUCT, WITH, _FULL, origin="tightened", note=_SKIPPED)
+FORGETTING_WITH = _forgetting(
+    "cor:pocs_forgetting/forgetting/with", _RATE, orderings=WITH, expression=7 * S / root(K, 4), note=_DISPLAY
 )
 FORGETTING_WITHOUT = _forgetting(
-    "without", "", 7 * S / root(K, 4), WITHOUT, _ONE_PASS, status="gap in the printed proof",
+    "cor:pocs_forgetting/forgetting/without",
+    _RATE,
+    orderings=WITHOUT,
+    range=_ONE_PASS,
+    expression=7 * S / root(K, 4),
+    status="gap in the printed proof",
     note=f"{_DISPLAY} {_LEAVING_ONE_OUT}",
-)  # fmt: skip
-_declare_on_tasks(FORGETTING_WITHOUT, "without replacement", "without")
-register_bound(_forgetting("without/proof", ", from the proof", _PROOF, WITHOUT, Range(1, "T-1"), origin="proof"))
-_declare_on_tasks(
-    _forgetting(
-        "without/product", ", leaving one task out", _PRODUCT, WITHOUT, _ONE_PASS, status="corrected",
-        origin="tightened", note=_SKIPPED,
-    ),
-    "without replacement, corrected",
-    "without",
-)  # fmt: skip
-_declare_on_sets(FORGETTING_WITH, "with")
-_declare_on_sets(FORGETTING_WITHOUT, "without")
+)
+_declare(FORGETTING_WITH)
+register_bound(_proof("cor:pocs_forgetting/forgetting/with/proof", orderings=WITH))
+register_bound(_product("cor:pocs_forgetting/forgetting/with/product", orderings=WITH))
+_declare(FORGETTING_WITHOUT)
+register_bound(_proof("cor:pocs_forgetting/forgetting/without/proof", orderings=WITHOUT, range=Range(1, "T-1")))
+_declare(
+    _product("cor:pocs_forgetting/forgetting/without/product", orderings=WITHOUT, range=_ONE_PASS, status="corrected"),
+    ", corrected",
+)
+_declare_on_sets(FORGETTING_WITH)
+_declare_on_sets(FORGETTING_WITHOUT)
 
 
 def _display(step: int) -> Check:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from forgetting._arrays import Array
@@ -11,10 +13,7 @@ from forgetting.theory.claim import Sides
 from forgetting.theory.draws import points, projected
 from forgetting.theory.expectations import equations
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
 from forgetting.theory.statement import declare_claim
-
-__all__ = ["modified_gradient", "modified_loss"]
 
 
 def modified_loss(instance: Instance, task: int, w: Array) -> float:
@@ -65,7 +64,6 @@ def _condition(instance: Instance) -> float:
 @declare_claim(
     label="reduc:cl_to_kaczmarz",
     statement="gradient descent on each task to convergence and block Kaczmarz have the same iterates w_1, ..., w_k",
-    source=cite("reduc:cl_to_kaczmarz"),
     kind="equality",
     note="Gradient descent stops at a relative residual of 1e-13, which moves w by up to cond(X_m) times that.",
     missing=all_of(regression, lambda i: None if _condition(i) <= 50 else "is checked for cond(X_m) <= 50"),
@@ -81,7 +79,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="reduc:kaczmarz",
     statement="block Kaczmarz and SGD of step size 1 on f_m(w) = 1/2 |X_m^+ (X_m w - y_m)|^2 have the same iterates",
-    source=cite("reduc:kaczmarz"),
     kind="equality",
     note="The gradient is a central difference of f_m, so that it does not use the formula of lem:cl_gd_equiv.",
     missing=regression,
@@ -100,14 +97,11 @@ def _(instance: Instance) -> Sides:
 # lem:cl_gd_equiv ------------------------------------------------------------------------------------------------------
 
 
-@declare_claim(
-    label="lem:cl_gd_equiv",
-    part="upper bound",
-    statement="L_m(w) <= R^2 f_m(w), for every w",
-    needs=("task", "w"),
-    draw=points("task", "w"),
-    source=cite("lem:cl_gd_equiv"),
-    missing=regression,
+_modified = partial(declare_claim, label="lem:cl_gd_equiv", missing=regression)
+
+
+@_modified(
+    part="upper bound", statement="L_m(w) <= R^2 f_m(w), for every w", needs=("task", "w"), draw=points("task", "w")
 )
 def _(instance: Instance) -> Sides:
     task, w = int(instance.extra("task")), instance.extra("w")
@@ -117,15 +111,12 @@ def _(instance: Instance) -> Sides:
     return Sides(lhs, rhs, noise)
 
 
-@declare_claim(
-    label="lem:cl_gd_equiv",
+@_modified(
     part="gradient",
     statement="grad f_m(w) = X_m^+ X_m w - X_m^+ y_m",
     kind="equality",
     needs=("task", "w"),
     draw=points("task", "w"),
-    source=cite("lem:cl_gd_equiv"),
-    missing=regression,
 )
 def _(instance: Instance) -> Sides:
     task, w = int(instance.extra("task")), instance.extra("w")
@@ -135,14 +126,11 @@ def _(instance: Instance) -> Sides:
     return Sides(gap, 0.0, 1e-12 * scale * _condition(instance), scale or 1.0, "central differences")
 
 
-@declare_claim(
-    label="lem:cl_gd_equiv",
+@_modified(
     part="convex and smooth",
     statement="f_m is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z> for its gradient g (Baillon-Haddad)",
     needs=("task", "w", "z"),
     draw=points("task", "w", "z"),
-    source=cite("lem:cl_gd_equiv"),
-    missing=regression,
 )
 def _(instance: Instance) -> Sides:
     task, w, z = int(instance.extra("task")), instance.extra("w"), instance.extra("z")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Bound, Condition, Kind, Origin, Range, Status
@@ -24,22 +25,6 @@ from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.statement import checked, declare_claim, register_bound
-
-__all__ = [
-    "AGAINST_AVERAGE",
-    "GENERAL",
-    "GREEDY",
-    "LOG",
-    "STATED",
-    "STEP",
-    "X_IS",
-    "dist_sq",
-    "last_iterate_of",
-    "next_loss_at_most",
-    "setting",
-    "unit",
-    "with_greedy_step",
-]
 
 X_IS = "x = eta beta"
 SMOOTH = "realizable least squares, beta-smooth in every task, fixed step size eta < 2/beta"
@@ -148,7 +133,7 @@ checked(
     missing=all_of(least_squares(1 - 1e-9, 1, closed=True), covers("i.i.d."), steps(1)),
     settle=with_greedy_step,
 )
-AT_LOG = register_bound(
+register_bound(
     _with_replacement(
         "/log",
         " at eta = 1/(beta log k)",
@@ -162,7 +147,7 @@ AT_LOG = register_bound(
 )
 _PRODUCT_TEXT = "D^2 / (2 eta (2-x) (k+1)) prod_{j<=k} (1 + x(1-x/4)/j)"
 _PRODUCT_LATEX = r"\frac{D^2}{2\eta(2-\eta\beta)(k+1)}\prod_{j=1}^{k}\left(1+\frac{\eta\beta(1-\eta\beta/4)}{j}\right)"
-LAST_PRODUCT = register_bound(
+register_bound(
     _with_replacement(
         "/product",
         ", product of the proof",
@@ -182,7 +167,7 @@ def _regret(instance: Instance, numbers: Expected) -> Sides:
     return Sides(numbers.regret_sum(instance.k), rhs, numbers.doubt * instance.k + ROUNDING * rhs, how=numbers.how)
 
 
-REGRET = checked(
+checked(
     Bound(
         key="lem:regret_bound/regret",
         title="regret of every ordering",
@@ -224,23 +209,16 @@ _EXCHANGEABLE = (
     "Stated for draws whose future is exchangeable given the past; these are the two cases that the paper uses. The "
     "last line of its proof drops the expectation on the right."
 )
-declare_claim(
-    label="lem:ratio_avg_last",
+_ratio = partial(declare_claim, label="lem:ratio_avg_last", note=_EXCHANGEABLE)
+_ratio(
     part="independent",
     statement=f"{_RATIO}, independent draws",
-    source=cite("lem:ratio_avg_last"),
-    note=_EXCHANGEABLE,
     draw=descents(),
     missing=all_of(least_squares(), covers("i.i.d."), steps(1)),
-    precise=AGAINST_AVERAGE.precise,
-)(AGAINST_AVERAGE.sides)
-declare_claim(
-    label="lem:ratio_avg_last",
+)(AGAINST_AVERAGE)
+_ratio(
     part="without replacement",
     statement=f"{_RATIO}, without replacement draws",
-    source=cite("lem:ratio_avg_last"),
-    note=_EXCHANGEABLE,
     draw=permuted(1, 1, projections=False),
     missing=all_of(least_squares(), covers("without replacement"), steps(1, last=1)),
-    precise=AGAINST_AVERAGE.precise,
-)(AGAINST_AVERAGE.sides)
+)(AGAINST_AVERAGE)

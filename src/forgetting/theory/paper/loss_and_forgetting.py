@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from forgetting.theory.bound import Bound
@@ -38,26 +40,19 @@ def _from_next(instance: Instance, numbers: Expected) -> Sides:
 _NEXT_TASK = "E F(k) <= E |X_tau(k) w_(k-1) - y_tau(k)|^2 + |w_0 - w*|^2 R^2 / k"
 _EXCHANGEABLE = "The proof needs exchangeable draws only, so with replacement any weights will do."
 _FROM_NEXT = paths(_from_next)
-declare_claim(
-    label="lem:in_to_all_sample",
+_next_task = partial(declare_claim, label="lem:in_to_all_sample", note=_EXCHANGEABLE)
+_next_task(
     part="next task, with replacement",
     statement=f"{_NEXT_TASK}, with replacement, k >= 1",
-    source=cite("lem:in_to_all_sample"),
-    note=_EXCHANGEABLE,
     draw=projected("any"),
     missing=all_of(regression, projection, covers("i.i.d."), steps(1)),
-    precise=_FROM_NEXT.precise,
-)(_FROM_NEXT.sides)
-declare_claim(
-    label="lem:in_to_all_sample",
+)(_FROM_NEXT)
+_next_task(
     part="next task, without replacement",
     statement=f"{_NEXT_TASK}, without replacement, k >= 1",
-    source=cite("lem:in_to_all_sample"),
-    note=_EXCHANGEABLE,
     draw=permuted(),
     missing=all_of(regression, projection, covers("without replacement"), steps(1)),
-    precise=_FROM_NEXT.precise,
-)(_FROM_NEXT.sides)
+)(_FROM_NEXT)
 
 
 def _from_loss(instance: Instance, numbers: Expected) -> Sides:
@@ -96,25 +91,19 @@ def _identity(instance: Instance, numbers: Expected) -> Sides:
 
 
 _IDENTITY = paths(_identity)
-declare_claim(
-    label="prop:loss_to_forgetting",
+_loss = partial(declare_claim, label="prop:loss_to_forgetting", kind="equality")
+_loss(
     part="regression",
     statement="E L(w_k) = k/T E F(k) + (T-k)/(2T) E |X_tau(k+1) w_k - y_tau(k+1)|^2, without replacement, k <= T",
-    source=cite("prop:loss_to_forgetting"),
-    kind="equality",
     draw=permuted(),
     missing=all_of(regression, projection, covers("without replacement"), steps(1, last=0)),
-    precise=_IDENTITY.precise,
-)(_IDENTITY.sides)
+)(_IDENTITY)
 
 
-@declare_claim(
-    label="prop:loss_to_forgetting",
+@_loss(
     part="POCS",
     statement="E L(w_k) = k/T E F(k) + (T-k)/(2T) E dist(w_k, C_tau(k+1))^2, without replacement, k <= T, with "
     "L_m = 1/2 dist^2",
-    source=cite("prop:loss_to_forgetting"),
-    kind="equality",
     draw=sets(ordering="without"),
     missing=all_of(convex_sets, pocs, covers("without replacement"), steps(1, last=0)),
 )

@@ -8,6 +8,7 @@ here as it is defined.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -18,10 +19,7 @@ from forgetting.theory.claim import Sides
 from forgetting.theory.draws import collection, points
 from forgetting.theory.expectations import distinct, remembered
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
 from forgetting.theory.statement import declare_claim
-
-__all__ = ["apply_q", "directions", "kronecker_q"]
 
 EPS = 1e-13
 MOST_DIM = 500  # for products of d x d matrices
@@ -95,7 +93,6 @@ _EIGENVALUES = all_of(regression, small(MOST_DIM_SQUARED))
 @declare_claim(
     label="cor:Q-is-positive",
     statement="A >= 0 implies Q[A] >= 0; checked as |A| - lambda_min(Q[A]) <= |A|, with A = a a^T for extras a = A",
-    source=cite("cor:Q-is-positive"),
     needs=("A",),
     draw=points("A"),
     missing=_MATRICES,
@@ -106,32 +103,19 @@ def _(instance: Instance) -> Sides:
     return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues")
 
 
-@declare_claim(
-    label="cor:Q-is-symmetric",
-    part="symmetric",
-    statement="Q maps symmetric matrices to symmetric ones: |Q[A] - Q[A]^T| = 0",
-    source=cite("cor:Q-is-symmetric"),
-    kind="equality",
-    needs=("A",),
-    draw=points("A"),
-    missing=_MATRICES,
+_symmetric = partial(
+    declare_claim, label="cor:Q-is-symmetric", kind="equality", needs=("A",), draw=points("A"), missing=_MATRICES
 )
+
+
+@_symmetric(part="symmetric", statement="Q maps symmetric matrices to symmetric ones: |Q[A] - Q[A]^T| = 0")
 def _(instance: Instance) -> Sides:
     matrix = instance.extra("A") + instance.extra("A").T
     value = apply_q(instance, matrix)
     return Sides(float(np.linalg.norm(value - value.T)), 0.0, EPS * _size(matrix), _size(matrix))
 
 
-@declare_claim(
-    label="cor:Q-is-symmetric",
-    part="transpose",
-    statement="Q[A]^T = Q[A^T] for every A",
-    source=cite("cor:Q-is-symmetric"),
-    kind="equality",
-    needs=("A",),
-    draw=points("A"),
-    missing=_MATRICES,
-)
+@_symmetric(part="transpose", statement="Q[A]^T = Q[A^T] for every A")
 def _(instance: Instance) -> Sides:
     matrix = instance.extra("A")
     gap = float(np.linalg.norm(apply_q(instance, matrix).T - apply_q(instance, matrix.T)))
@@ -141,7 +125,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="rem:Qk-is-positive",
     statement="A >= 0 implies that Q^n[A], n = k, is symmetric and >= 0; checked as for n = 1",
-    source=cite("rem:Qk-is-positive"),
     needs=("A",),
     draw=points("A", exponent=True),
     missing=_MATRICES,
@@ -156,7 +139,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="lem:Trace-inequality",
     statement="0 <= A <= B and C >= 0 imply tr(A C) <= tr(B C), with A = a a^T, B = A + b b^T, C = c c^T for extras",
-    source=cite("lem:Trace-inequality"),
     needs=("A", "B", "C"),
     draw=points("A", "B", "C"),
 )
@@ -169,7 +151,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="lem:A Upper Bound",
     statement="X^T X / (R^2 T) <= X^+ X - Q[X^+ X]; checked as 1 - lambda_min(difference) <= 1",
-    source=cite("lem:A Upper Bound"),
     draw=points(),
     note="The difference is (1/T) sum_m V_m (1 - sigma^2/R^2) V_m^T, which is 0 for tasks with all sigma = R.",
     missing=_MATRICES,
@@ -185,7 +166,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="lem:Q trace",
     statement="tr(A Q^n[B]) = tr(Q^n[A] B) for all A, B and n = k >= 1",
-    source=cite("lem:Q trace"),
     kind="equality",
     needs=("A", "B"),
     draw=points("A", "B", exponent=True),
@@ -201,7 +181,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="cor:Q self adjoint",
     statement="<Q[A], B> = <A, Q[B]> for all A, B",
-    source=cite("cor:Q self adjoint"),
     kind="equality",
     needs=("A", "B"),
     draw=points("A", "B"),
@@ -213,26 +192,15 @@ def _(instance: Instance) -> Sides:
     return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-@declare_claim(
-    label="cor:Q spectrum",
-    part="at most 1",
-    statement="every eigenvalue of Q is at most 1",
-    source=cite("cor:Q spectrum"),
-    draw=points(),
-    missing=_EIGENVALUES,
-)
+_spectrum = partial(declare_claim, label="cor:Q spectrum", draw=points(), missing=_EIGENVALUES)
+
+
+@_spectrum(part="at most 1", statement="every eigenvalue of Q is at most 1")
 def _(instance: Instance) -> Sides:
     return Sides(float(_eigenvalues(instance)[-1]), 1.0, EPS, how="eigenvalues")
 
 
-@declare_claim(
-    label="cor:Q spectrum",
-    part="at least 0",
-    statement="every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1",
-    source=cite("cor:Q spectrum"),
-    draw=points(),
-    missing=_EIGENVALUES,
-)
+@_spectrum(part="at least 0", statement="every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1")
 def _(instance: Instance) -> Sides:
     return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, EPS, how="eigenvalues")
 
@@ -240,7 +208,6 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="cor:polynomial_Q_spectrum",
     statement="|Q^n (I - Q)| <= 1/(e n) for n = k >= 1",
-    source=cite("cor:polynomial_Q_spectrum"),
     draw=points(exponent=True),
     note="The maximum of x^n (1 - x) is n^n/(n+1)^(n+1), which tends to 1/(e n) from below.",
     missing=all_of(_EIGENVALUES, steps(1)),
@@ -253,14 +220,10 @@ def _(instance: Instance) -> Sides:
 # cor:dimensionality_bound ---------------------------------------------------------------------------------------------
 
 
-@declare_claim(
-    label="cor:dimensionality_bound",
-    part="bound",
-    statement="|Q[X^+ X]|_F <= min(sqrt(T r), sqrt(d - r)), r the average rank",
-    source=cite("cor:dimensionality_bound"),
-    draw=points(),
-    missing=_MATRICES,
-)
+_ranks = partial(declare_claim, label="cor:dimensionality_bound", missing=_MATRICES)
+
+
+@_ranks(part="bound", statement="|Q[X^+ X]|_F <= min(sqrt(T r), sqrt(d - r)), r the average rank", draw=points())
 def _(instance: Instance) -> Sides:
     problem = instance.problem
     rhs = min(problem.num_tasks * problem.rank_avg, max(problem.dim - problem.rank_avg, 0.0)) ** 0.5
@@ -279,16 +242,13 @@ def _few_rows(rng: np.random.Generator, index: int) -> Instance:
     return Instance(collection(rng, index, clones=50, distinct=4), None, 1)
 
 
-@declare_claim(
-    label="cor:dimensionality_bound",
+@_ranks(
     part="rank equality",
     statement="rank(X^+ X) = T r, as the proof says",
-    source=cite("cor:dimensionality_bound"),
     status="refuted",
     note="Tasks that share directions, clones for one, have a smaller joint rank; the proof needs <= only.",
     kind="equality",
     draw=_few_rows,
-    missing=_MATRICES,
     precise=_ranks_exactly,
 )
 def _(instance: Instance) -> Sides:
@@ -296,15 +256,12 @@ def _(instance: Instance) -> Sides:
     return Sides(problem.rank_joint, problem.num_tasks * problem.rank_avg, how="singular values")
 
 
-@declare_claim(
-    label="cor:dimensionality_bound",
+@_ranks(
     part="rank inequality",
     statement="rank(X^+ X) <= min(d, T r)",
-    source=cite("cor:dimensionality_bound"),
     status="corrected",
     note="What the proof of the bound uses.",
     draw=_few_rows,
-    missing=_MATRICES,
 )
 def _(instance: Instance) -> Sides:
     problem = instance.problem

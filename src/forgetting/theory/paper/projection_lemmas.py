@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from forgetting._arrays import Array
@@ -9,7 +11,6 @@ from forgetting.theory.checking import convex_sets
 from forgetting.theory.claim import Sides
 from forgetting.theory.draws import sets
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
 from forgetting.theory.statement import declare_claim
 
 _ALL = ("w", "z", "task")
@@ -26,14 +27,14 @@ def _half_square(instance: Instance, w: Array) -> tuple[float, Array]:
     return 0.5 * float(gap @ gap), gap
 
 
-@declare_claim(
-    label="reduc:pocs",
+_pocs = partial(declare_claim, label="reduc:pocs", missing=convex_sets)
+
+
+@_pocs(
     part="convex and smooth",
     statement="f(w) = 1/2 dist(w, C)^2 is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z>, g = I - P",
     needs=_ALL,
     draw=sets(*_ALL),
-    source=cite("reduc:pocs"),
-    missing=convex_sets,
 )
 def _(instance: Instance) -> Sides:
     w, z = instance.extra("w"), instance.extra("z")
@@ -42,16 +43,13 @@ def _(instance: Instance) -> Sides:
     return Sides(float(change @ change), float(change @ (w - z)), 1e-9 * float(np.linalg.norm(w - z)) * size)
 
 
-@declare_claim(
-    label="reduc:pocs",
+@_pocs(
     part="gradient step",
     statement="P(w) = w - grad f(w): |f(w+v) - f(w-v) - 2 <w - P(w), v>| <= |v|^2 / 2, and so for every small v",
     needs=("w", "v", "task"),
     note="Convexity and 1-smoothness put f(w +- v) within |v|^2/2 above the tangent, so the difference is at most "
     "that; v -> 0 identifies the gradient. Checked with v scaled to 1e-3.",
     draw=sets("w", "v", "task"),
-    source=cite("reduc:pocs"),
-    missing=convex_sets,
 )
 def _(instance: Instance) -> Sides:
     w, v = instance.extra("w"), instance.extra("v")
@@ -65,15 +63,15 @@ def _noise(*vectors: Array) -> float:
     return 1e-11 * float(sum(np.linalg.norm(v) for v in vectors)) ** 2
 
 
-@declare_claim(
-    label="lem:proj_gradineq",
+_gradient = partial(declare_claim, label="lem:proj_gradineq", missing=convex_sets)
+
+
+@_gradient(
     part="inequality",
     statement="(2 - gamma) f(w) - f(z)/gamma <= (w - P(w)).(w - z) for every z and gamma > 0, f = 1/2 dist^2",
     needs=(*_ALL, "gamma"),
     draw=sets(*_ALL, "gamma"),
     note="The last display of the proof prints an equality where its first part has proved >= only.",
-    source=cite("lem:proj_gradineq"),
-    missing=convex_sets,
 )
 def _(instance: Instance) -> Sides:
     w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
@@ -82,14 +80,11 @@ def _(instance: Instance) -> Sides:
     return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(w, z, gradient))
 
 
-@declare_claim(
-    label="lem:proj_gradineq",
+@_gradient(
     part="inside",
     statement="2 f(w) <= (w - P(w)).(w - u) for every u in the set; u = P(z) here",
     needs=_ALL,
     draw=sets(*_ALL),
-    source=cite("lem:proj_gradineq"),
-    missing=convex_sets,
 )
 def _(instance: Instance) -> Sides:
     w = instance.extra("w")

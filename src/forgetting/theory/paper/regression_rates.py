@@ -5,6 +5,8 @@ Notation: S = |w_0 - w*|^2 R^2, r = rank_avg, D = joint rank, A(k) = `last_itera
 
 from __future__ import annotations
 
+from typing import Literal
+
 from forgetting.theory.bound import Bound, Origin, Quantity, Range
 from forgetting.theory.checking import expected_at_most
 from forgetting.theory.closed_forms import last_iterate, spectral
@@ -12,8 +14,6 @@ from forgetting.theory.draws import permuted, projected
 from forgetting.theory.expression import DIM, JOINT, RANK, SPAN, E, Expression, K, S, T, called, gap, minimum, root
 from forgetting.theory.numbering import cite
 from forgetting.theory.statement import register_bound
-
-__all__ = ["PRODUCT", "WITH", "WITHOUT", "average_iterate"]
 
 WITH, WITHOUT = ("with replacement",), ("without replacement",)
 PRODUCT = "Keeps the product of the proof of lem:ratio_avg_last, where the paper uses 1 + u <= e^u and 1/(k+1) <= 1/k."
@@ -32,7 +32,7 @@ def spectral_peak(n: Expression) -> Expression:
 
 # thm:random_convergence_rate ------------------------------------------------------------------------------------------
 
-_RATE = cite("thm:random_convergence_rate")
+_SOURCE = cite("thm:random_convergence_rate")
 _PROVED_FROM_TWO = "Stated for k >= 3; the proof covers k >= 2."
 _SMALL_MIN = (
     "The printed last step needs min(...) >= 0.883. Below that the statement still holds: d - r < 0.78 means that all "
@@ -48,66 +48,46 @@ def _dimension(dim: Expression) -> Expression:
 _ROWS = root(T * RANK)
 
 
-def _rate_loss(
-    variant: str, factor: Expression, title: str, origin: Origin, *, tight: bool = True, note: str = ""
+def _rate(
+    quantity: Literal["loss", "forgetting"], variant: str, factor: Expression, title: str, origin: Origin
 ) -> Bound:
-    """E L(w_k) <= factor S / (2e(k-1))."""
+    """E L(w_k) <= factor S / (2e(k-1)), or E F(k) <= 3 factor S / (2(k-2))."""
+    loss = quantity == "loss"
+    note = _PROVED_FROM_TWO if loss else _SMALL_MIN
     return Bound(
-        key=f"thm:random_convergence_rate/loss{variant}",
+        key=f"thm:random_convergence_rate/{quantity}{variant}",
         title=f"parameter-dependent rate{title}",
-        source=_RATE,
-        quantity="loss",
+        source=_SOURCE,
+        quantity=quantity,
         orderings=WITH,
         range=Range(3),
-        expression=factor * S / (2 * E * (K - 1)),
+        expression=factor * S / (2 * E * (K - 1)) if loss else 3 * factor * S / (2 * (K - 2)),
         origin=origin,
-        tight=tight,
-        note=f"{_PROVED_FROM_TWO} {note}".strip(),
+        status="holds as stated" if loss else "gap in the printed proof",
+        tight=loss and variant != "/rows",
+        note=f"{note} {JOINT_RANK}" if variant == "/D" else note,
     )
 
 
-def _rate_forgetting(variant: str, factor: Expression, title: str, origin: Origin, *, note: str = "") -> Bound:
-    """E F(k) <= 3 factor S / (2(k-2))."""
-    return Bound(
-        key=f"thm:random_convergence_rate/forgetting{variant}",
-        title=f"parameter-dependent rate{title}",
-        source=_RATE,
-        quantity="forgetting",
-        orderings=WITH,
-        range=Range(3),
-        expression=3 * factor * S / (2 * (K - 2)),
-        origin=origin,
-        status="gap in the printed proof",
-        note=f"{_SMALL_MIN} {note}".strip(),
-    )
-
-
-RATE_LOSS = expected_at_most(
-    _rate_loss("", minimum(_dimension(DIM), _ROWS), "", "statement"),
+_MIN, _MIN_JOINT = minimum(_dimension(DIM), _ROWS), minimum(_dimension(JOINT), _ROWS)
+expected_at_most(
+    _rate("loss", "", _MIN, "", "statement"),
     part="loss",
     statement="E L(w_k) <= {} (with replacement, k >= 3)",
     draw=projected(first=3),
 )
-RATE_LOSS_JOINT = register_bound(
-    _rate_loss("/D", minimum(_dimension(JOINT), _ROWS), ", joint rank for dimension", "tightened", note=JOINT_RANK)
-)
-RATE_FORGETTING = expected_at_most(
-    _rate_forgetting("", minimum(_dimension(DIM), _ROWS), "", "statement"),
+register_bound(_rate("loss", "/D", _MIN_JOINT, ", joint rank for dimension", "tightened"))
+expected_at_most(
+    _rate("forgetting", "", _MIN, "", "statement"),
     part="forgetting",
     statement="E F(k) <= {} (with replacement, k >= 3)",
     draw=projected(first=3),
 )
-RATE_FORGETTING_JOINT = register_bound(
-    _rate_forgetting(
-        "/D", minimum(_dimension(JOINT), _ROWS), ", joint rank for dimension", "tightened", note=JOINT_RANK
-    )
-)
-RATE_LOSS_DIMENSION = register_bound(_rate_loss("/dimension", _dimension(DIM), ", dimension branch", "branch"))
-RATE_FORGETTING_DIMENSION = register_bound(
-    _rate_forgetting("/dimension", _dimension(DIM), ", dimension branch", "branch")
-)
-RATE_LOSS_ROWS = register_bound(_rate_loss("/rows", _ROWS, ", rows branch", "branch", tight=False))
-RATE_FORGETTING_ROWS = register_bound(_rate_forgetting("/rows", _ROWS, ", rows branch", "branch"))
+register_bound(_rate("forgetting", "/D", _MIN_JOINT, ", joint rank for dimension", "tightened"))
+register_bound(_rate("loss", "/dimension", _dimension(DIM), ", dimension branch", "branch"))
+register_bound(_rate("forgetting", "/dimension", _dimension(DIM), ", dimension branch", "branch"))
+register_bound(_rate("loss", "/rows", _ROWS, ", rows branch", "branch"))
+register_bound(_rate("forgetting", "/rows", _ROWS, ", rows branch", "branch"))
 
 
 def _from_spectrum(n: Expression) -> Expression:
@@ -116,11 +96,11 @@ def _from_spectrum(n: Expression) -> Expression:
 
 
 _G = "g(n) = n^n/(n+1)^(n+1)", r"g(n)=\frac{n^n}{(n+1)^{n+1}}"
-RATE_LOSS_PROOF = register_bound(
+register_bound(
     Bound(
         key="thm:random_convergence_rate/loss/proof",
         title="parameter-dependent rate, from the proof",
-        source=_RATE,
+        source=_SOURCE,
         quantity="loss",
         orderings=WITH,
         expression=(S / 2 * _from_spectrum(K)).where(*_G),
@@ -130,11 +110,11 @@ RATE_LOSS_PROOF = register_bound(
         "Q[X^+ X].",
     )
 )
-RATE_FORGETTING_PROOF = register_bound(
+register_bound(
     Bound(
         key="thm:random_convergence_rate/forgetting/proof",
         title="parameter-dependent rate, from the proof",
-        source=_RATE,
+        source=_SOURCE,
         quantity="forgetting",
         orderings=WITH,
         range=Range(2),
@@ -167,26 +147,22 @@ def _main(
     )
 
 
-MAIN_LOSS = expected_at_most(
+expected_at_most(
     _main("loss", "", 2, 2 * S / root(K, 4)),
     part="loss",
     statement="E L(w_k) <= {} (with replacement, k >= 2)",
     draw=projected(first=2),
 )
-MAIN_LOSS_PROOF = register_bound(_main("loss", "/proof", 1, E * S / (2 * root(K, 4)), ", from the proof", "proof"))
-MAIN_LOSS_PRODUCT = register_bound(
-    _main("loss", "/product", 1, S * average_iterate(K), ", product of the proof", "proof", PRODUCT)
-)
-MAIN_FORGETTING = expected_at_most(
+register_bound(_main("loss", "/proof", 1, E * S / (2 * root(K, 4)), ", from the proof", "proof"))
+register_bound(_main("loss", "/product", 1, S * average_iterate(K), ", product of the proof", "proof", PRODUCT))
+expected_at_most(
     _main("forgetting", "", 2, 5 * S / root(K - 1, 4)),
     part="forgetting",
     statement="E F(k) <= {} (with replacement, k >= 2)",
     draw=projected(first=2),
 )
-MAIN_FORGETTING_PROOF = register_bound(
-    _main("forgetting", "/proof", 2, E * S / root(K - 1, 4) + S / K, ", from the proof", "proof")
-)
-MAIN_FORGETTING_PRODUCT = register_bound(
+register_bound(_main("forgetting", "/proof", 2, E * S / root(K - 1, 4) + S / K, ", from the proof", "proof"))
+register_bound(
     _main("forgetting", "/product", 2, 2 * S * average_iterate(K - 1) + S / K, ", product of the proof", "proof",
           PRODUCT)
 )  # fmt: skip
@@ -221,34 +197,28 @@ def _both_branches(dim: Expression) -> Expression:
 _UNIVERSAL = 7 * S / root(K - 1, 4)
 _BY_DIMENSION = (gap(DIM, RANK) + 1) * S / (K - 1)
 
-WOR_LOSS = expected_at_most(
+expected_at_most(
     _wor("loss", "", _both_branches(DIM), "", note=_E_FOR_HALF),
     part="loss",
     statement="E L(w_k) <= {} (without replacement, 2 <= k <= T)",
     draw=permuted(2),
 )
-WOR_LOSS_JOINT = register_bound(
-    _wor("loss", "/D", _both_branches(JOINT), ", joint rank for dimension", "tightened", JOINT_RANK)
-)
-WOR_LOSS_UNIVERSAL = register_bound(_wor("loss", "/universal", _UNIVERSAL, ", universal branch", "branch"))
-WOR_LOSS_DIMENSION = register_bound(_wor("loss", "/dimension", _BY_DIMENSION, ", dimension branch", "branch"))
-WOR_FORGETTING = expected_at_most(
+register_bound(_wor("loss", "/D", _both_branches(JOINT), ", joint rank for dimension", "tightened", JOINT_RANK))
+register_bound(_wor("loss", "/universal", _UNIVERSAL, ", universal branch", "branch"))
+register_bound(_wor("loss", "/dimension", _BY_DIMENSION, ", dimension branch", "branch"))
+expected_at_most(
     _wor("forgetting", "", _both_branches(DIM), ""),
     part="forgetting",
     statement="E F(k) <= {} (without replacement, 2 <= k <= T)",
     draw=permuted(2),
 )
-WOR_FORGETTING_JOINT = register_bound(
-    _wor("forgetting", "/D", _both_branches(JOINT), ", joint rank for dimension", "tightened", JOINT_RANK)
-)
-WOR_FORGETTING_UNIVERSAL = register_bound(_wor("forgetting", "/universal", _UNIVERSAL, ", universal branch", "branch"))
-WOR_FORGETTING_DIMENSION = register_bound(
-    _wor("forgetting", "/dimension", _BY_DIMENSION, ", dimension branch", "branch")
-)
+register_bound(_wor("forgetting", "/D", _both_branches(JOINT), ", joint rank for dimension", "tightened", JOINT_RANK))
+register_bound(_wor("forgetting", "/universal", _UNIVERSAL, ", universal branch", "branch"))
+register_bound(_wor("forgetting", "/dimension", _BY_DIMENSION, ", dimension branch", "branch"))
 
 #: What the proof has for |X_tau(k) w_(k-1) - y|^2 / S.
 _NEXT = minimum(2 * E / root(K - 1, 4), gap(DIM, RANK) / (K - 1))
-WOR_LOSS_PROOF = register_bound(
+register_bound(
     _wor(
         "loss",
         "/proof",
@@ -258,7 +228,7 @@ WOR_LOSS_PROOF = register_bound(
         "One display of the proof drops the factor 2 R^2 of E f(w_k; next task); the next one has it.",
     )
 )
-WOR_FORGETTING_PROOF = register_bound(
+register_bound(
     _wor(
         "forgetting",
         "/proof",
@@ -277,7 +247,7 @@ def _next_sharp(n: Expression) -> Expression:
 
 
 _H = ("h(k) = min(2 A(k-1), (D - r)/(k-1), D/k)", r"h(k)=\min\left(2A(k-1),\frac{D-\bar r}{k-1},\frac Dk\right)")
-WOR_LOSS_PRODUCT = register_bound(
+register_bound(
     _wor(
         "loss",
         "/product",
@@ -287,6 +257,6 @@ WOR_LOSS_PRODUCT = register_bound(
         _EARLIER,
     )
 )
-WOR_FORGETTING_PRODUCT = register_bound(
+register_bound(
     _wor("forgetting", "/product", (S * _next_sharp(K) + S / K).where(*_H), ", product of the proof", "proof", _EARLIER)
 )

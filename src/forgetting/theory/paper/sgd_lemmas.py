@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from forgetting._arrays import Array
@@ -10,14 +12,12 @@ from forgetting.theory.claim import Sides
 from forgetting.theory.draws import points
 from forgetting.theory.expectations import equations
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
 from forgetting.theory.statement import declare_claim
 
 
 @declare_claim(
     label="lem:gd_funadmental_inequality",
     statement="w_(t+1) = w_t - eta g_t implies sum_t g_t.(w_t - v) <= |w_0 - v|^2/(2 eta) + eta/2 sum_t |g_t|^2, any g",
-    source=cite("lem:gd_funadmental_inequality"),
     needs=("gradients", "eta", "w", "v"),
     draw=points("gradients", "eta", "w", "v"),
     note="The slack is |w_(T+1) - v|^2 / (2 eta): equality when the last iterate is v.",
@@ -49,14 +49,14 @@ def _noise(instance: Instance, *vectors: Array) -> float:
     return float(ROUNDING * instance.problem.radius**2 * size**2)
 
 
-@declare_claim(
-    label="lem:gd_descent",
+_descent = partial(declare_claim, label="lem:gd_descent", missing=_SMOOTH)
+
+
+@_descent(
     part="descent",
     statement="f(w - eta g) <= f(w) - eta (1 - eta beta/2) |g|^2 with g = grad f(w), for every eta > 0",
     needs=("task", "w", "eta"),
     draw=points("task", "w", "eta"),
-    source=cite("lem:gd_descent"),
-    missing=_SMOOTH,
 )
 def _(instance: Instance) -> Sides:
     w, eta, beta = instance.extra("w"), float(instance.extra("eta")), instance.problem.radius**2
@@ -66,14 +66,8 @@ def _(instance: Instance) -> Sides:
     return Sides(after, rhs, _noise(instance, w, eta * gradient))
 
 
-@declare_claim(
-    label="lem:gd_descent",
-    part="gradient",
-    statement="|grad f(w)|^2 <= 2 beta (f(w) - f(w*))",
-    needs=("task", "w"),
-    draw=points("task", "w"),
-    source=cite("lem:gd_descent"),
-    missing=_SMOOTH,
+@_descent(
+    part="gradient", statement="|grad f(w)|^2 <= 2 beta (f(w) - f(w*))", needs=("task", "w"), draw=points("task", "w")
 )
 def _(instance: Instance) -> Sides:
     value, gradient = _loss(instance, instance.extra("w"))
@@ -81,15 +75,15 @@ def _(instance: Instance) -> Sides:
     return Sides(float(gradient @ gradient), 2 * beta * value, 2 * beta * _noise(instance, instance.extra("w")))
 
 
-@declare_claim(
-    label="lem:sqloss_gradineq",
+_square = partial(declare_claim, label="lem:sqloss_gradineq", missing=regression)
+
+
+@_square(
     part="identity",
     statement="2 f(w) = grad f(w).(w - w*) for f(w) = 1/2 |A w - b|^2 with A w* = b",
     kind="equality",
     needs=("task", "w"),
     draw=points("task", "w"),
-    source=cite("lem:sqloss_gradineq"),
-    missing=regression,
 )
 def _(instance: Instance) -> Sides:
     w = instance.extra("w")
@@ -98,15 +92,12 @@ def _(instance: Instance) -> Sides:
     return Sides(2 * value, float(gradient @ gap), _noise(instance, w), instance.problem.radius**2 * float(gap @ gap))
 
 
-@declare_claim(
-    label="lem:sqloss_gradineq",
+@_square(
     part="inequality",
     statement="(2 - gamma) f(w) - f(z)/gamma <= grad f(w).(w - z) for every z and gamma > 0",
     needs=("task", "w", "z", "gamma"),
     draw=points("task", "w", "z", "gamma"),
     note="Equality where A z - b = gamma (A w - b).",
-    source=cite("lem:sqloss_gradineq"),
-    missing=regression,
 )
 def _(instance: Instance) -> Sides:
     w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -189,26 +190,17 @@ register_bound(
 
 _NEXT_LOSS = next_loss_at_most(GENERAL)
 _BEFORE_LAST = all_of(least_squares(), _PERMUTED, steps(1, last=1))
-declare_claim(
-    label="lem:wor_last_before_stab",
+_before_last = partial(declare_claim, label="lem:wor_last_before_stab", draw=_DRAWN, missing=_BEFORE_LAST)
+_before_last(
     part="average",
     statement="E f(w_k; pi_k) <= (e k)^(x(1-x/4)) E mean_(t<=k) f(w_t; pi_t), x = eta beta < 2, without replacement, "
     "1 <= k <= T-1",
-    source=cite("lem:wor_last_before_stab"),
-    draw=_DRAWN,
-    missing=_BEFORE_LAST,
-    precise=AGAINST_AVERAGE.precise,
-)(AGAINST_AVERAGE.sides)
-declare_claim(
-    label="lem:wor_last_before_stab",
+)(AGAINST_AVERAGE)
+_before_last(
     part="distance",
     statement="E f(w_k; pi_k) <= e |w_0 - w*|^2 / (2 eta (2-x) k^((1-x/2)^2)), x = eta beta < 2, without replacement, "
     "1 <= k <= T-1",
-    source=cite("lem:wor_last_before_stab"),
-    draw=_DRAWN,
-    missing=_BEFORE_LAST,
-    precise=_NEXT_LOSS.precise,
-)(_NEXT_LOSS.sides)
+)(_NEXT_LOSS)
 
 # lem:wor_generalization and lem:wr_stability --------------------------------------------------------------------------
 
@@ -219,13 +211,22 @@ def _stability(instance: Instance, factor: float) -> float:
     return 4 * beta * x * dist_sq(instance) * factor
 
 
-def _generalization(*, corrected: bool) -> Paths:
+def _seen_against_next(*, permuted: bool, corrected: bool) -> Paths:
+    """The loss on what was seen against twice the loss of the next task, plus the price of stability."""
+
     def check(instance: Instance, numbers: Expected) -> Sides:
-        x, k = with_beta(instance)[0], instance.k
-        factor = 1 / ((2 - x) * (k + 1)) if corrected else 1 / (k + 1)
-        doubt = 2 * numbers.doubt + ROUNDING * unit(instance)
-        lhs, following, off, _ = _seen_next(numbers, k)
-        return Sides(lhs, 2 * following + _stability(instance, factor), doubt + off, how=numbers.how)
+        x, k, doubt = with_beta(instance)[0], instance.k, 2 * numbers.doubt + ROUNDING * unit(instance)
+        if permuted:
+            terms = k + 1
+            lhs, following, off, _ = _seen_next(numbers, k)
+        else:
+            terms = k
+            (following, off_next), (lhs, off_seen) = (
+                with_doubt(numbers, value, k) for value in (numbers.next_loss, numbers.in_sample)
+            )
+            off = 2 * (off_next + off_seen)
+        rhs = 2 * following + _stability(instance, 1 / ((2 - x) * terms) if corrected else 1 / terms)
+        return Sides(lhs, rhs, doubt + off, how=numbers.how)
 
     return paths(check, sgd=True)
 
@@ -253,36 +254,48 @@ def _large_step(instance: Instance) -> Instance:
     return replace(instance, scheme=SGD(x / beta * (1 - 1e-15), "loss"))
 
 
-def _declare_generalization(
-    part: str, applies: Missing, settle: Settle, status: Status, note: str, *, corrected: bool = False
-) -> None:
-    made = _generalization(corrected=corrected)
+def _without(part: str, applies: Missing, settle: Settle, status: Status, note: str) -> None:
+    """A part of lem:wor_generalization; the corrected one keeps the factor 1/(2 - eta beta) of the proof."""
+    corrected = part == "corrected"
     declare_claim(
         label="lem:wor_generalization",
         part=part,
         statement="E f-hat_(0:k)(w_k) <= 2 E f(w_k; pi_k) + 4 beta^2 eta |w_0 - w*|^2 / (k+1)"
         + (" / (2 - eta beta)" if corrected else "")
         + ", without replacement, 1 <= k <= T-1",
-        source=cite("lem:wor_generalization"),
         status=status,
         note=note,
         draw=_DRAWN,
         missing=all_of(applies, _PERMUTED, steps(1, last=1)),
         settle=settle,
-        precise=made.precise,
-    )(made.sides)
+    )(_seen_against_next(permuted=True, corrected=corrected))
 
 
-_declare_generalization("eta beta <= 1", _UP_TO_ONE, _small_step, "holds where proved", f"{_DROPPED}.")
-_declare_generalization(
-    "eta beta > 1",
-    _ABOVE_ONE,
-    _large_step,
-    "gap in the printed proof",
-    f"{_DROPPED} and unbounded as eta beta tends to 2: not proved here.",
-)
-_declare_generalization("corrected", least_squares(), unchanged, "corrected", _AS_PROVED, corrected=True)
-_WHOLE_PASS = paths(_whole_pass, sgd=True)
+def _with(part: str, applies: Missing, settle: Settle, status: Status, note: str) -> None:
+    """A part of lem:wr_stability; the corrected one keeps the factor 1/(2 - eta beta) of the proof."""
+    corrected = part == "corrected"
+    declare_claim(
+        label="lem:wr_stability",
+        part=part,
+        statement="E mean_(t<k) f(w_k; i_t) <= 2 E f(w_k) + 4 beta^2 eta |w_0 - w*|^2 / k"
+        + (" / (2 - eta beta)" if corrected else "")
+        + ", with replacement, any weights, k >= 1",
+        status=status,
+        note=note,
+        draw=descents(),
+        missing=all_of(applies, covers("i.i.d."), steps(1)),
+        settle=settle,
+    )(_seen_against_next(permuted=False, corrected=corrected))
+
+
+_GAP: Status = "gap in the printed proof"
+_UNBOUNDED = f"{_DROPPED} and unbounded as eta beta tends to 2: not proved here."
+_without("eta beta <= 1", _UP_TO_ONE, _small_step, "holds where proved", f"{_DROPPED}.")
+_without("eta beta > 1", _ABOVE_ONE, _large_step, _GAP, _UNBOUNDED)
+_without("corrected", least_squares(), unchanged, "corrected", _AS_PROVED)
+_with("eta beta <= 1", _UP_TO_ONE, _small_step, "holds where proved", f"{_DROPPED}. A 12 in the proof is an 8.")
+_with("eta beta > 1", _ABOVE_ONE, _large_step, _GAP, f"{_DROPPED}: not proved here.")
+_with("corrected", least_squares(), unchanged, "corrected", _AS_PROVED)
 declare_claim(
     label="lem:wor_generalization",
     part="T = n",
@@ -296,45 +309,8 @@ declare_claim(
     draw=permuted(1, 0, projections=False),
     missing=all_of(least_squares(), _PERMUTED, lambda i: None if i.k == i.problem.num_tasks else "is for k = T"),
     settle=lambda i: replace(i, k=i.problem.num_tasks),
-    precise=_WHOLE_PASS.precise,
-)(_WHOLE_PASS.sides)
+)(paths(_whole_pass, sgd=True))
 
-
-def _independent(*, corrected: bool) -> Paths:
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        x, k = with_beta(instance)[0], instance.k
-        factor = 1 / ((2 - x) * k) if corrected else 1 / k
-        rhs = 2 * numbers.next_loss(k) + _stability(instance, factor)
-        return Sides(numbers.in_sample(k), rhs, 2 * numbers.doubt + ROUNDING * unit(instance), how=numbers.how)
-
-    return paths(check, sgd=True)
-
-
-def _declare_stability(
-    part: str, applies: Missing, settle: Settle, status: Status, note: str, *, corrected: bool = False
-) -> None:
-    made = _independent(corrected=corrected)
-    declare_claim(
-        label="lem:wr_stability",
-        part=part,
-        statement="E mean_(t<k) f(w_k; i_t) <= 2 E f(w_k) + 4 beta^2 eta |w_0 - w*|^2 / k"
-        + (" / (2 - eta beta)" if corrected else "")
-        + ", with replacement, any weights, k >= 1",
-        source=cite("lem:wr_stability"),
-        status=status,
-        note=note,
-        draw=descents(),
-        missing=all_of(applies, covers("i.i.d."), steps(1)),
-        settle=settle,
-        precise=made.precise,
-    )(made.sides)
-
-
-_declare_stability(
-    "eta beta <= 1", _UP_TO_ONE, _small_step, "holds where proved", f"{_DROPPED}. A 12 in the proof is an 8."
-)
-_declare_stability("eta beta > 1", _ABOVE_ONE, _large_step, "gap in the printed proof", f"{_DROPPED}: not proved here.")
-_declare_stability("corrected", least_squares(), unchanged, "corrected", _AS_PROVED, corrected=True)
 
 # Swapped permutations -------------------------------------------------------------------------------------------------
 
@@ -378,7 +354,6 @@ def _swaps(rng: np.random.Generator, index: int) -> Instance:
 @declare_claim(
     label="lem:permutation_equiv",
     statement="E f(w_k; pi_i) = E f(w_k of pi with i and t swapped; what stands at i then), i <= k <= t",
-    source=cite("lem:permutation_equiv"),
     needs=("i", "t"),
     note="Positions i and t count from 0. The order of i, k and t is not needed: swapping is a bijection.",
     missing=all_of(
@@ -406,7 +381,6 @@ def _(instance: Instance) -> Sides:
     label="lem:stab_gen_wor",
     statement="E [f(w_k; pi_k) - mean_(i<k) f(w_k; pi_i)] = mean_(i<k) E [f(w_k; pi_k) - f(w_k of pi with i and k "
     "swapped; pi_k)], without replacement, 1 <= k <= T-1",
-    source=cite("lem:stab_gen_wor"),
     note="Read for 1 <= k <= T-1: 'for all t' includes no next task at t = T.",
     missing=all_of(least_squares(), _PERMUTED, steps(1, last=1)),
     kind="equality",
