@@ -28,6 +28,7 @@ def _quoted(
         schemes=("projection", "sgd"),
         convention="the table suppresses numerical constants and the distance, which is put back here as D^2",
         expression=right,
+        needs=("beta",) if conditions else (),
         assumptions=assumptions,
         conditions=conditions,
         iterate=iterate,
