@@ -285,7 +285,7 @@ def certify(
 
 def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]:
     result = expect(
-        instance.problem,
+        instance.posed,
         instance.ordering,  # type: ignore[arg-type]
         instance.k,
         instance.scheme,
@@ -300,7 +300,7 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
         low, high = np.asarray(result.interval(name)).tolist()
         rows.append(Measured(name, float(result.values[name]), low, high, result.method))
     law = None if instance.ordering is None else instance.ordering.law
-    if instance.problem.half_squared_distances:
+    if instance.posed.half_squared_distances:
         rows.append(replace(rows[0], quantity="residual"))
     elif regression(instance) is None and isinstance(law, Independent):
         rows += _objective(instance)

@@ -99,9 +99,10 @@ def all_of(*tests: Missing) -> Missing:
 def regression(instance: Instance) -> str | None:
     """Jointly realizable regression tasks, given by their data."""
     problem = instance.problem
-    if problem is None or problem.linear is not problem or problem.kernel is not None:
+    linear = None if problem is None else problem.linear
+    if linear is None or linear is not problem or linear.kernel is not None:
         return "is about regression tasks"
-    return None if problem.realizability.holds else str(problem.realizability.message)
+    return None if linear.realizability.holds else linear.realizability.message
 
 
 def convex_sets(instance: Instance) -> str | None:
@@ -111,9 +112,9 @@ def convex_sets(instance: Instance) -> str | None:
 
 def classification(instance: Instance) -> str | None:
     """Jointly separable classification tasks."""
-    if instance.problem is None or instance.problem.kind != "classification":
+    separability = None if instance.problem is None else instance.problem.realizability
+    if separability is None or instance.posed.kind != "classification":
         return "is about classification tasks"
-    separability = instance.problem.realizability
     return None if separability.holds else f"needs jointly separable tasks, but these are {separability.message}"
 
 
@@ -125,14 +126,14 @@ def pocs(instance: Instance) -> str | None:
 
 def small(most: int) -> Missing:
     """At most this dimension, for lemmas checked on dense matrices."""
-    return lambda instance: None if instance.problem.dim <= most else f"is checked for d <= {most}"
+    return lambda instance: None if instance.tasks.dim <= most else f"is checked for d <= {most}"
 
 
 def steps(first: int = 1, last: int | None = None, what: str = "k") -> Missing:
     """k from `first` on; with `last`, up to T - last."""
 
     def missing(instance: Instance) -> str | None:
-        most = None if last is None else instance.problem.num_tasks - last
+        most = None if last is None else instance.posed.num_tasks - last
         if instance.k < first or (most is not None and instance.k > most):
             return f"covers {what} >= {first}" + ("" if most is None else f" up to {most}") + f", got {instance.k}"
         return None
@@ -172,7 +173,7 @@ def least_squares(above: float = 0.0, most: float = 2.0, *, closed: bool = False
             case = as_least_squares(instance)
         except ForgettingError as error:
             return str(error)
-        beta = case.problem.radius**2
+        beta = case.tasks.radius**2
         x = float(case.scheme.step_size) * beta  # type: ignore[union-attr]
         if beta == 0:
             return "beta must be positive"
@@ -188,12 +189,12 @@ def trajectory(instance: Instance, scheme: Scheme | None = None) -> Trajectory:
     """One run of the instance with its own seed, by this scheme or the natural scheme of its problem."""
     if instance.ordering is None:
         raise InvalidInputError("needs an ordering")
-    return run(instance.problem, instance.ordering, instance.k, scheme, instance.seed, instance.w0)
+    return run(instance.posed, instance.ordering, instance.k, scheme, instance.seed, instance.w0)
 
 
 def setting_of(instance: Instance) -> Setting:
     """The parameters of the instance, as bounds want them."""
-    return Setting.of(instance.problem, instance.w0, instance.scheme, instance.ordering)
+    return Setting.of(instance.posed, instance.w0, instance.scheme, instance.ordering)
 
 
 def expected_at_most(bound: Bound, *, part: str, statement: str, draw: Draw) -> Statement:

@@ -207,7 +207,7 @@ def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
 
 def with_beta(instance: Instance) -> tuple[float, float]:
     """(eta beta, beta) of SGD on the loss."""
-    beta = instance.problem.radius**2
+    beta = instance.tasks.radius**2
     return float(instance.scheme.step_size) * beta, beta  # type: ignore[union-attr]
 
 
@@ -330,7 +330,7 @@ def mutate(rng: Rng, instance: Instance, size: float) -> Instance:
     >>> other.problem.realizability.holds, bool((other.problem.w_star == case.problem.w_star).all())
     (True, False)
     """
-    problem, scheme = instance.problem, instance.scheme
+    problem, scheme = instance.posed, instance.scheme
     if isinstance(problem, RegressionTasks):
         x = with_beta(instance)[0] if isinstance(scheme, SGD) and scheme.objective == "loss" else None
         problem = _moved_tasks(rng, problem, size)

@@ -21,9 +21,8 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
-from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
-from forgetting.orderings.laws import Independent, Permutation
-from forgetting.schemes import SGD
+from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
+from forgetting.schemes import SGD, natural_scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.theory.instance import Instance
 from forgetting.theory.sampled import simulate
@@ -75,11 +74,11 @@ def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _
 
 def start_noise(instance: Instance) -> float:
     """What is left of losses where w_0 solves all tasks: R^2 |w_0 - w*|^2 of a difference that is rounding alone."""
-    problem = instance.problem
-    if not isinstance(problem, RegressionTasks) or not problem.realizability.holds:
+    linear = instance.posed.linear
+    if linear is None or linear is not instance.problem or linear.kernel is not None or not linear.realizability.holds:
         return 0.0
-    size = float(np.linalg.norm(instance.start) + np.linalg.norm(problem.w_star))
-    return float(problem.radius**2 * (16 * EPS * problem.geometry.condition * size) ** 2)
+    size = float(np.linalg.norm(instance.start) + np.linalg.norm(instance.tasks.w_star))
+    return float(linear.radius**2 * (16 * EPS * linear.geometry.condition * size) ** 2)
 
 
 class Numbers:
@@ -102,12 +101,12 @@ class Numbers:
     def _expect(self, name: str, k: int) -> Any:
         one = self.instance
         options: dict[str, Any] = {"quantities": (name,), "seed": one.seed, "runs": one.runs}
-        if k > MANY_STEPS and isinstance(one.ordering, WithReplacement) and one.problem.dim <= SMALL:
+        if k > MANY_STEPS and isinstance(_law(one), Independent) and one.posed.dim <= SMALL:
             options["method"] = "spectral"
         result = remembered(
             one,
             (name, k),
-            lambda: expect(one.problem, one.ordering, k, one.scheme, one.w0, **options),  # type: ignore[arg-type]
+            lambda: expect(one.posed, one.ordering, k, one.scheme, one.w0, **options),  # type: ignore[arg-type]
         )
         self.methods.add(result.method)
         if result.exact:
@@ -151,7 +150,7 @@ class Numbers:
     def _is_exact(self, name: str, k: int) -> bool:
         """Whether a quantity after k steps can be averaged over all orders exactly, in a few seconds."""
         one = self.instance
-        request = ask(one.problem, one.ordering, k, one.scheme, one.w0, name).request  # type: ignore[arg-type]
+        request = ask(one.posed, one.ordering, k, one.scheme, one.w0, name).request  # type: ignore[arg-type]
         if not isinstance(request.law, Independent | Permutation):
             raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
         engine, _ = choose(request)
@@ -185,9 +184,14 @@ def distinct(problem: RegressionTasks) -> list[int]:
 
 def probabilities(instance: Instance) -> Array:
     """p_m of an independent ordering, for every task."""
-    if not isinstance(instance.ordering, WithReplacement):
+    law = _law(instance)
+    if not isinstance(law, Independent):
         raise NotSupportedError(f"{instance.ordering} has no sampling probabilities")
-    return instance.ordering.law.probabilities(view_of(instance.problem))
+    return law.probabilities(view_of(instance.posed))
+
+
+def _law(instance: Instance) -> Law:
+    return Unknown() if instance.ordering is None else instance.ordering.law
 
 
 def as_least_squares(instance: Instance) -> Instance:
@@ -198,27 +202,21 @@ def as_least_squares(instance: Instance) -> Instance:
     >>> import forgetting as fg
     >>> case = Instance(fg.families.gaussian(2, 4, 2), fg.orderings.WithReplacement(), 3)
     >>> one = as_least_squares(case)
-    >>> one.scheme, round(one.problem.radius, 12)
+    >>> one.scheme, round(one.posed.radius, 12)
     (SGD(step_size=1.0, objective='loss'), 1.0)
     """
-    scheme = instance.scheme
-    if isinstance(scheme, SGD) and scheme.objective == "loss":
-        return instance
-    if isinstance(scheme, SGD):
-        step = scheme.step_size
-    elif scheme is None or type(scheme).__name__ in ("Kaczmarz", "GradientDescent"):
-        step = 1.0
-    else:
+    scheme = instance.scheme or natural_scheme(instance.posed)
+    step = scheme.as_sgd(radius=2.0)
+    if step is None:
         raise NotSupportedError(f"{scheme} is not SGD with a fixed step size")
-
-    def orthonormal() -> RegressionTasks | None:
-        problem = instance.problem
-        return (problem if isinstance(problem, ConvexSets) else ConvexSets.from_affine(problem)).regression
-
-    flat = remembered(instance, "orthonormal", orthonormal)
-    if flat is None:
-        raise NotSupportedError("SGD on least squares is for regression tasks or affine sets")
-    return replace(instance, problem=flat, scheme=SGD(float(step), "loss"))
+    if step.smoothness != 1:  # that of the loss grows with the radius
+        return instance
+    tasks = instance.tasks
+    if tasks is instance.problem:
+        affine = remembered(instance, "orthonormal", lambda: ConvexSets.from_affine(tasks).regression)
+        assert affine is not None
+        tasks = affine
+    return replace(instance, problem=tasks, scheme=SGD(step.step_size, "loss"))
 
 
 # ------------------------------------------------------------------------------------------------------ enumeration
@@ -231,10 +229,10 @@ def all_orders(instance: Instance, k: int) -> IntArray:
     >>> all_orders(Instance(fg.families.orthogonal(3), fg.orderings.WithoutReplacement(), k=2), 2).tolist()
     [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
     """
-    T = instance.problem.num_tasks
+    T = instance.posed.num_tasks
     if orders_needed(instance, k) > MOST_STATES:
         raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
-    if isinstance(instance.ordering, WithoutReplacement):
+    if isinstance(_law(instance), Permutation):
         rows = list(permutations(range(T), k))
     else:
         rows = list(product(range(T), repeat=k))
@@ -243,10 +241,10 @@ def all_orders(instance: Instance, k: int) -> IntArray:
 
 def orders_needed(instance: Instance, k: int) -> int:
     """How many orders of k tasks there are."""
-    T = int(instance.problem.num_tasks)
-    if isinstance(instance.ordering, WithoutReplacement):
+    T, law = int(instance.posed.num_tasks), _law(instance)
+    if isinstance(law, Permutation):
         return perm(T, k)
-    if isinstance(instance.ordering, Explicit | Cyclic):
+    if isinstance(law, Fixed):
         return 1
     return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
 
@@ -268,14 +266,14 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
     >>> [(end.order, end.w.round(3).tolist(), end.probability) for end in ends]
     [((0, 1), [0.707, 0.707], 0.5), ((1, 0), [0.707, 0.707], 0.5)]
     """
-    problem, ordering = instance.problem, instance.ordering
+    problem, ordering, law = instance.posed, instance.ordering, _law(instance)
     T = problem.num_tasks
     if orders_needed(instance, k) > MOST_STATES:
         raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
     fixed: IntArray | None = None
-    if isinstance(ordering, Explicit | Cyclic):
+    if ordering is not None and isinstance(law, Fixed):
         fixed = ordering.first(view_of(problem), k)
-    share = probabilities(instance) if isinstance(ordering, WithReplacement) else np.full(T, 1 / T)
+    share = probabilities(instance) if isinstance(law, Independent) else np.full(T, 1 / T)
 
     def grow(order: tuple[int, ...], w: Array, previous: Array, chance: float) -> Iterator[Visit]:
         depth = len(order)
@@ -283,7 +281,7 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
             yield Visit(order, w, previous, chance)
             return
         for task in range(T) if fixed is None else [int(fixed[depth])]:
-            if fixed is None and isinstance(ordering, WithoutReplacement):
+            if fixed is None and isinstance(law, Permutation):
                 if task in order:
                     continue
                 factor = 1 / (T - depth)

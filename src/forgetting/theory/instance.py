@@ -50,7 +50,7 @@ class Instance:
     T=2, d=2, rank_avg=1, R=1, k=3, WithReplacement(), gamma=0.5
     """
 
-    problem: Any
+    problem: Problem | None
     ordering: Ordering | None
     k: int
     scheme: Scheme | None = None
@@ -69,7 +69,7 @@ class Instance:
         as_kind(self.problem, Problem | None, "a problem such as RegressionTasks")
         as_kind(self.extras, Mapping, "extras by their names, such as {'gamma': 0.5}")
         if self.w0 is not None:
-            object.__setattr__(self, "w0", as_vector(self.w0, self.problem.dim, "w0").copy())
+            object.__setattr__(self, "w0", as_vector(self.w0, self.posed.dim, "w0").copy())
         values = {}
         for name, value in self.extras.items():
             array = any_array(value, f"extras[{name!r}]")
@@ -79,9 +79,31 @@ class Instance:
         object.__setattr__(self, "extras", values)
 
     @property
+    def posed(self) -> Problem:
+        """The problem, for statements that need one."""
+        if self.problem is None:
+            raise InvalidInputError("needs a problem")
+        return self.problem
+
+    @property
+    def tasks(self) -> RegressionTasks:
+        """The problem as regression tasks with data, for statements about them."""
+        tasks = self.posed.linear
+        if not isinstance(tasks, RegressionTasks):
+            raise InvalidInputError("is about regression tasks")
+        return tasks
+
+    @property
+    def classified(self) -> ClassificationTasks:
+        """The problem as classification tasks, for statements about them."""
+        if not isinstance(self.problem, ClassificationTasks):
+            raise InvalidInputError("is about classification tasks")
+        return self.problem
+
+    @property
     def start(self) -> Array:
         """w_0, in full."""
-        return np.zeros(self.problem.dim) if self.w0 is None else self.w0
+        return np.zeros(self.posed.dim) if self.w0 is None else self.w0
 
     def extra(self, name: str) -> Any:
         """One of the extras; an error names it if it is missing."""

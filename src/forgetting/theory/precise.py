@@ -18,15 +18,15 @@ from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.deep import lift
-from forgetting.orderings import Cyclic, Explicit, WithoutReplacement, WithReplacement
-from forgetting.schemes import SGD
-from forgetting.tasks import RegressionTasks
+from forgetting.orderings.laws import Fixed, Independent, Permutation, Unknown
+from forgetting.schemes import natural_scheme
 from forgetting.theory.expectations import distinct, equations, probabilities
 from forgetting.theory.instance import Instance
 
 __all__ = ["DIGITS", "Precise", "at_full_precision", "halfspace_walk"]
 
 DIGITS = 50
+ROUNDED = Decimal("1e-45")  # relative, of a product of two numbers
 MOST_WORK = 10_000_000  # products of two numbers; a few seconds
 Numeric = Any  # arrays of decimal numbers (dtype object)
 
@@ -58,12 +58,14 @@ class Precise:
 
     @at_full_precision
     def __init__(self, instance: Instance) -> None:
-        if not isinstance(instance.problem, RegressionTasks):
+        if instance.problem is None or instance.problem.linear is not instance.problem:
             raise NotSupportedError("high precision is for regression tasks")
         self.instance = instance
+        self.scheme = instance.scheme or natural_scheme(instance.tasks)
+        self.law = Unknown() if instance.ordering is None else instance.ordering.law
         self.doubt = 0.0
         self.how = f"{DIGITS} digits"
-        problem = instance.problem
+        problem = instance.tasks
         self.index = problem.geometry.index
         self.counts: IntArray = problem.geometry.counts
         matrices = [lift(equations(problem, task)[0]) for task in distinct(problem)]
@@ -74,15 +76,16 @@ class Precise:
         self.dim = len(z0)
 
     def _step(self, matrix: Numeric) -> Numeric:
-        scheme = self.instance.scheme
-        identity = lift(np.eye(matrix.shape[1]))
-        if isinstance(scheme, SGD) and scheme.objective == "loss":
-            return identity - Decimal(float(scheme.step_size)) * (matrix.T @ matrix)
-        span = _span(matrix)
-        gain = Decimal(float(scheme.step_size)) if isinstance(scheme, SGD) else 1
-        if not (isinstance(scheme, SGD) or scheme is None or type(scheme).__name__ == "Kaczmarz"):
-            raise NotSupportedError(f"high precision is not there for {scheme}")
-        return identity - gain * span
+        """I - g(X^T X) for a gain g(sigma^2) that is constant or proportional to sigma^2."""
+        scheme = self.scheme.linear_on(self.instance.posed)
+        if scheme is not None:
+            identity = lift(np.eye(matrix.shape[1]))
+            gain, quarter = scheme.precise_gain(Decimal(1)), scheme.precise_gain(Decimal("0.25"))
+            if gain is not None and gain == quarter:
+                return identity - gain * _span(matrix)
+            if gain is not None and quarter is not None and abs(gain - 4 * quarter) <= gain * ROUNDED:
+                return identity - gain * (matrix.T @ matrix)
+        raise NotSupportedError(f"high precision is not there for {self.scheme}")
 
     @at_full_precision
     def loss(self, k: int) -> float:
@@ -120,7 +123,7 @@ class Precise:
         return np.sum(self.grams[m] * moment) / 2
 
     def _distinct(self, k: int) -> list[Any]:
-        if isinstance(self.instance.ordering, WithoutReplacement):
+        if isinstance(self.law, Permutation):
             moment = sum(chance * m for chance, _, m in self._layers(k)[-1])
         else:
             moment = self._independent(k)[0]
@@ -128,9 +131,9 @@ class Precise:
 
     def _totals(self, k: int) -> tuple[Any, Any, Any, Any]:
         """Sums over visits: loss of w_k on the tasks seen, the next loss, losses before learning and after it."""
-        if isinstance(self.instance.ordering, WithoutReplacement):
+        if isinstance(self.law, Permutation):
             return self._permuted(k)
-        if isinstance(self.instance.ordering, Explicit | Cyclic):
+        if isinstance(self.law, Fixed):
             return self._along(k)
         second, visited, before, kept = self._independent(k)
         p = self._p()
@@ -146,7 +149,7 @@ class Precise:
 
     def _independent(self, k: int) -> tuple[Any, Any, Any, Any]:
         """E z z^T, E c_m z z^T, and the sums of losses before and after learning, for independent draws."""
-        if not isinstance(self.instance.ordering, WithReplacement):
+        if not isinstance(self.law, Independent):
             raise NotSupportedError(f"high precision is not there for {self.instance.ordering}")
         p, kinds, n = self._p(), len(self.counts), self.dim
         if 2 * k * (kinds + kinds**2) * n**3 > MOST_WORK:
@@ -169,7 +172,7 @@ class Precise:
         """The same for very large k: the recursion as one matrix, raised to the power k by squaring."""
         kinds, square = len(self.counts), self.dim**2
         size = (kinds + 1) * square
-        if 2 * size**3 * np.log2(k + 2) > 5 * MOST_WORK or isinstance(self.instance.scheme, SGD):
+        if 2 * size**3 * np.log2(k + 2) > 5 * MOST_WORK or not self.scheme.solves_task:
             raise NotSupportedError("too large for high precision")
         parts = [p[m] * np.kron(self.steps[m], self.steps[m]) for m in range(kinds)]
         whole = sum(parts)
@@ -235,7 +238,7 @@ class Precise:
     def _along(self, k: int) -> tuple[Any, Any, Any, Any]:
         ordering = self.instance.ordering
         assert ordering is not None
-        order = self.index[ordering.first(view_of(self.instance.problem), k)]
+        order = self.index[ordering.first(view_of(self.instance.posed), k)]
         before = kept = Decimal(0)
         moment = self.start
         for m in order:

@@ -58,7 +58,7 @@ def runs_for(steps: int, most: int) -> int:
 
 def simulate(instance: Instance, k: int) -> Sampled:
     """Run random orders of k tasks, and one more where there is one, with the seed and the runs of the instance."""
-    problem, ordering, w0, names = instance.problem, instance.ordering, instance.w0, ("loss", "seen_loss", "next_loss")
+    problem, ordering, w0, names = instance.posed, instance.ordering, instance.w0, ("loss", "seen_loss", "next_loss")
     assert ordering is not None
     scheme, _ = resolve(problem, instance.scheme, w0)
     slow = scheme.linear_on(problem) is None
@@ -91,7 +91,7 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     >>> losses_after(case, np.array([[0], [0]]), np.array([0, 1])).round(12)
     array([0.  , 0.25])
     """
-    scheme, space = resolve(instance.problem, instance.scheme, instance.w0)
+    scheme, space = resolve(instance.posed, instance.scheme, instance.w0)
     if not isinstance(scheme, LinearScheme):
         raise NotSupportedError(f"{scheme} is not a linear scheme")
     start, none, workers = space.w0, np.zeros(1, dtype=np.int64), os.cpu_count() or 1
@@ -99,5 +99,5 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     for at in range(0, len(orders), BATCH):
         few = slice(at, at + BATCH)
         visits = np.column_stack([orders[few], tasks[few]])
-        found[few] = batch_losses(instance.problem.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
+        found[few] = batch_losses(instance.tasks.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
     return found

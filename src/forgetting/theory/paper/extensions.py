@@ -15,7 +15,7 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit
-from forgetting.schemes import POCS, WeaklyRegularized
+from forgetting.schemes import POCS
 from forgetting.theory.bound import Bound, Range
 from forgetting.theory.checking import all_of, classification, convex_sets, covers, pocs, setting_of, steps, trajectory
 from forgetting.theory.claim import Check, Missing, Paths, Sides
@@ -62,7 +62,7 @@ def over_orders(instance: Instance) -> Orders:
     >>> over_orders(Instance(sets, fg.orderings.WithoutReplacement(), 1))
     Orders(loss=(0.25, 0.0), seen=(0.0, 0.0), following=(0.5, 0.0), how='all 2 orders')
     """
-    problem, k = instance.problem, instance.k
+    problem, k = instance.posed, instance.k
     if orders_needed(instance, k) > MOST_STATES:
         runs = remembered(instance, ("simulated", k), lambda: simulate(instance, k))
         return Orders(*runs)
@@ -245,7 +245,7 @@ def _display(step: int) -> Check:
     """F(k) against distances of the iterate at this place from the end."""
 
     def check(instance: Instance) -> Sides:
-        problem = instance.problem
+        problem = instance.classified
         run = trajectory(instance)
         lhs = float(np.mean(problem.task_losses(run.iterates[-1])[run.order]))
         squares = problem.distances(run.iterates[step])[run.order] ** 2
@@ -256,7 +256,7 @@ def _display(step: int) -> Check:
 
 
 def _display_exactly(instance: Instance) -> Sides:
-    problem = instance.problem
+    problem = instance.classified
     if problem.num_rows.max() > 1:
         raise NotSupportedError("high precision is for classification tasks of one row each")
     order = trajectory(instance).order.tolist()
@@ -294,8 +294,9 @@ declare_claim(
 
 
 def _weak(instance: Instance) -> str | None:
-    if not isinstance(instance.scheme, WeaklyRegularized) or not instance.scheme.log_lambda < 0:
-        return "needs scheme=WeaklyRegularized(log_lambda) with log_lambda < 0"
+    scheme = instance.scheme
+    if scheme is None or not scheme.short_of_its_limit or not scheme.scale_of_iterates > 1:
+        return "needs scheme=WeaklyRegularized(log_lambda) with log_lambda < -1"
     return None if not instance.start.any() else "is about a start at 0"
 
 
@@ -312,8 +313,8 @@ def _weak(instance: Instance) -> str | None:
     missing=all_of(classification, _weak, covers("any"), steps(1)),
 )
 def _(instance: Instance) -> Sides:
-    problem, scheme = instance.problem, instance.scheme
-    assert isinstance(scheme, WeaklyRegularized)
+    problem, scheme = instance.classified, instance.scheme
+    assert scheme is not None
     limit = trajectory(instance, POCS())
     weak = trajectory(replace(instance, ordering=Explicit(limit.order)), scheme)
     if weak.complaints:

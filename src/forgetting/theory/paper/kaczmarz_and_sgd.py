@@ -24,7 +24,7 @@ def modified_loss(instance: Instance, task: int, w: Array) -> float:
     >>> round(modified_loss(case, 0, np.zeros(2)), 12)
     0.25
     """
-    return _half_square(_pinv(instance, task), *equations(instance.problem, task), w)
+    return _half_square(_pinv(instance, task), *equations(instance.tasks, task), w)
 
 
 def _half_square(pinv: Array, matrix: Array, label: Array, w: Array) -> float:
@@ -36,27 +36,27 @@ def modified_gradient(instance: Instance, task: int, w: Array) -> Array:
     """The gradient of f_m by central differences, which are exact for quadratics up to rounding."""
     width = float(np.linalg.norm(w)) + _scale(instance) or 1.0
     shifts = width * np.eye(len(w))
-    setting = _pinv(instance, task), *equations(instance.problem, task)
+    setting = _pinv(instance, task), *equations(instance.tasks, task)
     return np.array([(_half_square(*setting, w + h) - _half_square(*setting, w - h)) / (2 * width) for h in shifts])
 
 
 def _pinv(instance: Instance, task: int) -> Array:
-    matrix = equations(instance.problem, task)[0]
+    matrix = equations(instance.tasks, task)[0]
     return np.asarray(np.linalg.pinv(matrix, rcond=max(matrix.shape) * np.finfo(float).eps))
 
 
 def _missed(instance: Instance, task: int, w: Array) -> Array:
-    matrix, label = equations(instance.problem, task)
+    matrix, label = equations(instance.tasks, task)
     return np.asarray(matrix @ w - label)
 
 
 def _scale(instance: Instance) -> float:
     start = instance.start
-    return float(np.linalg.norm(start - instance.problem.nearest_solution(start)) + np.linalg.norm(start))
+    return float(np.linalg.norm(start - instance.tasks.nearest_solution(start)) + np.linalg.norm(start))
 
 
 def _condition(instance: Instance) -> float:
-    geometry = instance.problem.geometry
+    geometry = instance.tasks.geometry
     worst = [geometry.sigma[geometry.block(m)] for m in range(geometry.num_distinct)]
     return float(max((s[0] / s[-1] for s in worst if len(s)), default=1.0))
 
@@ -105,9 +105,9 @@ _modified = partial(declare_claim, label="lem:cl_gd_equiv", missing=regression)
 )
 def _(instance: Instance) -> Sides:
     task, w = int(instance.extra("task")), instance.extra("w")
-    lhs = instance.problem.task_loss(task, w)
-    rhs = instance.problem.radius**2 * modified_loss(instance, task, w)
-    noise = ROUNDING * instance.problem.radius**2 * (float(np.linalg.norm(w)) + _scale(instance)) ** 2
+    lhs = instance.tasks.task_loss(task, w)
+    rhs = instance.tasks.radius**2 * modified_loss(instance, task, w)
+    noise = ROUNDING * instance.tasks.radius**2 * (float(np.linalg.norm(w)) + _scale(instance)) ** 2
     return Sides(lhs, rhs, noise)
 
 
@@ -134,6 +134,6 @@ def _(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     task, w, z = int(instance.extra("task")), instance.extra("w"), instance.extra("z")
-    pinv, (matrix, _) = _pinv(instance, task), equations(instance.problem, task)
+    pinv, (matrix, _) = _pinv(instance, task), equations(instance.tasks, task)
     change = pinv @ (matrix @ (w - z))
     return Sides(float(change @ change), float(change @ (w - z)), ROUNDING * float((w - z) @ (w - z)))

@@ -55,24 +55,24 @@ def last_iterate_of(n: Expression) -> Expression:
 
 def dist_sq(instance: Instance) -> float:
     """|w_0 - w*|^2."""
-    gap = instance.problem.geometry.start(instance.start)
+    gap = instance.tasks.geometry.start(instance.start)
     return float(gap @ gap)
 
 
 def unit(instance: Instance) -> float:
     """beta |w_0 - w*|^2, the natural unit of the objective."""
-    return float(instance.problem.radius**2 * dist_sq(instance))
+    return float(instance.tasks.radius**2 * dist_sq(instance))
 
 
 def setting(instance: Instance) -> Setting:
     """The parameters of SGD on the loss."""
     x, beta = with_beta(instance)
-    return Setting(T=instance.problem.num_tasks, dist_sq=dist_sq(instance), eta=x / beta, beta=beta)
+    return Setting(T=instance.tasks.num_tasks, dist_sq=dist_sq(instance), eta=x / beta, beta=beta)
 
 
 def with_greedy_step(instance: Instance) -> Instance:
     """The same instance with eta = 1/beta."""
-    return replace(instance, scheme=SGD(1 / instance.problem.radius**2, "loss"))
+    return replace(instance, scheme=SGD(1 / instance.tasks.radius**2, "loss"))
 
 
 def next_loss_at_most(bound: Bound) -> Paths:

@@ -81,7 +81,7 @@ checked(
 
 
 def _identity(instance: Instance, numbers: Expected) -> Sides:
-    k, T = instance.k, instance.problem.num_tasks
+    k, T = instance.k, instance.posed.num_tasks
     scale, doubt = setting_of(instance).scale + numbers.doubt, numbers.doubt
     following, off_next = with_doubt(numbers, numbers.next_loss, k) if k < T else (0.0, 0.0)
     seen, off_seen = with_doubt(numbers, numbers.forgetting, k)
@@ -108,8 +108,8 @@ _loss(
     missing=all_of(convex_sets, pocs, covers("without replacement"), steps(1, last=0)),
 )
 def _(instance: Instance) -> Sides:
-    k, T = instance.k, instance.problem.num_tasks
+    k, T = instance.k, instance.posed.num_tasks
     (loss, off), (seen, off_seen), (following, off_next), how = over_orders(instance)
-    scale = 0.5 * float(np.max(instance.problem.distances(instance.start))) ** 2
+    scale = 0.5 * float(np.max(instance.posed.distances(instance.start))) ** 2
     doubt = off + k / T * off_seen + (T - k) / T * off_next
     return Sides(loss, k / T * seen + (T - k) / T * following, doubt + 1e-12 * scale, scale or 1.0, how)

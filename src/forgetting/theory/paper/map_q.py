@@ -34,7 +34,7 @@ def directions(instance: Instance) -> list[tuple[float, Array]]:
     >>> share, np.abs(rows.round(12)).tolist()
     (0.5, [[1.0, 0.0]])
     """
-    geometry = instance.problem.geometry
+    geometry = instance.tasks.geometry
     blocks = (geometry.frame.up(geometry.rows[geometry.block(m)]) for m in range(geometry.num_distinct))
     return list(zip((geometry.counts / geometry.num_tasks).tolist(), blocks, strict=True))
 
@@ -58,7 +58,7 @@ def kronecker_q(instance: Instance) -> Array:
     >>> np.linalg.eigvalsh(kronecker_q(Instance(fg.families.orthogonal(2), None, 1))).round(12) + 0.0
     array([0. , 0. , 0.5, 0.5])
     """
-    dim = instance.problem.dim
+    dim = instance.tasks.dim
     total = np.zeros((dim**2, dim**2))
     for share, rows in directions(instance):
         projection = np.eye(dim) - rows.T @ rows
@@ -73,7 +73,7 @@ def _eigenvalues(instance: Instance) -> Array:
 
 def _row_space(instance: Instance) -> Array:
     """X^+ X for the stack of all tasks."""
-    geometry = instance.problem.geometry
+    geometry = instance.tasks.geometry
     basis = geometry.frame.up(np.eye(geometry.dim))
     return np.asarray(basis.T @ basis)
 
@@ -156,7 +156,7 @@ def _(instance: Instance) -> Sides:
     missing=_MATRICES,
 )
 def _(instance: Instance) -> Sides:
-    problem, space = instance.problem, _row_space(instance)
+    problem, space = instance.tasks, _row_space(instance)
     geometry = problem.geometry
     up = geometry.frame.up(np.eye(geometry.dim))
     hessian = up.T @ geometry.hessian @ up / (problem.radius**2 or 1.0)
@@ -225,14 +225,14 @@ _ranks = partial(declare_claim, label="cor:dimensionality_bound", missing=_MATRI
 
 @_ranks(part="bound", statement="|Q[X^+ X]|_F <= min(sqrt(T r), sqrt(d - r)), r the average rank", draw=points())
 def _(instance: Instance) -> Sides:
-    problem = instance.problem
+    problem = instance.tasks
     rhs = min(problem.num_tasks * problem.rank_avg, max(problem.dim - problem.rank_avg, 0.0)) ** 0.5
     return Sides(float(np.linalg.norm(apply_q(instance, _row_space(instance)))), rhs, 10 * EPS * problem.dim)
 
 
 def _ranks_exactly(instance: Instance) -> Sides:
     """Elimination over the rationals; clones change the right-hand side only."""
-    problem, geometry = instance.problem, instance.problem.geometry
+    problem, geometry = instance.tasks, instance.tasks.geometry
     matrices = [np.asarray(problem.task(task)[0]) for task in distinct(problem)]
     total = sum(int(n) * exact_rank(matrix) for n, matrix in zip(geometry.counts, matrices, strict=True))
     return Sides(exact_rank(np.concatenate(matrices)), total, how="rationals")
@@ -252,7 +252,7 @@ def _few_rows(rng: np.random.Generator, index: int) -> Instance:
     precise=_ranks_exactly,
 )
 def _(instance: Instance) -> Sides:
-    problem = instance.problem
+    problem = instance.tasks
     return Sides(problem.rank_joint, problem.num_tasks * problem.rank_avg, how="singular values")
 
 
@@ -264,6 +264,6 @@ def _(instance: Instance) -> Sides:
     draw=_few_rows,
 )
 def _(instance: Instance) -> Sides:
-    problem = instance.problem
+    problem = instance.tasks
     most = min(float(problem.dim), problem.num_tasks * problem.rank_avg)
     return Sides(problem.rank_joint, most, how="singular values")

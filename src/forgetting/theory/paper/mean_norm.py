@@ -11,7 +11,9 @@ from functools import partial
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting.dynamics.loop import view_of
 from forgetting.orderings import NormWeighted, WithReplacement
+from forgetting.orderings.laws import Independent
 from forgetting.tasks import families
 from forgetting.theory.bound import Bound, Origin, Quantity, Range, Status
 from forgetting.theory.checking import (
@@ -42,22 +44,23 @@ _SOURCE = cite("prop:mean_norm")
 def _multiplicity(instance: Instance) -> Array:
     """How many tasks each task stands for: `extras["multiplicity"]`, which may say 10^12, or 1."""
     given = instance.extras.get("multiplicity")
-    return np.ones(instance.problem.num_tasks) if given is None else np.asarray(given, dtype=np.float64)
+    return np.ones(instance.tasks.num_tasks) if given is None else np.asarray(given, dtype=np.float64)
 
 
 def _sampled(instance: Instance) -> Instance:
     """The same with the probabilities that sampling among all T tasks gives to the tasks that are written down."""
-    weights = _multiplicity(instance)
-    if isinstance(instance.ordering, NormWeighted):
-        weights = weights * instance.problem.norms**2
-    return replace(instance, ordering=WithReplacement(weights))
+    assert instance.ordering is not None
+    law = instance.ordering.law
+    assert isinstance(law, Independent)
+    share = law.probabilities(view_of(instance.tasks))
+    return replace(instance, ordering=WithReplacement(_multiplicity(instance) * share))
 
 
 def _mean_norm(bound: Bound) -> Paths:
     """Both sides of the bound, with the mean squared norm of all tasks that the instance stands for."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
-        problem, counts = numbers.instance.problem, _multiplicity(numbers.instance)
+        problem, counts = numbers.instance.tasks, _multiplicity(numbers.instance)
         share = counts / float(np.sum(counts))
         setting = setting_of(instance)
         radius_sq_mean = float(share @ problem.norms**2)
@@ -94,7 +97,7 @@ def _with_idle_tasks(rng: np.random.Generator, index: int, *, weighted: bool) ->
 
 def _counted(instance: Instance) -> str | None:
     counts = _multiplicity(instance)
-    if counts.shape != (instance.problem.num_tasks,) or not (counts >= 1).all():
+    if counts.shape != (instance.tasks.num_tasks,) or not (counts >= 1).all():
         return "extras['multiplicity'] must have one number for each task, at least 1"
     return None
 

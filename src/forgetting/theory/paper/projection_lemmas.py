@@ -18,7 +18,7 @@ _ALL = ("w", "z", "task")
 
 def _project(instance: Instance, w: Array) -> Array:
     """The projection onto the set of the task that the instance names."""
-    return np.asarray(instance.problem.project(int(instance.extra("task")), w))
+    return np.asarray(instance.posed.project(int(instance.extra("task")), w))
 
 
 def _half_square(instance: Instance, w: Array) -> tuple[float, Array]:

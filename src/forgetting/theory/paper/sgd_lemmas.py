@@ -36,17 +36,17 @@ def _(instance: Instance) -> Sides:
 
 def _loss(instance: Instance, w: Array) -> tuple[float, Array]:
     """The loss of the named task at w, and its gradient."""
-    matrix, label = equations(instance.problem, int(instance.extra("task")))
+    matrix, label = equations(instance.tasks, int(instance.extra("task")))
     missed = matrix @ w - label
     return 0.5 * float(missed @ missed), np.asarray(matrix.T @ missed)
 
 
-_SMOOTH = all_of(regression, lambda i: None if i.problem.radius > 0 else "beta must be positive")
+_SMOOTH = all_of(regression, lambda i: None if i.tasks.radius > 0 else "beta must be positive")
 
 
 def _noise(instance: Instance, *vectors: Array) -> float:
-    size = max(float(np.linalg.norm(v)) for v in vectors) + float(np.linalg.norm(instance.problem.w_star))
-    return float(ROUNDING * instance.problem.radius**2 * size**2)
+    size = max(float(np.linalg.norm(v)) for v in vectors) + float(np.linalg.norm(instance.tasks.w_star))
+    return float(ROUNDING * instance.tasks.radius**2 * size**2)
 
 
 _descent = partial(declare_claim, label="lem:gd_descent", missing=_SMOOTH)
@@ -59,7 +59,7 @@ _descent = partial(declare_claim, label="lem:gd_descent", missing=_SMOOTH)
     draw=points("task", "w", "eta"),
 )
 def _(instance: Instance) -> Sides:
-    w, eta, beta = instance.extra("w"), float(instance.extra("eta")), instance.problem.radius**2
+    w, eta, beta = instance.extra("w"), float(instance.extra("eta")), instance.tasks.radius**2
     value, gradient = _loss(instance, w)
     after, _ = _loss(instance, w - eta * gradient)
     rhs = value - eta * (1 - eta * beta / 2) * float(gradient @ gradient)
@@ -71,7 +71,7 @@ def _(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     value, gradient = _loss(instance, instance.extra("w"))
-    beta = instance.problem.radius**2
+    beta = instance.tasks.radius**2
     return Sides(float(gradient @ gradient), 2 * beta * value, 2 * beta * _noise(instance, instance.extra("w")))
 
 
@@ -88,8 +88,8 @@ _square = partial(declare_claim, label="lem:sqloss_gradineq", missing=regression
 def _(instance: Instance) -> Sides:
     w = instance.extra("w")
     value, gradient = _loss(instance, w)
-    gap = w - instance.problem.w_star
-    return Sides(2 * value, float(gradient @ gap), _noise(instance, w), instance.problem.radius**2 * float(gap @ gap))
+    gap = w - instance.tasks.w_star
+    return Sides(2 * value, float(gradient @ gap), _noise(instance, w), instance.tasks.radius**2 * float(gap @ gap))
 
 
 @_square(

@@ -108,7 +108,7 @@ def _with_log_step(instance: Instance) -> Instance:
     """The same instance with eta = 1/(beta log k)."""
     if instance.k < 2:
         return instance
-    return replace(instance, scheme=SGD(1 / (instance.problem.radius**2 * math.log(instance.k)), "loss"))
+    return replace(instance, scheme=SGD(1 / (instance.tasks.radius**2 * math.log(instance.k)), "loss"))
 
 
 def _log_step(instance: Instance) -> str | None:
@@ -307,8 +307,8 @@ declare_claim(
     "nothing there. This one leaves a task out: steps do not expand distances, and the run that skips task i has "
     "never seen it.",
     draw=permuted(1, 0, projections=False),
-    missing=all_of(least_squares(), _PERMUTED, lambda i: None if i.k == i.problem.num_tasks else "is for k = T"),
-    settle=lambda i: replace(i, k=i.problem.num_tasks),
+    missing=all_of(least_squares(), _PERMUTED, lambda i: None if i.k == i.tasks.num_tasks else "is for k = T"),
+    settle=lambda i: replace(i, k=i.tasks.num_tasks),
 )(paths(_whole_pass, sgd=True))
 
 
@@ -317,13 +317,13 @@ declare_claim(
 
 def _permutations(instance: Instance, every: int) -> tuple[IntArray, IntArray, str]:
     """Permutations, each with every position from 0 to `every`, or as many random ones where these are too many."""
-    tasks = int(instance.problem.num_tasks)
+    tasks = int(instance.tasks.num_tasks)
     if orders_needed(instance, tasks) <= MOST_STATES:
         orders = all_orders(instance, tasks)
         positions = np.tile(np.arange(every), len(orders))
         return np.repeat(orders, every, axis=0), positions, f"all {len(orders)} permutations"
     rng, runs = np.random.default_rng(instance.seed), instance.runs or runs_for(tasks, RUNS)
-    orders = WithoutReplacement().batch(view_of(instance.problem), tasks, runs, rng)
+    orders = WithoutReplacement().batch(view_of(instance.tasks), tasks, runs, rng)
     return orders, rng.integers(every, size=runs), f"{runs} random permutations"
 
 
@@ -345,9 +345,9 @@ def _equal(instance: Instance, lhs: Array, rhs: Array, how: str) -> Sides:
 
 def _swaps(rng: np.random.Generator, index: int) -> Instance:
     case = permuted(1, 1, projections=False, clones=6, distinct=5)(rng, index)
-    while case.problem.num_tasks > 6:
+    while case.tasks.num_tasks > 6:
         case = permuted(1, 1, projections=False, clones=6, distinct=5)(rng, 60)
-    i, t = int(rng.integers(case.k + 1)), int(rng.integers(case.k, case.problem.num_tasks))
+    i, t = int(rng.integers(case.k + 1)), int(rng.integers(case.k, case.tasks.num_tasks))
     return replace(case, extras={"i": i, "t": t})
 
 
@@ -361,7 +361,7 @@ def _swaps(rng: np.random.Generator, index: int) -> Instance:
         _PERMUTED,
         lambda e: (
             None
-            if 0 <= e.extra("i") <= e.k <= e.extra("t") < e.problem.num_tasks
+            if 0 <= e.extra("i") <= e.k <= e.extra("t") < e.tasks.num_tasks
             else "needs i <= k <= t < T, counted from 0"
         ),
     ),
