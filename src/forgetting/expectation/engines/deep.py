@@ -28,7 +28,7 @@ from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import precise_gain
 
-__all__ = ["TINIEST", "Deep", "Numbers", "answer", "lift", "products", "settle"]
+__all__ = ["TINIEST", "Deep", "Moment", "Numbers", "answer", "lift", "products", "settle"]
 
 DIGITS = (60, 120, 480, 960)
 TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
@@ -102,14 +102,18 @@ class Moment(NamedTuple):
 
 
 class Deep:
-    """The tasks and steps of a request, at the precision of the current decimal context."""
+    """The tasks and steps of a request, at the precision of the current decimal context.
 
-    def __init__(self, geometry: Geometry, scheme: LinearScheme, w0: Array) -> None:
+    With a `solution`, labels count as X_m solution, and the state is w - solution, without a constant.
+    """
+
+    def __init__(self, geometry: Geometry, scheme: LinearScheme, w0: Array, solution: Array | None = None) -> None:
         assert geometry.data is not None
         self.geometry = geometry
         dense = [lift(rows.toarray() if is_sparse(rows) else rows) for rows in geometry.data.matrices]
         start = lift(w0)
-        missed = [lift(label) - matrix @ start for matrix, label in zip(dense, geometry.data.labels, strict=True)]
+        labels = [lift(label) - matrix @ start for matrix, label in zip(dense, geometry.data.labels, strict=True)]
+        missed = labels if solution is None else [0 * label for label in labels]
         frame = _frame(np.concatenate(dense), geometry.dim)
         rows = dense if frame is None else [matrix @ frame.T for matrix in dense]
         size = geometry.dim + 1
@@ -127,10 +131,16 @@ class Deep:
             self.factors.append((squares, errors))
             bases.append(basis)
             targets.append(target)
-        solution = _solve(np.concatenate(bases), np.concatenate(targets))
-        offset = np.column_stack([lift(np.eye(geometry.dim)), -solution])
+        nearest = _solve(np.concatenate(bases), np.concatenate(targets))
+        offset = np.column_stack([lift(np.eye(geometry.dim)), -nearest])
         self.error = offset.T @ offset
         self.start = lift(np.append(np.zeros(geometry.dim), 1.0))
+        if solution is not None:
+            gap = start - lift(solution)
+            self.start = gap if frame is None else frame @ gap
+            self.error, *self.losses = (form[:-1, :-1] for form in (self.error, *self.losses))
+            self.steps = [step[:-1, :-1] for step in self.steps]
+            self.factors = [(squares, errors[:, :-1]) for squares, errors in self.factors]
         self._forms: dict[Form, tuple[list[Numbers], list[Numbers]]] = {}
 
     @cached_property
