@@ -57,8 +57,9 @@ class Precise:
 
     @at_full_precision
     def __init__(self, instance: Instance) -> None:
-        problem, ordering, tasks = instance.problem, instance.ordering, instance.problem.linear
-        if tasks is None or ordering is None:
+        problem, ordering = instance.problem, instance.ordering
+        tasks = None if problem is None else problem.linear
+        if problem is None or tasks is None or ordering is None:
             raise NotSupportedError("high precision is for regression tasks")
         self.instance, self.ordering = instance, ordering
         self.doubt = 0.0
@@ -100,7 +101,7 @@ class Precise:
 
     def _moments(self, k: int) -> Iterable[Moment]:
         """The second moments after k steps."""
-        law, geometry, view = self.ordering.law, self.deep.geometry, view_of(self.instance.problem)
+        law, geometry, view = self.ordering.law, self.deep.geometry, view_of(self.instance.posed)
         kinds, size = geometry.num_distinct, len(self.deep.start)
         match law:
             case Independent():
