@@ -268,7 +268,7 @@ def test_a_million_dimensions_reduce_to_the_rows_sparsely():
 def test_a_progress_bar_is_shown_in_a_terminal_only(monkeypatch, capsys):
     import sys
 
-    from forgetting.expectation import progress
+    from forgetting import _progress as progress
 
     assert list(progress.track(range(4), "x")) == [0, 1, 2, 3]
     clock = iter(range(100))

@@ -60,9 +60,10 @@ def audit_command(
       forgetting audit digits split --rows 20 --features 200
       forgetting audit catastrophic eps=1.5
     """
+    from forgetting._progress import progress_bar
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import progress_bar, ready, say, terminal_width, write_and_show
+    from forgetting.cli.output import ready, say, terminal_width, write_and_show
     from forgetting.errors import InvalidInputError
     from forgetting.storage.outputs import check_output, write_output
 

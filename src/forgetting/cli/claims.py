@@ -87,8 +87,8 @@ def _listing(chosen: list[Any]) -> Any:
 
 
 def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool, store: Any) -> tuple[Any, list[str], list[str]]:
+    from forgetting._progress import progress_bar
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import progress_bar
     from forgetting.report.sections.statements import hunt_table
 
     with uninterrupted() as check, progress_bar("claims") as progress:

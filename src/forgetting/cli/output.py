@@ -1,17 +1,14 @@
-"""How results leave: a table in the terminal, JSON on stdout, or a file; and the progress bar."""
+"""How results leave: a table in the terminal, JSON on stdout, or a file."""
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forgetting._text import one_line, visible
+from forgetting._text import visible
 from forgetting.errors import ProblemFileError
 from forgetting.report.data import Item, Report, Section, Table
 
@@ -19,15 +16,12 @@ __all__ = [
     "diverging",
     "emit",
     "not_finite",
-    "progress_bar",
     "ready",
     "result",
     "say",
     "terminal_width",
     "write_and_show",
 ]
-
-SOON = 1.0  # seconds until a bar is worth it
 
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
@@ -172,36 +166,6 @@ def terminal_width() -> int:
     import shutil
 
     return max(40, min(100, shutil.get_terminal_size((80, 24)).columns))
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A function to call as (name, done, total): a bar on stderr after the first second, nothing in a pipe.
-
-    >>> with progress_bar("counting") as step:
-    ...     step("one", 0, 1)
-    """
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    began, task = time.monotonic(), bar.add_task("", total=None)
-
-    def update(name: str, done: int, total: int) -> None:
-        bar.update(
-            task, description=one_line(name, 60), completed=done, total=total, refresh=True
-        )  # else short stages go unseen
-        if time.monotonic() - began > SOON and not bar.live.is_started:
-            bar.start()
-
-    try:
-        yield update
-    finally:
-        bar.stop()
 
 
 @contextmanager

@@ -47,8 +47,9 @@ def report_command(
     import json
     import time
 
+    from forgetting._progress import progress_bar
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import progress_bar, say, terminal_width
+    from forgetting.cli.output import say, terminal_width
     from forgetting.cli.problems import load_problem, read_config
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, write_report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._progress import track
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import Cost, Engine, register_engine, require_realizable
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined
@@ -13,7 +14,6 @@ from forgetting.expectation.engines.pairs import EPS, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.paths import form_along, made_run, values_of
-from forgetting.expectation.progress import track
 from forgetting.expectation.quantities import Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits

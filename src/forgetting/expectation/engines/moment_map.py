@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._progress import track
 from forgetting.dynamics.loop import view_of
 from forgetting.expectation.engines.doubts import Doubts, doubts_of, sensitivity
 from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats
-from forgetting.expectation.progress import track
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry

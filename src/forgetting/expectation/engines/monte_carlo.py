@@ -9,6 +9,7 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
+from forgetting._progress import track
 from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
 from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret
@@ -16,7 +17,6 @@ from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.intervals import caveats, column_intervals, value_range
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.paths import curve_at, made_run, next_at, values_of
-from forgetting.expectation.progress import track
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings.base import drawn_orders

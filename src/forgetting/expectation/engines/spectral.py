@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._progress import track
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.deep import TINIEST
@@ -29,7 +30,6 @@ from forgetting.expectation.engines.digits import FLOPS, concluded, refusal
 from forgetting.expectation.engines.moment_map import Moments, moment_map
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.progress import track
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Independent

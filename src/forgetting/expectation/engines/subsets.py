@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.counting import epochs_of, states_needed
 from forgetting.expectation.engines.digits import FLOPS, TWOFOLD, in_two_floats, products_of_step, refined, refusal
@@ -19,7 +20,6 @@ from forgetting.expectation.engines.moment_map import Moments, Reading, Squares,
 from forgetting.expectation.engines.pairs import Pair, scaled, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
 from forgetting.expectation.outcome import Outcome
-from forgetting.expectation.progress import track
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled
 
