@@ -37,9 +37,19 @@ addEventListener("load", () => {
   slider.dispatchEvent(new Event("input"));
   const said = controls.querySelector("output").textContent;
   document.getElementById("theme").click();
+  const curves = document.querySelector("svg.curves"), box = curves.getBoundingClientRect();
+  const unit = box.width / curves.viewBox.baseVal.width;
+  const first = JSON.parse(document.querySelector("script#data").textContent)[curves.dataset.key].points[0];
+  const [x, y] = first.at[0];
+  curves.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + x * unit, clientY: box.top + y * unit}));
+  const tip = document.querySelector("div#tip").textContent;
+  curves.querySelector(".key").dispatchEvent(new MouseEvent("click", {bubbles: true}));
   parent.postMessage(JSON.stringify({
     figures,
     said,
+    tip,
+    expected: `${first.name}: ${first.y[0]} at ${first.x[0]}`,
+    off: curves.querySelectorAll(".series.off").length,
     later: document.querySelectorAll(".later").length,
     theme: document.documentElement.dataset.theme,
     requests: performance.getEntriesByType("resource").map(entry => entry.name),
@@ -93,6 +103,8 @@ def test_the_page_draws_every_figure_without_errors_or_requests(built, width, da
         assert one["height"] >= 180, one
     assert seen["inner"] == width
     assert seen["sideways"] <= 0
+    assert seen["tip"].startswith(seen["expected"])
+    assert seen["off"] >= 1
     assert seen["said"].startswith("step 3 of 18: task ")
     assert seen["later"] == 2 * 2 * 15  # moves and stops, in two panels, after step 3
     assert seen["theme"] == ("light" if dark else "dark")

@@ -133,7 +133,7 @@ def coordinates(page: str) -> list[str]:
 
 @given(figures)
 @example(CONSTANT)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_drawing_of_any_numbers_has_finite_coordinates(item: Item):
     for value in coordinates(figure_drawing(item).svg):
         assert not re.search(r"nan|inf|None", value), value

@@ -45,17 +45,17 @@ def _check_key(key: str) -> None:
 
 @dataclass(frozen=True)
 class Series:
-    """One curve: points (x, y), with an interval where it was simulated.
+    """One curve: points (x, y), with an interval where the values were simulated.
 
     Attributes:
-        name: what it is; a bound's key.
-        x, y: the points; where one is None, nothing is drawn.
+        name: the name of the curve; the key of a bound.
+        x, y: the points; a point with None is not drawn.
         low, high: the band around y, or None.
         role: exact and simulated values are drawn solid, bounds and references dashed.
         method: how the values were obtained.
         group: an index that fixes the colour, the same in every figure; -1 leaves it to the place in the legend.
         label: for the legend; the name if left out.
-        minor: drawn thin and gray, and not in the legend.
+        minor: drawn thin and gray, without a legend entry of its own.
 
     >>> Series("loss", (1.0, 2.0), (0.5, 0.25)).role
     'exact'
@@ -106,8 +106,8 @@ class Curves:
 
     @property
     def whole(self) -> bool:
-        """Whether x counts something, so that marks between whole numbers mean nothing."""
-        return all(x is None or float(x).is_integer() for one in self.series for x in one.x)
+        """Whether x counts something, so that ticks between whole numbers mean nothing."""
+        return all(x is None or float(x).is_integer() for series in self.series for x in series.x)
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ Item = Curves | Regions | Paths | Matrix | Table
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, what to read off it, and its figures and tables; `missing` says why there are none.
+    """A heading, a text, figures and tables; `missing` says why a section has none.
 
     >>> Section("rates", "Rates", "What is shown.", ()).missing
     ''
@@ -275,7 +275,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All sections, the headline numbers, and where everything came from.
+    """All sections, sentences with the main numbers, and how the numbers were made.
 
     >>> report = Report("Title", (), {"seed": 0}, ("one finding",))
     >>> Report.from_dict(report.to_dict()) == report
@@ -302,10 +302,10 @@ class Report:
 
     def item(self, key: str) -> Item:
         """The figure or table of this key."""
-        for one in self.items():
-            if one.key == key:
-                return one
-        raise InvalidInputError(f"no item {key!r}; there are {', '.join(one.key for one in self.items())}")
+        for item in self.items():
+            if item.key == key:
+                return item
+        raise InvalidInputError(f"no item {key!r}; there are {', '.join(item.key for item in self.items())}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, ready for JSON; numbers that are not finite become None."""
@@ -322,12 +322,12 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
-        """What `to_json` gave; files of others are data, and what is not a report is refused."""
+        """The report that `to_json` wrote; text that is not a report is refused."""
         return cls.from_dict(decode_json(text))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
-        """What `to_dict` gave, also after a trip through JSON."""
+        """The report that `to_dict` gave, also after a trip through JSON."""
         rest = dict(data)
         if rest.pop("format", None) != FORMAT:
             raise ProblemFileError(f"not a report of this library (its 'format' entry is not {FORMAT!r})")
@@ -336,9 +336,9 @@ class Report:
 
 
 def _finite(value: Any) -> Any:
-    """The same without NaN and infinity, which JSON does not know."""
+    """The value with None in place of NaN and infinity, which JSON does not know."""
     if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,6 +7,7 @@ Artists carry attributes for the page in their `gid`, as "name=value;name=value"
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from itertools import pairwise
 from typing import Any
@@ -41,11 +42,12 @@ from forgetting.report.render.palette import (
 __all__ = ["draw", "draw_stages", "plot_curves", "short_number", "stops"]
 
 LONGEST = 120  # letters of a title
+LABEL = 42  # letters beside an axis
 NAME = 78  # letters of a name in a legend
 NAMES = 40  # names in a legend
 WIDEST = 60.0  # inches
 DIRECT = 5  # more curves than this are named at their ends, where there is room beside the axes
-LABELS = 25  # more rows of a matrix than this are not all named
+ROWS = 25  # more rows of a matrix than this are not all named
 SHADES = 41  # of a matrix; matplotlib draws a bar of fewer than 50 as shapes
 DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -79,7 +81,7 @@ def _figure(item: Item, plt: Any, look: Look, layout: str | None = "constrained"
 
 def _words(words: str, most: int = LONGEST) -> str:
     """Words for matplotlib, which hides names that begin with an underscore."""
-    line = greek(one_line(words, most))
+    line = re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), greek(one_line(words, most)))
     return f" {line}" if line.startswith("_") else line
 
 
@@ -110,7 +112,7 @@ def _legend(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> N
     """A legend below the axes, for which the figure grows; the first few names where there are very many."""
     if not handles:
         return
-    labels = [textwrap.fill(label, look.letters) for label in labels[:NAMES]]
+    labels = [textwrap.fill(label, look.letters, break_on_hyphens=False) for label in labels[:NAMES]]
     columns = 2 if len(labels) > 1 and max(map(len, labels)) <= look.letters // 2 - 4 else 1
     legend = figure.legend(
         handles[:NAMES], labels, loc="outside lower center", ncols=columns, handlelength=2.0, labelspacing=0.35
@@ -185,8 +187,8 @@ def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
         _curve(item, series, axes, label=label, gid=gid, zorder=2 + order[series] / (100 + len(order)))
     if others := _others(item):
         axes.plot([], [], color=GRAY, linewidth=0.7, label=others, gid="class=series;data-series=minor")
-    axes.set_xlabel(_words(item.xlabel))
-    axes.set_ylabel(_words(item.ylabel))
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_ylabel(_words(item.ylabel, LABEL))
 
 
 def _curve(item: Curves, series: Series, axes: Any, **options: Any) -> None:
@@ -234,8 +236,8 @@ def _regions(item: Regions, plt: Any, look: Look) -> Any:
             autolim=False,
         )  # fmt: skip
     axes.grid(False)
-    axes.set_xlabel(_words(item.xlabel))
-    axes.set_ylabel(_words(item.ylabel))
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_ylabel(_words(item.ylabel, LABEL))
     _legend(figure, look, *axes.get_legend_handles_labels())
     return figure
 
@@ -345,8 +347,8 @@ def _matrix(item: Matrix, plt: Any, look: Look) -> Any:
     colours = LinearSegmentedColormap.from_list("values", shades, N=SHADES)
     mesh = axes.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=-1.0, vmax=1.0)
     axes.invert_yaxis()
-    long = max((len(_short(name)) for name in item.columns), default=0) * min(wide, LABELS) > 50
-    for axis, names, most in ((axes.yaxis, item.rows, LABELS), (axes.xaxis, item.columns, 12 if long else LABELS)):
+    long = max((len(_short(name)) for name in item.columns), default=0) * min(wide, ROWS) > 50
+    for axis, names, most in ((axes.yaxis, item.rows, ROWS), (axes.xaxis, item.columns, 12 if long else ROWS)):
         places = range(0, len(names), -(-len(names) // most)) if names else []
         axis.set_ticks([place + 0.5 for place in places], [_short(names[place]) for place in places])
     axes.tick_params(length=0)
@@ -360,8 +362,8 @@ def _matrix(item: Matrix, plt: Any, look: Look) -> Any:
                     fontsize=0.8 * look.style["font.size"], color="white" if abs(share) > 0.55 else "black",
                 )  # fmt: skip
     axes.grid(False)
-    axes.set_xlabel(_words(item.xlabel))
-    axes.set_ylabel(_words(item.ylabel))
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_ylabel(_words(item.ylabel, LABEL))
     bar = figure.colorbar(mesh, ax=axes)
     marks = sorted({low, 0.0, top})
     bar.set_ticks(marks, labels=[short_number(mark * largest) for mark in marks])

@@ -1,4 +1,4 @@
-"""One set of colours for every renderer, told apart by people who see fewer of them (Okabe and Ito)."""
+"""Colours and names of curves: colours that people who see fewer colours tell apart (Okabe and Ito)."""
 
 from __future__ import annotations
 

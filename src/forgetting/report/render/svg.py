@@ -85,9 +85,10 @@ def _hover(item: Item, figure: Any) -> dict[str, Any]:
         for place, series in enumerate(item.series):
             points = curve_points(series, item)
             at = _places(figure, [(clipped(x, item.xlog), clipped(y, item.ylog)) for x, y in points])
-            name = f"{short_name(series)} ({series.method})" if series.method else short_name(series)
+            detail = ", ".join(filter(None, (series.name if series.label else "", series.method)))
             curves.append({
-                "series": "minor" if series.minor else str(place), "name": one_line(name, 200), "at": at,
+                "series": "minor" if series.minor else str(place), "name": one_line(short_name(series), 100),
+                "detail": one_line(detail, 160), "at": at,
                 "x": [_rounded(x) for x, _ in points], "y": [_rounded(y) for _, y in points],
             })  # fmt: skip
         return {"points": curves}

@@ -8,8 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from forgetting import claims
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array
 from forgetting.dynamics.loop import run
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError
 from forgetting.orderings import Explicit, WithReplacement
 from forgetting.report.data import Curves, Section, Series, Table
@@ -47,33 +48,17 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
         return Section("reductions", TITLE, "", (), "needs regression tasks")
     exact = run(problem, WithReplacement(), int(STEPS[-1]), scheme=Kaczmarz(), seed=settings.seed)
     scale = float(np.linalg.norm(exact.iterates, axis=1).max()) or 1.0
-    cases: list[tuple[str, str, Callable[[], Any]]] = [
-        (
-            "reduc:cl_to_kaczmarz",
-            "gradient descent to convergence = block Kaczmarz",
-            lambda: _largest_gaps("reduc:cl_to_kaczmarz", problem, exact.order) / scale,
-        ),
-        (
-            "reduc:kaczmarz",
-            "block Kaczmarz = SGD, step 1, modified objective",
-            lambda: _largest_gaps("reduc:kaczmarz", problem, exact.order) / scale,
-        ),
-        (
-            "reduc:pocs",
-            "block Kaczmarz = projections onto convex sets",
-            lambda: _projection_gaps(problem, exact.order, exact.iterates) / scale,
-        ),
-        (
-            "reduc:pocs (gradient step)",
-            "projection = gradient step on dist^2 / 2",
-            lambda: _gradient_gaps(problem, exact.order, exact.iterates) / scale**2,
-        ),
+    cases: list[tuple[str, str, Callable[..., Array], float]] = [
+        ("reduc:cl_to_kaczmarz", "gradient descent to convergence = block Kaczmarz", _largest_gaps, scale),
+        ("reduc:kaczmarz", "block Kaczmarz = SGD, step 1, modified objective", _largest_gaps, scale),
+        ("reduc:pocs", "block Kaczmarz = projections onto convex sets", _projection_gaps, scale),
+        ("reduc:pocs (gradient step)", "projection = gradient step on dist^2 / 2", _gradient_gaps, scale**2),
     ]
     series: list[Series] = []
     rows: list[tuple[Any, ...]] = []
-    for group, (label, words, measure) in enumerate(cases):
+    for group, (label, words, gaps, unit) in enumerate(cases):
         try:
-            relative = measure()
+            relative = gaps(problem, exact, label) / unit
         except ForgettingError as error:
             rows.append((label, words, None, str(error)))
             continue
@@ -108,26 +93,25 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
     return Section("reductions", TITLE, text, (figure, table))
 
 
-def _largest_gaps(label: str, problem: Problem, order: IntArray) -> Array:
+def _largest_gaps(problem: Problem, exact: Trajectory, label: str) -> Array:
     """The largest distance between the iterates of both sides of a reduction, up to each of the steps."""
     claim = claims.get(label)
-    cases = (claims.Instance(problem, Explicit(order[:k]), k) for k in STEPS.tolist())
-    return np.array([claim.check(case).lhs for case in cases])
+    return np.array([claim.check(claims.Instance(problem, Explicit(exact.order[:k]), k)).lhs for k in STEPS.tolist()])
 
 
-def _projection_gaps(problem: Problem, order: IntArray, iterates: Array) -> Array:
-    projected = run(_as_sets(problem), Explicit(order), len(order), scheme=POCS()).iterates
-    gaps = np.maximum.accumulate(np.linalg.norm(projected - iterates, axis=1))
-    return np.asarray(gaps[STEPS])
+def _projection_gaps(problem: Problem, exact: Trajectory, _: str) -> Array:
+    """The largest distance from the iterates of projections onto the solution sets, up to each of the steps."""
+    projected = run(_as_sets(problem), Explicit(exact.order), exact.k, scheme=POCS()).iterates
+    return np.asarray(np.maximum.accumulate(np.linalg.norm(projected - exact.iterates, axis=1))[STEPS])
 
 
-def _gradient_gaps(problem: Problem, order: IntArray, iterates: Array) -> Array:
+def _gradient_gaps(problem: Problem, exact: Trajectory, _: str) -> Array:
     """How much dist^2 / 2 differs from its tangent, along each of the steps."""
     claim, sets = claims.get("reduc:pocs", part="gradient step"), _as_sets(problem)
     gaps = []
     for k in STEPS.tolist():
-        w, task = iterates[k - 1], int(order[k - 1])
-        extras = {"w": w, "v": iterates[k] - w, "task": task}
+        w = exact.iterates[k - 1]
+        extras = {"w": w, "v": exact.iterates[k] - w, "task": exact.order[k - 1]}
         gaps.append(claim.check(claims.Instance(sets, None, 1, extras=extras)).lhs)
     return np.array(gaps)
 

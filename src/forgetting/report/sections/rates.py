@@ -50,11 +50,11 @@ def rates_section(settings: Settings, _: Step = no_step) -> Section:
     >>> [item.key for item in made.items][:3]
     ['forgetting', 'loss', 'forgetting-with-replacement']
     """
-    found = [(ordering, *_steps(settings, ordering)) for ordering in settings.orderings]
-    items: list[Item] = [_comparison(settings, found, quantity) for quantity in SYMBOL]
+    results = [(ordering, *_steps(settings, ordering)) for ordering in settings.orderings]
+    items: list[Item] = [_comparison(settings, results, quantity) for quantity in SYMBOL]
     rows: list[tuple[Any, ...]] = []
     remarks: list[str] = []
-    for group, (ordering, steps, result) in enumerate(found):
+    for group, (ordering, steps, result) in enumerate(results):
         try:
             limits = bound_series(settings.problem, ordering, steps)
         except (NotRealizableError, NotSupportedError) as error:
@@ -83,11 +83,11 @@ def rates_section(settings: Settings, _: Step = no_step) -> Section:
 
 
 def bound_series(problem: Problem, ordering: Ordering, steps: IntArray) -> dict[str, tuple[Series, ...]]:
-    """Every applicable bound as a curve, by quantity; those that are smallest at the end come first.
+    """Every bound that applies as a curve, by quantity; bounds that are smallest at the last step come first.
 
     >>> import forgetting as fg
-    >>> found = bound_series(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), np.array([3, 10, 30]))
-    >>> [one.name for one in found["loss"]][0]
+    >>> curves = bound_series(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), np.array([3, 10, 30]))
+    >>> curves["loss"][0].name
     'two-lines:random/loss'
     """
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -103,31 +103,24 @@ def bound_series(problem: Problem, ordering: Ordering, steps: IntArray) -> dict[
 def _curves_of(
     quantity: str, points: dict[str, list[tuple[float, float]]], known: dict[str, bounds.Bound]
 ) -> tuple[Series, ...]:
-    """One curve per bound; what is not a statement of its own, nor the tightest, is minor."""
-    found = []
+    """One curve per bound; a bound that is neither a statement of its own nor the tightest is minor."""
+    curves = []
     for key, bound in known.items():
         if bound.quantity == quantity:
             x, y = zip(*points[key], strict=True)
             role: Role = "bound" if bound.kind == "upper" else "reference"
-            found.append(Series(key, x, y, role=role, method=KINDS[bound.kind], label=_label(bound)))
-    found.sort(
-        key=lambda one: (
-            one.role != "bound",
-            -points[one.name][-1][0],
-            one.y[-1],
-            known[one.name].origin != "statement",
-        )
-    )
+            curves.append(Series(key, x, y, role=role, method=KINDS[bound.kind], label=_label(bound)))
+    curves.sort(key=lambda c: (c.role != "bound", -(c.x[-1] or 0), c.y[-1], known[c.name].origin != "statement"))
     shown: list[Series] = []
-    for place, one in enumerate(found):
-        own = known[one.name].origin in ("statement", "trivial") or (place == 0 and one.role == "bound")
-        twin = any(not other.minor and (other.x, other.y) == (one.x, one.y) for other in shown)
-        shown.append(replace(one, minor=not own or twin))
+    for place, curve in enumerate(curves):
+        own = known[curve.name].origin in ("statement", "trivial") or (place == 0 and curve.role == "bound")
+        twin = any(not other.minor and (other.x, other.y) == (curve.x, curve.y) for other in shown)
+        shown.append(replace(curve, minor=not own or twin))
     return tuple(shown)
 
 
 def _label(bound: bounds.Bound) -> str:
-    """The title, and whose it is where it is not the paper's."""
+    """The title of a bound, with its source unless that is the paper."""
     cited = re.match(r"[A-Z][^,(]*? \d{4}", bound.source)
     who = f" [{cited[0]}]" if cited and cited[0] != PAPER else ""
     kind = {"upper": "", "lower": ", worst case", "rate": ""}[bound.kind]
@@ -156,15 +149,17 @@ def _series(ordering: Ordering, quantity: str, result: Expectation, group: int, 
 
 
 def _floor(series: tuple[Series, ...]) -> float:
-    return ROUNDING * max((value for one in series for value in one.y if value is not None), default=1.0)
+    return ROUNDING * max((value for curve in series for value in curve.y if value is not None), default=1.0)
 
 
-def _comparison(settings: Settings, found: list[tuple[Ordering, IntArray, Expectation]], quantity: str) -> Curves:
-    series = tuple(_series(ordering, quantity, result, i) for i, (ordering, _, result) in enumerate(found))
+def _comparison(settings: Settings, results: list[tuple[Ordering, IntArray, Expectation]], quantity: str) -> Curves:
+    series = tuple(_series(ordering, quantity, result, i) for i, (ordering, _, result) in enumerate(results))
     return Curves(
         quantity,
         f"Expected {quantity}, by ordering",
-        f"E {SYMBOL[quantity]} on {settings.name}: " + "; ".join(f"{one.name} by {one.method}" for one in series) + ".",
+        f"E {SYMBOL[quantity]} on {settings.name}: "
+        + "; ".join(f"{curve.name} by {curve.method}" for curve in series)
+        + ".",
         "k, tasks learned",
         f"expected {quantity}",
         series,
@@ -173,12 +168,12 @@ def _comparison(settings: Settings, found: list[tuple[Ordering, IntArray, Expect
 
 
 def _bands(settings: Settings, ordering: Ordering, steps: IntArray, group: int) -> dict[str, Series]:
-    """The middle 90 % of simulated runs; an ordering without randomness has none."""
+    """The middle 90 % of simulated runs; nothing for an ordering without randomness."""
+    if not ordering.random:
+        return {}
     runs = run_many(
         settings.problem, ordering, int(steps[-1]), settings.runs, seed=settings.seed, record_every=steps.tolist()
     )
-    if bool((runs.order == runs.order[0]).all()):
-        return {}
     at = np.searchsorted(runs.steps, steps)
     bands = {}
     for quantity, values in (("forgetting", runs.forgetting[:, steps - 1]), ("loss", runs.losses[:, at])):
@@ -225,7 +220,7 @@ def _rows(
     rows = []
     for quantity in SYMBOL:
         best = [s for s in limits.get(quantity, ()) if s.role == "bound" and s.x[-1] == steps[-1]]
-        tightest = min(best, key=lambda one: one.y[-1] or 0.0, default=None)
+        tightest = min(best, key=lambda curve: curve.y[-1] or 0.0, default=None)
         rows.append(
             (
                 ordering_name(ordering),

@@ -13,10 +13,9 @@
   label();
 
   // what is under the pointer: the nearest point of a curve, or a cell
-  const number = value => value.toString();
   for (const svg of document.querySelectorAll("svg[data-key]")) {
     const {points = [], cells = []} = data[svg.dataset.key] || {}, size = svg.viewBox.baseVal.width, hidden = new Set();
-    const marks = points.flatMap(one => one.at.map((at, i) => [at, one.series, `${one.name}: ${number(one.y[i])} at ${number(one.x[i])}`]));
+    const marks = points.flatMap(one => one.at.map((at, i) => [at, one.series, `${one.name}: ${one.y[i]} at ${one.x[i]}\n${one.detail}`]));
     const reading = (x, y) => {
       const cell = cells.find(c => c[0] <= x && x < c[2] && c[1] <= y && y < c[3]);
       let best = cell ? cell[4] : "", near = 400;
