@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import json
 from pathlib import Path
@@ -284,3 +285,23 @@ def test_a_certificate_is_written_as_data_or_text_only(inside, tmp_path):
     assert done.code == 2
     assert "c.png: a certificate is written as .json or .txt" in done.err
     assert not (tmp_path / "c.png").exists()
+
+
+def test_a_report_of_one_section_from_outside(inside, tmp_path, monkeypatch):
+    from forgetting.report import Section, section, section_makers, section_registry
+
+    section_makers()
+    monkeypatch.setattr(section_registry, "_registry", copy.deepcopy(section_registry._registry))
+
+    @section("sizes", "counting")
+    def sizes(settings, progress):
+        return Section("sizes", "Sizes of the tasks", f"{settings.problem.num_tasks} tasks", ())
+
+    done = inside("report", "two_lines", "theta=0.5", "--sections", "sizes", "--out", "out")
+    assert (done.code, done.err) == (0, "")
+    assert [made.key for made in load_report(tmp_path / "out").sections] == ["sizes"]
+    assert "<h2>Sizes of the tasks</h2>" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    done = inside("report", "--sections", "size", "--out", "other")
+    assert done.code == 2
+    assert "no section 'size'; did you mean 'sizes'? There are" in done.err
+    assert "rates, " in done.err
