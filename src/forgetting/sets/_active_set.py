@@ -368,37 +368,22 @@ def project(
     size = multipliers(Q, L, W, size, need, p, lam, w)
 
     skipped = np.zeros(n, dtype=np.bool_)
-    changes = rounds = 0
-    refinements = 0
+    changes = rounds = refined = 0
+    most_changes = 10 * n + 100
     while rounds < 20:
         worst, length = most_missed(A, b, K, Q, p, w, need, W, size, lam, skipped, slack)
         if worst >= 0:
             outcome, size, more = enter(
-                A,
-                b,
-                K,
-                Q,
-                L,
-                W,
-                size,
-                worst,
-                p,
-                w,
-                lam,
-                slack[worst],
-                length,
-                refinements > 0,
-                far,
-                10 * n + 100 - changes,
+                A, b, K, Q, L, W, size, worst, p, w, lam, slack[worst], length, refined > 0, far, most_changes - changes
             )
             changes += more
             if outcome == ENTERED:
                 for i in range(n):
                     skipped[i] = False
-                refinements = 0
+                refined = 0
             elif outcome == REFINE:
                 settle(A, b, p, Q, L, W, size, lam, w, slack)
-                refinements += 1
+                refined += 1
             elif outcome == FOLLOWS:
                 size = multipliers(Q, L, W, size, need, p, lam, w)
                 skipped[worst] = True
