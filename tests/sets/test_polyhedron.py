@@ -328,3 +328,15 @@ def test_a_combination_of_rows_parallel_up_to_1e12_is_found_in_the_space_of_all_
     assert vanishes(rows, y)
     np.testing.assert_allclose(y / y[-1], [1.0, 2.0, 0.0, 1.0, 1.0], atol=1e-2)
     assert not best_combination(np.eye(3), np.ones(3)).any()
+
+
+@pytest.mark.parametrize(("n", "d"), [(7, 3), (6, 2), (20, 3), (30, 10), (100, 5)])
+def test_more_rows_than_dimensions_are_no_reason_for_the_slow_arithmetic(n, d, monkeypatch):
+    """d active rows span everything, so that a further row depends on them for sure and not by rounding."""
+    rng = np.random.default_rng(n)
+    monkeypatch.setattr(fg.Polyhedron, "_room", lambda _: pytest.fail("orthogonal factors"))
+    for _ in range(40):
+        A = rng.standard_normal((n, d))
+        corner = fg.Polyhedron(A, A @ rng.standard_normal(d) - 0.1 * rng.random(n))
+        for point in 5 * rng.standard_normal((5, d)):
+            assert corner.project_full(point).kkt_residual < 1e-11

@@ -243,7 +243,7 @@ def enter(
     reach = np.sqrt(dot(p, p)) + abs(b[j])
     for changes in range(1, limit + 1):
         square = extend(A, K, Q, L, W, size, j, row, rest)
-        if Q is None and (size == cap or square < NEARLY_DEPENDENT):
+        if Q is None and size < cap and square < NEARLY_DEPENDENT:  # d active rows span everything: no doubt there
             return LOST, size, changes
         fill(u, row, size)
         backward(L, size, u)
