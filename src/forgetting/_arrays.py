@@ -1,4 +1,4 @@
-"""The door: every array and number that a user passes is normalised here; inside, arrays are trusted."""
+"""Checks and conversions of the arrays and numbers that users pass. Code behind these functions trusts its arrays."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ __all__ = [
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-LARGEST = 2**63 - 1  # of a whole number in an array
 Kind = TypeVar("Kind")
-SQUARED = 1e300  # the most that squares may add up to: sums and differences of such vectors have finite squares too
+LARGEST = 2**63 - 1  # the largest 64-bit integer
+SQUARED = 1e300  # limit of |v|^2: sums and differences of vectors below this limit have finite squares too
 
 
 def as_kind(value: Kind, kind: Any, what: str, where: str = "") -> Kind:
-    """An object of the kind (or of one of several) that is expected here.
+    """Return `value` if it is an instance of `kind` (a class, a protocol or a tuple of classes); else raise.
 
     >>> as_kind(3, dict, "a dict of numbers", "extras: ")
     Traceback (most recent call last):
@@ -55,9 +55,10 @@ def as_kind(value: Kind, kind: Any, what: str, where: str = "") -> Kind:
 
 
 def real_array(value: Any, what: str, *, shape: tuple[int, ...] | None = None, squares: bool = False) -> Array:
-    """A float64 array of finite numbers (with finite squares, if asked), or an error that names the first bad entry.
+    """Convert `value` to a float64 array of finite numbers; an error names the first entry that is not finite.
 
-    The shape is looked at first, where one is given: a view may stand for more numbers than memory can hold.
+    With `squares`, entries whose squares overflow are refused too. `shape` is checked before any copy is made: a
+    broadcast view may stand for more numbers than memory can hold.
 
     >>> real_array([1, 2], "y")
     array([1., 2.])
@@ -71,7 +72,7 @@ def real_array(value: Any, what: str, *, shape: tuple[int, ...] | None = None, s
 
 
 def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> Array:
-    """A float64 array of real numbers, of which some may be NaN or infinite.
+    """Convert `value` to a float64 array of real numbers; NaN and infinity are allowed.
 
     >>> numbers([1, float("inf")], "hi")
     array([ 1., inf])
@@ -87,12 +88,12 @@ def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> A
         raise InvalidInputError(f"{what}: expected shape {shape}, got {raw.shape}")
     if not raw.flags.forc or raw.dtype != np.float64:  # copied to be read
         require_memory(8.0 * raw.size, f"{what}: {raw.size} numbers", "give fewer")
-    with np.errstate(over="ignore"):  # longer floats, which become infinite
+    with np.errstate(over="ignore"):  # longdouble numbers beyond the range of float64 become infinite
         return np.asarray(raw, dtype=np.float64)
 
 
 def any_array(value: Any, what: str) -> NDArray[Any]:
-    """An array of anything.
+    """Convert `value` to an array of any dtype; nested lists of different lengths are refused.
 
     >>> any_array([[1.0], [1.0, 2.0]], "k")
     Traceback (most recent call last):
@@ -105,7 +106,7 @@ def any_array(value: Any, what: str) -> NDArray[Any]:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written into, for those who may only look; the array itself stays as it is.
+    """Return a read-only view; the array itself stays writable.
 
     >>> read_only(np.zeros(2)).flags.writeable
     False
@@ -116,7 +117,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether this is a scipy.sparse matrix or array, without importing scipy.sparse for those who never use it.
+    """Whether `value` is a scipy.sparse matrix or array; scipy.sparse is not imported to find out.
 
     >>> is_sparse([[1.0]])
     False
@@ -126,10 +127,10 @@ def is_sparse(value: Any) -> bool:
 
 
 def check_finite(array: Any, what: str, *, squares: bool = False) -> None:
-    """Raise with the position of the first NaN or infinity of a dense array or a scipy.sparse CSR array.
+    """Raise if a dense array or scipy.sparse CSR array holds NaN or infinity; the error gives the first position.
 
-    With `squares`, entries whose squares overflow are refused too, as are matrices whose squares all underflow: their
-    norms would be infinite, or 0.
+    With `squares`, entries whose squares overflow are refused too, as are matrices whose squares all underflow: the
+    norm of such an array would be infinite, or 0.
     """
     stored = array.data if is_sparse(array) else array
     with np.errstate(all="ignore"):
@@ -153,7 +154,7 @@ def check_finite(array: Any, what: str, *, squares: bool = False) -> None:
 
 
 def as_vector(value: Any, length: int, what: str) -> Array:
-    """A finite float64 vector of the given length, with a finite norm; one that is it already is returned at once.
+    """Convert `value` to a float64 vector of the given length with a finite norm; no copy if `value` is such a vector.
 
     >>> as_vector([0, 1], 3, "w0")
     Traceback (most recent call last):
@@ -166,34 +167,34 @@ def as_vector(value: Any, length: int, what: str) -> Array:
 
 
 def as_count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> int:
-    """A whole number, at least `least` and at most `most`, which fits into 64 bits.
+    """Convert `value` to a whole number between `least` and `most`.
 
     >>> as_count(3.5, "k")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: k must be a whole number, got 3.5
     """
-    count = _whole(value, what)
+    count = _integer(value, what)
     if count < least:
         raise InvalidInputError(f"{what} must be at least {least}, got {_said(value)}")
     if count > most:
-        got = f"{count:g}" if count.bit_length() < 1024 else _said(value)  # as far as a float goes
+        got = f"{count:g}" if count.bit_length() < 1024 else _said(value)  # a float holds less than 2^1024
         raise InvalidInputError(f"{what} must be at most {most:g}, got {got}")
     return count
 
 
 def as_seed(value: Any, what: str = "seed") -> int:
-    """A whole number of any size, at least 0.
+    """Convert `value` to a whole number of at least 0; there is no upper limit.
 
     >>> as_seed(2**100) == 2**100
     True
     """
-    seed = _whole(value, what)
+    seed = _integer(value, what)
     if seed < 0:
         raise InvalidInputError(f"{what} must be at least 0, got {_said(value)}")
     return seed
 
 
-def _whole(value: Any, what: str) -> int:
+def _integer(value: Any, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -201,7 +202,7 @@ def _whole(value: Any, what: str) -> int:
 
 
 def _said(value: Any) -> str:
-    """A value in a message, cut where it is long."""
+    """The repr of a value for an error message, at most 60 characters long."""
     try:
         words = repr(value)
     except ValueError:  # an integer of more digits than Python prints
@@ -212,7 +213,7 @@ def _said(value: Any) -> str:
 def as_number(
     value: Any, what: str, *, above: float | None = None, least: float | None = None, below: float | None = None
 ) -> float:
-    """A finite float, optionally bounded.
+    """Convert `value` to a finite float that is > `above`, >= `least` and < `below`, where these are given.
 
     >>> as_number(-1, "lam", above=0)
     Traceback (most recent call last):
@@ -238,7 +239,7 @@ def as_number(
 
 
 def as_flag(value: Any, what: str) -> bool:
-    """True or False.
+    """Return `value` as a bool; anything but True or False is refused.
 
     >>> as_flag("no", "repeat")
     Traceback (most recent call last):
@@ -250,7 +251,7 @@ def as_flag(value: Any, what: str) -> bool:
 
 
 def as_task(task: int, num_tasks: int) -> int:
-    """A task number, or an error that names it.
+    """Return `task` as an int if 0 <= task < num_tasks; else raise.
 
     >>> as_task(3, 5)
     3
@@ -262,7 +263,7 @@ def as_task(task: int, num_tasks: int) -> int:
 
 
 def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str) -> IntArray:
-    """A vector of indices in 0..bound-1; None is no bound.
+    """Convert `value` to an int64 vector of numbers from 0 to bound - 1; with bound None, any number from 0.
 
     >>> as_index([0, 5], 3, "order")
     Traceback (most recent call last):
@@ -283,7 +284,7 @@ def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str) -> I
 
 
 def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str], list[IntArray]]:
-    """Names and row numbers of the groups, in the order in which they first appear.
+    """Names of the groups, and the row numbers of each group; groups are in order of their first row.
 
     >>> group_rows(["b", "a", "b"], 3)
     (['b', 'a'], [array([0, 2]), array([1])])
@@ -294,11 +295,11 @@ def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str],
     for row, name in enumerate(owner.tolist() if owner.dtype.kind in "fO" else []):
         if name is None or name != name:
             raise InvalidInputError(f"{what}: row {row} belongs to no group ({name})")
-    if owner.dtype.kind == "O":  # words and numbers together have no order
+    if owner.dtype.kind == "O":  # np.unique sorts, and a mix of strings and numbers cannot be sorted
         place = {name: number for number, name in enumerate(dict.fromkeys(owner.tolist()))}
         names, owner = list(place), np.array([place[name] for name in owner.tolist()])
         return [str(name) for name in names], group_rows(owner, rows)[1]
-    found, first, which = np.unique(owner, return_index=True, return_inverse=True)
-    members = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    distinct, first, group_of_row = np.unique(owner, return_index=True, return_inverse=True)
+    members = np.split(np.argsort(group_of_row, kind="stable"), np.cumsum(np.bincount(group_of_row))[:-1])
     order = np.argsort(first)
-    return [str(found[group]) for group in order], [members[group] for group in order]
+    return [str(distinct[group]) for group in order], [members[group] for group in order]

@@ -1,10 +1,10 @@
-"""The decorators of all compiled code, and the files in which machine code is kept between processes.
+"""The decorators of compiled functions, and the files that keep machine code between processes.
 
-A file holds one function, compiled for one signature and processor. It begins with a SHA-256 of its key and its data,
-and the key names the sources that went in, the version of numba and its settings. A file that is stale, truncated or
-changed does not fit its checksum, so that it is never loaded, and compiling the function replaces it. Files are written
-aside and renamed: processes that write at the same time replace whole files. Where no file can be written, everything
-is computed all the same, and a `NoCacheWarning` says so once.
+A file holds one function, compiled for one signature and processor. The file begins with the SHA-256 of its key and its
+data; the key contains the sources of the function, the version of numba and its settings. A file that is stale,
+truncated or changed does not match its checksum: the file is not loaded, and compiling the function replaces it. Files
+are written under a temporary name and renamed, so that a reader never sees a half-written file. If no file can be
+written, all results stay the same, and a `NoCacheWarning` is given once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ __all__ = ["compiled", "compiled_fast", "folders", "inlined", "kept_in"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
-NAME = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"  # of a folder that others use too
-NO_MATTER = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DEBUG_CACHE")  # settings that leave machine code as it is
-LARGEST = 2**20  # bytes that no file of ours exceeds
+NAME = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"  # folder within a shared cache folder
 REMEDY = "set NUMBA_CACHE_DIR to a folder that can be written"
 DIGEST = hashlib.sha256().digest_size
 
@@ -54,7 +52,7 @@ def compiled(function: F) -> F:
 
 
 def compiled_fast(function: F) -> F:
-    """The same, but sums may be reassociated and contracted, which is what makes long ones fast.
+    """Compile a function when it is first called; sums may be reassociated and contracted, which makes them faster.
 
     >>> @compiled_fast
     ... def twice(x: float) -> float:
@@ -67,14 +65,14 @@ def compiled_fast(function: F) -> F:
 
 def _compiled(function: F, fastmath: bool | set[str]) -> F:
     if numba.config.DISABLE_JIT:
-        return np.errstate(all="ignore")(function)  # compiled code says nothing of overflow either
-    made = numba.njit(nogil=True, fastmath=fastmath)(function)
-    made._cache = Files(function)
-    return cast(F, made)
+        return np.errstate(all="ignore")(function)  # compiled code does not warn of overflow either
+    dispatcher = numba.njit(nogil=True, fastmath=fastmath)(function)
+    dispatcher._cache = Files(function)
+    return cast(F, dispatcher)
 
 
 def inlined(function: F) -> F:
-    """A function that stays as it is in Python, on floats and arrays, and becomes a part of compiled ones that call it.
+    """Mark a function that stays plain Python for Python callers and is compiled together with compiled callers.
 
     >>> @inlined
     ... def twice(x: float) -> float:
@@ -86,9 +84,9 @@ def inlined(function: F) -> F:
 
 
 def folders() -> list[Path]:
-    """Where compiled code is looked for, and kept in the first that can be written.
+    """Folders that are searched for compiled code; new files go into the first writable one.
 
-    That is NUMBA_CACHE_DIR if it is set, else the package itself and then the user's cache.
+    The folder is NUMBA_CACHE_DIR if that is set; else the folders are the package's own and the user's cache.
 
     >>> all(folder.is_absolute() for folder in folders())
     True
@@ -100,7 +98,9 @@ def folders() -> list[Path]:
 
 
 def kept_in() -> str:
-    """Where compiled code is kept, in words, or why it is kept nowhere. A file is written there and removed.
+    """The folder in which compiled code is kept, or the reasons why none can be used, as text for `forgetting doctor`.
+
+    Each folder is tried by writing a file of 1 MiB (no compiled function needs more) and removing the file.
 
     >>> kept_in().endswith(("writable", "set NUMBA_CACHE_DIR to a folder that can be written"))
     True
@@ -108,7 +108,7 @@ def kept_in() -> str:
     trial, reasons = f"trial.{uuid4().hex}", []
     for folder in folders():
         try:
-            _write(folder / trial, bytes(LARGEST))
+            _write(folder / trial, bytes(2**20))
             (folder / trial).unlink()
             return f"{folder}, writable"
         except OSError as error:
@@ -117,15 +117,15 @@ def kept_in() -> str:
 
 
 class Files(caching.NullCache):  # type: ignore[misc]
-    """The files of one function, as numba asks for them."""
+    """The cache files of one function, with the methods that numba calls."""
 
-    told = False  # that nothing can be kept
+    warned = False  # whether a `NoCacheWarning` was given in this process
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled before, or None."""
+        """The compiled function for this signature from a file; None if no file has it."""
         target_context.refresh()
         name, key = self._name_and_key(sig, target_context.codegen())
         for folder in folders():
@@ -133,13 +133,13 @@ class Files(caching.NullCache):  # type: ignore[misc]
                 content = (folder / name).read_bytes()
                 if content[:DIGEST] == _checksum(key, content[DIGEST:]):
                     return CompileResult._rebuild(target_context, *pickle.loads(content[DIGEST:]))
-            except Exception:  # whatever it is: compiling helps
+            except Exception:  # any unreadable file: the function is compiled instead
                 continue
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, if there is a place."""
-        if data.library.has_dynamic_globals:  # addresses within this process
+        """Write the compiled function to a file; warn once per process if no folder can be written."""
+        if data.library.has_dynamic_globals:  # such code contains addresses of this process
             return
         name, key = self._name_and_key(sig, data.codegen)
         content = serialize.dumps(data._reduce())
@@ -149,14 +149,15 @@ class Files(caching.NullCache):  # type: ignore[misc]
                 return _write(folder / name, _checksum(key, content) + content)
             except OSError as error:
                 reasons.append(f"{folder}: {error.strerror or error}")
-        if not Files.told:
-            Files.told = True
+        if not Files.warned:
+            Files.warned = True
             nowhere = f"compiled code cannot be kept ({'; '.join(reasons)}), so that every process compiles again"
             warnings.warn(f"{nowhere}, for up to a minute: {REMEDY}", NoCacheWarning, stacklevel=1)
 
     def _name_and_key(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
-        """The name of a file, and what its data must fit beyond the name."""
-        settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in NO_MATTER)
+        """The file name for a signature, and the key that goes into the checksum of the file."""
+        ignored = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DEBUG_CACHE")  # these do not change machine code
+        settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in ignored)
         variant = repr((str(sig), codegen.magic_tuple(), settings)).encode()
         title = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")
         name = f"{title}-{sys.implementation.cache_tag}-{hashlib.sha256(variant).hexdigest()[:16]}.nbc"
@@ -168,7 +169,7 @@ def _checksum(key: bytes, data: bytes) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """All of it or nothing, whoever else writes there."""
+    """Write a file atomically: under a temporary name, then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"{path.name}.{uuid4().hex}")
     try:
@@ -181,18 +182,18 @@ def _write(path: Path, content: bytes) -> None:
 
 @cache
 def _sources(function: Any) -> bytes:
-    """A checksum of the files in which a function and all that it calls are written, and of the constants they use.
+    """A checksum of the source files of a function and of all functions that it calls, and of the constants they use.
 
-    numba itself looks at the file of the function only, and would go on with old versions of what it calls.
+    numba's own cache checks the file of the function only, and would miss changes in the functions that it calls.
     """
-    found, parts = [function], set()
-    for one in found:  # it grows meanwhile
-        parts.add(_file(one.__code__.co_filename) or one.__code__.co_code)
-        for name in one.__code__.co_names:
-            value = one.__globals__.get(name)
+    functions, parts = [function], set()
+    for current in functions:  # the loop also visits the functions that are appended below
+        parts.add(_file(current.__code__.co_filename) or current.__code__.co_code)
+        for name in current.__code__.co_names:
+            value = current.__globals__.get(name)
             value = getattr(value, "py_func", value)
-            if isinstance(value, FunctionType) and value not in found:
-                found.append(value)
+            if isinstance(value, FunctionType) and value not in functions:
+                functions.append(value)
             elif isinstance(value, bool | int | float | str | tuple):
                 parts.add(f"{name} = {value!r}".encode())
     return hashlib.sha256(b"".join(sorted(parts))).digest()
@@ -200,7 +201,7 @@ def _sources(function: Any) -> bytes:
 
 @cache
 def _file(name: str) -> bytes:
-    """A checksum of a file; of nothing if there is none, as for code within a zip archive or typed at a prompt."""
+    """A checksum of a file; empty if the file cannot be read, as for code in a zip archive or typed at a prompt."""
     try:
         return hashlib.sha256(Path(name).read_bytes()).digest()
     except OSError:

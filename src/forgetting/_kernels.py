@@ -1,8 +1,7 @@
-"""Compiled loops. Nothing here decides anything: settings, orders and records are prepared by the callers.
+"""Compiled loops of single runs and ensembles. The callers prepare settings, orders and arrays for the results.
 
-Sums may be reassociated (that is what makes them fast); the exact engines in `expectation` do not use these loops.
-All kernels release the GIL, so callers parallelise over runs with threads, and a run is computed the same way
-whatever thread it lands on.
+Sums may be reassociated, which makes them fast; the exact engines in `expectation` do not use these loops. All kernels
+release the GIL, so that callers can use threads; the numbers of a run do not depend on the thread.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ def dot(a: Array, b: Array) -> float:
 
 @compiled_fast
 def fill(target: Array | IntArray, source: Array | IntArray, size: int) -> None:
-    """The first entries of source into target. A slice would do, but takes seconds to compile (here and below)."""
+    """Copy the first `size` entries of source into target; slices would take seconds to compile."""
     for i in range(size):
         target[i] = source[i]
 
 
 @compiled_fast
 def most_rows(offsets: IntArray) -> int:
-    """Of any task."""
+    """The number of rows of the task with the most rows."""
     most = 0
     for m in range(len(offsets) - 1):
         most = max(most, offsets[m + 1] - offsets[m])
@@ -49,14 +48,15 @@ def learn_task(
     z: Array,
     steps: Array,
 ) -> tuple[float, float]:
-    """Learn a task in place; its loss before and after. `steps` is room for as many numbers as the task has rows.
+    """Learn a task, changing z in place, and return the loss of the task before and after.
 
-    Primal: z has D entries and rows is U^T. Dual: z is rho = U^T z - c, with R entries, and rows is M = U^T U.
+    Primal: z has D entries and rows is U^T. Dual: z stands for rho = U^T z - c, with R entries, and rows is M = U^T U.
+    `steps` is a work array with at least as many entries as the task has rows.
     """
     first, last = offsets[task], offsets[task + 1]
     size = rows.shape[1]
     before = after = 0.0
-    # entries are addressed one by one: taking a row would count references in the innermost loop
+    # entries are addressed singly: a view of a row would count references in the innermost loop
     for i in range(first, last):
         if dual:
             error = z[i]
@@ -88,7 +88,7 @@ def advance(
     before: Array,
     after: Array,
 ) -> None:
-    """Learn the tasks of `order` on z in place; `kept[i]` is z after step `kept_at[i]` (1-based within the order)."""
+    """Learn the tasks of `order`, changing z in place; `kept[i]` becomes z after step `kept_at[i]` (counted from 1)."""
     steps = np.empty(most_rows(offsets))
     position = 0
     for t in range(len(order)):
@@ -112,10 +112,10 @@ def ensemble_dual(
     before: Array,
     after: Array,
 ) -> None:
-    """Mean loss at the recorded steps of many runs, and each task's loss before and after; `after` starts as zeros.
+    """Many runs in the dual: mean loss at the steps in `keep`, and the loss of the task learned before and after.
 
-    Errors are scaled such that the mean loss is |z|^2. The last row of a task is subtracted and the loss summed in one
-    pass over memory.
+    Errors are scaled such that the mean loss is |z|^2. `after` must be zeros on entry. At a step in `keep`, one pass
+    over z both subtracts the last row of the task and sums the loss.
     """
     steps = np.empty(most_rows(offsets))
     size = len(z0)
@@ -138,7 +138,7 @@ def ensemble_dual(
                 loss_before += (sigma[i] * error) ** 2
                 loss_after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
             before[run, t] = 0.5 * loss_before
-            if loss_after != 0.0:  # projections leave nothing: that page of memory is never touched
+            if loss_after != 0.0:  # projections leave no loss: pages of `after` then stay untouched
                 after[run, t] = 0.5 * loss_after
             recorded = position < len(keep) and keep[position] == t + 1
             held = last - 1 if recorded and last > first else last
@@ -177,7 +177,7 @@ def ensemble_primal(
     before: Array,
     after: Array,
 ) -> None:
-    """Mean loss |form z - shift|^2 at the recorded steps of many runs, and each task's loss before and after."""
+    """Many runs: mean loss |form z - shift|^2 at the steps in `keep`, and loss of the task learned before and after."""
     steps = np.empty(most_rows(offsets))
     size = len(z0)
     z = np.empty(size)
@@ -212,7 +212,7 @@ def ensemble_forgetting(
     keep: IntArray,
     forgetting: Array,
 ) -> None:
-    """F at the recorded steps (from 1) of many runs."""
+    """The forgetting of many runs at the steps in `keep` (all at least 1)."""
     steps = np.empty(most_rows(offsets))
     size = len(z0)
     z = np.empty(size)
@@ -249,7 +249,7 @@ def ensemble_forgetting(
 def descend(
     matrix: Array, label: Array, start: Array, step: float, momentum: float, norm: float, tol: float, max_steps: int
 ) -> tuple[Array, int, float]:
-    """Gradient descent (with momentum) on 1/2 |A z - b|^2; the point, the steps and the relative residual."""
+    """Gradient descent with momentum on 1/2 |A z - b|^2; returns the point, the steps and the relative residual."""
     rows, dim = matrix.shape
     z = start.copy()
     change = np.zeros(dim)
@@ -264,7 +264,7 @@ def descend(
             residual[i] = dot(matrix[i], z) - label[i]
             total += residual[i] ** 2
         relative = np.sqrt(total) / scale
-        if not relative > tol or steps == max_steps:  # NaN ends it too
+        if not relative > tol or steps == max_steps:  # a NaN ends the loop too
             return z, steps, relative
         for j in range(dim):
             change[j] *= momentum
@@ -280,7 +280,7 @@ def descend(
 
 @compiled_fast
 def stochastic_steps(matrix: Array, label: Array, z: Array, picks: IntArray, step: float) -> None:
-    """Gradient steps on batches of rows, in place; row s of `picks` lists the rows of step s."""
+    """Gradient steps on batches of rows, changing z in place; row s of `picks` lists the matrix rows of step s."""
     residual = np.empty(picks.shape[1])
     for s in range(len(picks)):
         for b in range(picks.shape[1]):

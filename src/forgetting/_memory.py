@@ -1,4 +1,4 @@
-"""How much memory there is, asked before it is used. Only whether an error is raised depends on it, never a number."""
+"""The memory that this process may use, checked before large arrays are made. No result depends on it, only errors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from forgetting.errors import MemoryLimitError
 
 __all__ = ["available_memory", "in_bytes", "require_memory"]
 
-UNKNOWN = 8 * 2**30  # taken where the machine does not tell
-UNNOTICED = 2**26  # what needs less is not worth asking for
+UNNOTICED = 2**26  # bytes (64 MiB) that are used without a check
 
 
 def available_memory(root: str = "/") -> float:
-    """Bytes that this process may still use: the least of what the machine, its control groups and its limits leave.
+    """Bytes that this process may still use: the least that the machine, control groups and process limits leave.
 
-    The machine: what it has available without swapping. Control groups (containers, batch systems; version 1 and 2):
-    each limit from that of the process up to the root, less what the group uses, pages of files that can be given back
-    not counted. Limits (`ulimit -v`, `ulimit -d`): less what the process uses. What cannot be read sets no limit.
+    The machine leaves what is available without swapping. Each control group (containers, batch systems; version 1 and
+    2), from the group of the process up to the root, leaves its limit less what the group uses; file pages that can be
+    reclaimed do not count as used. `ulimit -v` and `ulimit -d` leave the limit less what the process uses. A limit that
+    cannot be read is ignored.
 
     >>> available_memory() > 2**20
     True
@@ -67,7 +67,7 @@ def _of_machine(root: Path) -> float:
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):
-        return float(UNKNOWN)
+        return 8.0 * 2**30  # a guess, for a machine that does not say how much memory it has
 
 
 def _of_groups(root: Path) -> Iterator[float]:
@@ -110,11 +110,11 @@ def _read(path: Path) -> str:
 
 
 def _number(text: str) -> float | None:
-    """A whole number; None for 'max', or for nothing."""
+    """The number in a file of one number; None for 'max' (no limit) and for an empty text."""
     return float(text) if text.strip().isdigit() else None
 
 
 def _table(path: Path) -> dict[str, float]:
-    """The lines 'name number' or 'name: number kB' of a file."""
+    """The numbers in a file of lines 'name number' or 'name: number kB', by name."""
     words = (line.replace(":", " ").split() for line in _read(path).splitlines())
     return {line[0]: float(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}

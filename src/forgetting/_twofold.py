@@ -1,9 +1,9 @@
 """Numbers of about 31 digits as unevaluated sums of two floats, high + low (Dekker 1971; "double-double").
 
-Every function takes and returns the two parts as separate arguments. The arithmetic holds no branch, so that the same
-code works on floats, on arrays and, compiled, inside kernels. It is exact only as long as nothing is reassociated or
-contracted: never compile it with fast maths. Each operation is off by at most UNIT times the sum of the magnitudes of
-its operands (of its result for products, quotients and roots).
+Every function takes and returns the two parts as separate values. The arithmetic has no branches, so that the same
+code works on floats, on arrays and, compiled, inside kernels. Reassociation or contraction would destroy the accuracy:
+never compile this code with fast maths. The error of an operation is at most UNIT times the sum of the magnitudes of
+the operands (for products, quotients and roots: times the magnitude of the result).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 UNIT = 2.0**-102  # the proven constants are below 2^-103 (Joldes, Muller and Popescu, ACM TOMS 44, 2017)
 SPLITTER = 134217729.0  # 2^27 + 1
-DIGITS = 50
+DIGITS = 50  # of decimal numbers
 Pair = tuple[Array, Array]
 
 
@@ -107,7 +107,7 @@ def mul(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
 
 @inlined
 def div(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
-    """Quotient of two numbers: three digits of base 2^53, each from what the ones before leave.
+    """Quotient of two numbers, as the sum of three floats: each is the quotient of the remainder so far.
 
     >>> third = div(1.0, 0.0, 3.0, 0.0)
     >>> [float(part) for part in mul(*third, 3.0, 0.0)]
@@ -115,29 +115,29 @@ def div(a: Any, al: Any, b: Any, bl: Any) -> tuple[Any, Any]:
     """
     first = a / b
     taken, taken_low = mul(b, bl, first, 0.0 * first)
-    rest, rest_low = sub(a, al, taken, taken_low)
-    second = rest / b
+    remainder, remainder_low = sub(a, al, taken, taken_low)
+    second = remainder / b
     taken, taken_low = mul(b, bl, second, 0.0 * second)
-    rest, rest_low = sub(rest, rest_low, taken, taken_low)
+    remainder, remainder_low = sub(remainder, remainder_low, taken, taken_low)
     high, low = quick_two_sum(first, second)
-    return add(high, low, rest / b, 0.0 * rest)
+    return add(high, low, remainder / b, 0.0 * remainder)
 
 
 @inlined
 def root(a: Any, al: Any) -> tuple[Any, Any]:
-    """Square root of a positive number: one step of Newton from that of the high part.
+    """Square root of a positive number: one Newton step from the square root of the high part.
 
     >>> [float(part) for part in mul(*root(2.0, 0.0), *root(2.0, 0.0))][0]
     2.0
     """
     guess = np.sqrt(a)
     p, e = two_product(guess, guess)
-    rest, _ = sub(a, al, p, e)
-    return quick_two_sum(guess, rest / (2.0 * guess))
+    remainder, _ = sub(a, al, p, e)
+    return quick_two_sum(guess, remainder / (2.0 * guess))
 
 
 def zeros(*shape: int) -> Pair:
-    """An array of zeros.
+    """An array of zeros as a pair of arrays.
 
     >>> zeros(2)[0].shape
     (2,)
@@ -152,14 +152,14 @@ def total(pair: Pair) -> Pair:
     [1e-20, 0.0]
     """
     high, low = pair
-    sum_, rest = np.zeros(high.shape[:-1]), np.zeros(high.shape[:-1])
+    sum_, low_sum = np.zeros(high.shape[:-1]), np.zeros(high.shape[:-1])
     for i in range(high.shape[-1]):
-        sum_, rest = add(sum_, rest, high[..., i], low[..., i])
-    return sum_, rest
+        sum_, low_sum = add(sum_, low_sum, high[..., i], low[..., i])
+    return sum_, low_sum
 
 
 def decimals(pair: Pair) -> list[Decimal]:
-    """The numbers of a vector as decimal ones of 50 digits.
+    """The numbers of a vector as `Decimal`s of 50 digits.
 
     >>> decimals((np.array([1.0]), np.array([2.0**-60])))[0] > 1
     True
@@ -169,7 +169,7 @@ def decimals(pair: Pair) -> list[Decimal]:
 
 
 def from_decimals(values: list[Decimal]) -> Pair:
-    """A vector of decimal numbers, rounded to two floats each.
+    """A vector from `Decimal`s, each rounded to a pair of floats.
 
     >>> [part.tolist() for part in from_decimals([Decimal("0.5")])]
     [[0.5], [0.0]]
@@ -202,14 +202,14 @@ def _subtract(a: Array, al: Array, b: Array, bl: Array, f: float, fl: float) -> 
 
 @compiled
 def _copy(a: Array, b: Array) -> None:
-    """a becomes b, row by row; slices would take seconds to compile."""
+    """Copy b into a; slices would take seconds to compile."""
     for i in range(len(b)):
         a[i] = b[i]
 
 
 @compiled
 def _normalise(a: Array, al: Array, size: int) -> float:
-    """a /= |a|, in place; |a| to the precision of a float."""
+    """a /= |a|, in place; returns |a| as one float."""
     s, e = dot(a, al, a, al, size)
     if s <= 0.0:
         return 0.0
@@ -231,25 +231,26 @@ def products(a: Array, al: Array, b: Array, bl: Array) -> Pair:
 
 @compiled
 def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
-    """`dim` orthonormal rows that span the given ones best, greedily, and how much of each given row they miss.
+    """`dim` orthonormal vectors (high and low parts) chosen greedily to span the rows, and for each row the distance
+    from their span.
 
     Gram-Schmidt with the longest remainder as the next pivot; each remainder is orthogonalised twice.
     """
     size = rows.shape[1]
-    rest, rest_low = np.empty(rows.shape), np.zeros(rows.shape)
+    remainders, remainders_low = np.empty(rows.shape), np.zeros(rows.shape)
     for i in range(len(rows)):
-        _copy(rest[i], rows[i])
+        _copy(remainders[i], rows[i])
     frame, frame_low = np.zeros((dim, size)), np.zeros((dim, size))
     lengths = np.empty(len(rows))
     for i in range(len(rows)):
-        lengths[i] = np.sqrt(max(0.0, dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
+        lengths[i] = np.sqrt(max(0.0, dot(remainders[i], remainders_low[i], remainders[i], remainders_low[i], size)[0]))
     for k in range(dim):
         pivot = 0
         for i in range(len(rows)):
             if lengths[i] > lengths[pivot]:
                 pivot = i
-        _copy(frame[k], rest[pivot])
-        _copy(frame_low[k], rest_low[pivot])
+        _copy(frame[k], remainders[pivot])
+        _copy(frame_low[k], remainders_low[pivot])
         for _ in range(2):
             for j in range(k):
                 f, fl = dot(frame[k], frame_low[k], frame[j], frame_low[j], size)
@@ -258,49 +259,52 @@ def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
             return frame[:k], frame_low[:k], lengths
         for i in range(len(rows)):
             if lengths[i] > 0.0:
-                f, fl = dot(rest[i], rest_low[i], frame[k], frame_low[k], size)
-                _subtract(rest[i], rest_low[i], frame[k], frame_low[k], f, fl)
-                lengths[i] = np.sqrt(max(0.0, dot(rest[i], rest_low[i], rest[i], rest_low[i], size)[0]))
+                f, fl = dot(remainders[i], remainders_low[i], frame[k], frame_low[k], size)
+                _subtract(remainders[i], remainders_low[i], frame[k], frame_low[k], f, fl)
+                lengths[i] = np.sqrt(
+                    max(0.0, dot(remainders[i], remainders_low[i], remainders[i], remainders_low[i], size)[0])
+                )
         lengths[pivot] = 0.0
     return frame, frame_low, lengths
 
 
 @compiled
 def triangle(matrix: Array, low: Array) -> Pair:
-    """R of a QR factorisation of a matrix, by Gram-Schmidt along its columns; the last column is only projected.
+    """The factor R of a QR factorisation, by Gram-Schmidt on the columns.
 
-    The corner entry of the last row is the norm of what the other columns leave of the last.
+    The last entry of the last row is the distance of the last column from the span of the others.
     """
     size, count = matrix.shape
     columns, columns_low = np.empty((count, size)), np.empty((count, size))
     for i in range(size):
         for k in range(count):
             columns[k, i], columns_low[k, i] = matrix[i, k], low[i, k]
-    high, rest = np.zeros((count, count)), np.zeros((count, count))
+    high, low_part = np.zeros((count, count)), np.zeros((count, count))
     for k in range(count):
         norm = dot(columns[k], columns_low[k], columns[k], columns_low[k], size)
         if norm[0] <= 0.0:
             continue
         n, nl = root(norm[0], norm[1])
-        high[k, k], rest[k, k] = n, nl
+        high[k, k], low_part[k, k] = n, nl
         for i in range(size):
             columns[k, i], columns_low[k, i] = div(columns[k, i], columns_low[k, i], n, nl)
         for j in range(k + 1, count):
             f, fl = dot(columns[k], columns_low[k], columns[j], columns_low[j], size)
-            high[k, j], rest[k, j] = f, fl
+            high[k, j], low_part[k, j] = f, fl
             _subtract(columns[j], columns_low[j], columns[k], columns_low[k], f, fl)
-    return high, rest
+    return high, low_part
 
 
 @compiled
 def jacobi(matrix: Array, low: Array) -> bool:
-    """Make the rows of a matrix orthogonal by rotations from the left, in place; the last column is only rotated along.
+    """Rotate a matrix from the left, in place, until its rows (without the last column) are orthogonal.
 
-    One-sided Jacobi: what a row loses to rounding is small beside that row, so that rows of very different sizes keep
-    their digits (Demmel and Veselic, SIAM J. Matrix Anal. 13, 1992). False if it did not converge.
+    The last column takes part in the rotations but not in the inner products. One-sided Jacobi: the rounding error of a
+    row is small relative to that row, so that rows of very different sizes keep their digits (Demmel and Veselic, SIAM
+    J. Matrix Anal. 13, 1992). Returns False if 60 sweeps did not converge.
     """
     count, size = matrix.shape[0], matrix.shape[1] - 1
-    floor = np.empty(count)  # what is left of a row that depends on others
+    floor = np.empty(count)  # squared norm at which a row counts as 0: such a row depends on the others
     for i in range(count):
         floor[i] = (64.0 * UNIT) ** 2 * dot(matrix[i], low[i], matrix[i], low[i], size)[0]
     for _ in range(60):
@@ -353,15 +357,15 @@ def least_squares(matrix: Array, low: Array, rhs: Array, rhs_low: Array) -> Pair
         _copy(both[i], matrix[i])
         _copy(both_low[i], low[i])
         both[i, size], both_low[i, size] = rhs[i], rhs_low[i]
-    high, rest = triangle(both, both_low)
+    high, low_part = triangle(both, both_low)
     x, xl = np.empty(size), np.empty(size)
     for i in range(size - 1, -1, -1):
         if high[i, i] == 0.0:
             x[:] = np.nan
             return x, xl
-        x[i], xl[i] = high[i, size], rest[i, size]
+        x[i], xl[i] = high[i, size], low_part[i, size]
         for j in range(i + 1, size):
-            p, e = mul(high[i, j], rest[i, j], x[j], xl[j])
+            p, e = mul(high[i, j], low_part[i, j], x[j], xl[j])
             x[i], xl[i] = add(x[i], xl[i], -p, -e)
-        x[i], xl[i] = div(x[i], xl[i], high[i, i], rest[i, i])
+        x[i], xl[i] = div(x[i], xl[i], high[i, i], low_part[i, i])
     return x, xl

@@ -1,4 +1,4 @@
-"""Independent parts of long work, in several processes, none of which outlives its parent."""
+"""Independent parts of a long computation in several processes, which end when their parent ends."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["run_parts"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-ATTEMPTS = 3  # of a part whose process dies
+ATTEMPTS = 3  # how often a part is computed before it is given up because its process dies
 
 
 def run_parts(
     function: Callable[[Part], Result], parts: Sequence[Part], processes: int
 ) -> Iterator[tuple[int, Result]]:
-    """Compute function(part) for every part; yields (place, result) as parts are finished, in no particular order.
+    """Compute function(part) for every part; yield (place, result) as parts finish, in no particular order.
 
-    A part whose process dies (killed, out of memory) is computed again, three times at most; when all others are
-    finished, a `WorkerError` names the parts that could not be computed. With one process, all happens in this one.
+    A part whose process dies (killed, out of memory) is tried three times at most; when all other parts are finished,
+    a `WorkerError` names the parts that could not be computed. With processes=1 no process is started.
 
     >>> sorted(run_parts(abs, [-1, 2, -3], processes=1))
     [(0, 1), (1, 2), (2, 3)]
@@ -46,10 +46,10 @@ def run_parts(
             _end(pool)
     if lost:
         named = ", ".join(repr(parts[place]) for place in lost[:3])
-        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        others = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         raise WorkerError(
-            f"the process died {ATTEMPTS} times (killed, or out of memory) while it computed {named}{more}; all other "
-            "parts are finished"
+            f"the process died {ATTEMPTS} times (killed, or out of memory) while it computed {named}{others}; "
+            "all other parts are finished"
         )
 
 
@@ -62,7 +62,10 @@ def _until_broken(
     deaths: Counter[int],
     lost: list[int],
 ) -> Iterator[tuple[int, Result]]:
-    """Compute what waits, as many parts at a time as there are processes: those are the suspects if one dies."""
+    """Compute the waiting parts until a process dies.
+
+    No more parts are submitted than there are processes: any of the running parts may be the cause of the death.
+    """
     running: dict[Future[Result], int] = {}
     while waiting or running:
         while waiting and len(running) < processes:
@@ -81,12 +84,12 @@ def _until_broken(
 
 
 def _end_with_parent() -> None:
-    """In a new process: wait for the parent in a thread of its own, and end with it, whatever is being computed."""
+    """Start a thread in a new process that ends the process when its parent ends."""
     import signal
 
     parent = parent_process()
     assert parent is not None
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the parent, which ends its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent ends its children
 
     def watch() -> None:
         parent.join()
@@ -96,7 +99,7 @@ def _end_with_parent() -> None:
 
 
 def _end(pool: Any) -> None:
-    """End all processes of a pool now: nobody waits for their results."""
+    """End all processes of a pool without waiting for their results."""
     processes = list((pool._processes or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:

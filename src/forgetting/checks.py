@@ -1,6 +1,6 @@
-"""Conformance suites for your own ordering, scheme or convex set: run them once in your tests.
+"""Conformance checks for your own ordering, scheme or convex set, to be called in your tests.
 
-Each raises `AssertionError` with the property that fails and the case that shows it, and returns None if all hold.
+A check raises `AssertionError` that names the property that fails and a case that shows the failure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from forgetting.tasks import KernelTasks, RegressionTasks, families
 
 __all__ = ["check_convex_set", "check_ordering", "check_scheme"]
 
-SEEDS = 400  # runs that a random ordering is judged by
-
 
 def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
-    """Check that an ordering names existing tasks, is decided by its seed, ends only where it says so, and keeps to
-    the law that it states: exact expectations and bounds rely on the law.
+    """Check that an ordering names existing tasks, is determined by its seed, ends only at its `limit`, and follows the
+    law that it states. Exact expectations and bounds rely on the law.
 
     >>> import forgetting as fg
     >>> check_ordering(fg.orderings.Reshuffled())
@@ -80,9 +78,9 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
 def _keeps_to_its_law(
     ordering: Ordering, tasks: RegressionTasks, steps: int, order: Callable[[int, int], IntArray]
 ) -> None:
-    """The visits are distributed as the law says, as far as some thousand draws tell."""
+    """Check that the visits are distributed as the law says, on 400 runs if the law is random."""
     law, T = ordering.law, tasks.num_tasks
-    orders = np.stack([order(seed, steps) for seed in range(2 if not law.random else SEEDS)])
+    orders = np.stack([order(seed, steps) for seed in range(400 if law.random else 2)])
     if not law.random:
         _require(np.array_equal(orders[0], orders[1]), ordering, f"differs from seed to seed, though its law is {law}")
     if isinstance(law, laws.Cycle):
@@ -100,12 +98,12 @@ def _keeps_to_its_law(
     elif isinstance(law, laws.Independent):
         share = law.probabilities(TaskView(T, tasks.norms))
         _fits(ordering, orders.ravel(), share)
-        for task in np.flatnonzero(share):  # what follows does not depend on the task visited
+        for task in np.flatnonzero(share):  # the next task does not depend on the task just visited
             _fits(ordering, orders[:, 1:][orders[:, :-1] == task], share)
 
 
 def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
-    """Tasks come as often as they should, within six standard deviations."""
+    """Check that the frequencies of the tasks are within six standard deviations of the probabilities `share`."""
     n = len(drawn)
     counts = np.bincount(drawn, minlength=len(share))
     allowed = 6 * np.sqrt(n * share * (1 - share)) + 1e-9 * n + (share > 0) * 6
@@ -118,9 +116,9 @@ def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
 
 
 def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
-    """Check that a scheme leaves its inputs alone, repeats itself, moves within w_0 + row space and never moves away
-    from a solution; that it keeps what it states (`projects`, `solves_task`, `linear_on`); with `solves=True` also that
-    it solves the task it learns.
+    """Check that a scheme does not change its inputs, gives the same run twice, moves within w_0 + row space, never
+    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `linear_on`). With
+    `solves=True`, check also that the scheme solves the task it learns.
 
     >>> import forgetting as fg
     >>> check_scheme(fg.schemes.Kaczmarz(), solves=True)
@@ -136,24 +134,24 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     tasks = families.gaussian(T=4, d=9, rank=[1, 2, 1, 2], seed=1)
     w0 = np.linspace(-1.0, 1.0, tasks.dim)
     try:
-        one, two = (run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
+        first, second = (run(tasks, WithReplacement(), 12, scheme=scheme, seed=3, w0=w0) for _ in range(2))
     except ValueError as error:
         _require(
             "read-only" not in str(error), scheme, "wrote into w, or into an array of the problem; return a new array"
         )
         raise
     _require(
-        np.array_equal(one.iterates, two.iterates),
+        np.array_equal(first.iterates, second.iterates),
         scheme,
         "two runs with the same seed differ; keep no state in self, use the memory from `start`",
     )
-    _require(bool(np.isfinite(one.iterates).all()), scheme, "gave values that are not finite")
-    _require(one.iterates.shape == (13, tasks.dim), scheme, f"gave iterates of shape {one.iterates.shape}")
+    _require(bool(np.isfinite(first.iterates).all()), scheme, "gave values that are not finite")
+    _require(first.iterates.shape == (13, tasks.dim), scheme, f"gave iterates of shape {first.iterates.shape}")
     rows = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
-    off = one.iterates - one.iterates[0]
+    off = first.iterates - first.iterates[0]
     off = off - off @ np.linalg.pinv(rows) @ rows
     _require(float(np.abs(off).max()) < tol, scheme, "left w_0 + row space of the tasks")
-    errors = np.linalg.norm(one.iterates - tasks.nearest_solution(w0), axis=1)
+    errors = np.linalg.norm(first.iterates - tasks.nearest_solution(w0), axis=1)
     worst = int(np.argmax(np.diff(errors)))
     _require(
         bool(np.all(np.diff(errors) <= tol)),
@@ -162,20 +160,20 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
         f"{errors[worst + 1]:.6g}",
     )
     if solves or scheme.solves_task:
-        still = one.after.max() / one.before.max()
+        still = first.after.max() / first.before.max()
         _require(bool(still < tol), scheme, f"left {still:.2g} of the loss of the task it learned")
     twins = {"projects": Kaczmarz() if scheme.projects else None, "linear_on": scheme.linear_on(tasks)}
     for statement, twin in twins.items():
         if twin is not None:
             other = run(tasks, WithReplacement(), 12, scheme=twin, seed=3, w0=w0)
-            gap = float(np.abs(other.iterates - one.iterates).max())
+            gap = float(np.abs(other.iterates - first.iterates).max())
             _require(gap < tol, scheme, f"differs by {gap:.2g} from {twin}, against what it states by `{statement}`")
     if scheme.intrinsic:
         _same_from_kernel(scheme, tasks, tol)
 
 
 def _same_from_kernel(scheme: Scheme, tasks: RegressionTasks, tol: float) -> None:
-    """An intrinsic scheme sees inner products only."""
+    """Check that an intrinsic scheme makes the same steps from the data and from their inner products."""
     X = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
     y = np.concatenate([tasks.task(m)[1] for m in range(tasks.num_tasks)])
     kernel = KernelTasks(X @ X.T, y, np.repeat(np.arange(tasks.num_tasks), tasks.num_rows))

@@ -1,7 +1,7 @@
-"""Everything that can go wrong, under one root, and what is worth a warning.
+"""The errors and warnings of this package.
 
-Each message names the task and the value, says why it matters and what to do. All errors are also
-`ValueError`, so code that knows nothing of this package can catch them.
+Each message names the task and the value, the reason and a remedy. All errors derive from `ForgettingError`, which
+derives from `ValueError`, so that code that does not know this package can catch them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ForgettingError(ValueError):
-    """The root of all errors raised on purpose by this package.
+    """The base class of all errors that this package raises.
 
     >>> issubclass(NotRealizableError, ForgettingError) and issubclass(ForgettingError, ValueError)
     True
@@ -33,7 +33,7 @@ class ForgettingError(ValueError):
 
 
 class InvalidInputError(ForgettingError):
-    """Data or a parameter that no computation can use: NaN, shapes that disagree, an empty task.
+    """The data or a parameter cannot be used: NaN, shapes that disagree, an empty task.
 
     >>> raise InvalidInputError("task 2, row 0, column 3 is nan")
     Traceback (most recent call last):
@@ -42,11 +42,11 @@ class InvalidInputError(ForgettingError):
 
 
 class InfeasibleError(ForgettingError):
-    """A set without points, or sets without a common one.
+    """A convex set is empty, or several convex sets have no common point.
 
-    `certificate` is a vector y with A^T y = 0 and b.y > 0 (Farkas): no w has A w >= b with y >= 0, or A w = b with any
-    y. It is scaled to b.y = 1, and `residual` is |A^T y|: whatever rounding left of it, no point within 1/residual of
-    the origin is in the set. None where emptiness is known without one.
+    `certificate` is a vector y with A^T y = 0 and b.y > 0 (Farkas), which proves that no w has A w = b, or, if y >= 0,
+    that no w has A w >= b. The certificate is scaled to b.y = 1, and `residual` is |A^T y|, 0 up to rounding: the set
+    has no point within a distance of 1/residual from the origin. None where emptiness is known without a certificate.
 
     >>> error = InfeasibleError("empty", certificate=[1.0, 1.0])
     >>> error.certificate, error.residual
@@ -60,9 +60,9 @@ class InfeasibleError(ForgettingError):
 
 
 class NotRealizableError(ForgettingError):
-    """No single w solves all tasks, and the operation needs one.
+    """No single w solves all tasks, and the operation needs such a w.
 
-    `task` is the first offending task and `residual` its relative residual.
+    `task` is the first task that the offline solution does not solve, and `residual` is its relative residual.
 
     >>> NotRealizableError("not realizable", task=3, residual=0.5).task
     3
@@ -75,11 +75,11 @@ class NotRealizableError(ForgettingError):
 
 
 class NotSeparableError(ForgettingError):
-    """No single w classifies all rows with a margin, and the operation needs one.
+    """No single w classifies all rows with a margin, and the operation needs such a w.
 
-    `certificate` is a vector y >= 0, one entry per row of the tasks it is about, with sum y = 1 and
-    sum_i y_i (label_i x_i) = 0 up to `residual`: no w shorter than 1/residual has all margins at least 1 (Gordan).
-    `task` is the task that is not separable on its own, or None if only all together are not.
+    `certificate` is a vector y >= 0 with an entry for each row, sum y = 1 and sum_i y_i (label_i x_i) = 0 up to
+    `residual`: no w shorter than 1/residual has all margins at least 1 (Gordan). `task` is the task that is not
+    separable by itself, and the rows are those of this task; `task` is None if only all tasks together are not.
 
     >>> NotSeparableError("not separable", certificate=[0.5, 0.5], residual=0.0, task=3).task
     3
@@ -93,7 +93,7 @@ class NotSeparableError(ForgettingError):
 
 
 class OrderingError(ForgettingError):
-    """An ordering that runs out, or names a task that does not exist.
+    """An ordering ended too early, or named a task that does not exist.
 
     >>> raise OrderingError("4 steps without replacement over 3 tasks")
     Traceback (most recent call last):
@@ -102,7 +102,7 @@ class OrderingError(ForgettingError):
 
 
 class NotSupportedError(ForgettingError):
-    """A method that does not cover the ordering, scheme or problem it was asked for.
+    """The method does not cover this ordering, scheme or problem.
 
     >>> issubclass(NotSupportedError, ForgettingError)
     True
@@ -110,7 +110,7 @@ class NotSupportedError(ForgettingError):
 
 
 class MemoryLimitError(ForgettingError):
-    """An exact method that would not fit; `needed` and `allowed` are in bytes.
+    """A computation needs more memory than it may use; `needed` and `allowed` are in bytes.
 
     >>> MemoryLimitError("does not fit", needed=2e9, allowed=1e9).needed
     2000000000.0
@@ -123,7 +123,7 @@ class MemoryLimitError(ForgettingError):
 
 
 class ProblemFileError(ForgettingError):
-    """A file that is missing, damaged, or not one of ours.
+    """A file is missing, damaged, or was not written by this package.
 
     >>> issubclass(ProblemFileError, ForgettingError)
     True
@@ -131,7 +131,7 @@ class ProblemFileError(ForgettingError):
 
 
 class WorkerError(ForgettingError):
-    """Parts of long work that could not be computed, because their processes died again and again.
+    """Parts of a long computation failed, because the processes that computed them died repeatedly.
 
     >>> issubclass(WorkerError, ForgettingError)
     True
@@ -139,9 +139,9 @@ class WorkerError(ForgettingError):
 
 
 class SmallRowWarning(UserWarning):
-    """A row that is tiny beside the largest of its task: it counts like any other, and it may be noise.
+    """A row is tiny compared with the largest row of its task; the row counts like any other, but may be noise.
 
-    Ranks are decided after rows are scaled to one size, so that a direction that only a small row has is learned too.
+    Ranks are decided after rows are scaled to the same size, so that a direction that only a small row has counts too.
 
     >>> import warnings, forgetting as fg
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -153,9 +153,9 @@ class SmallRowWarning(UserWarning):
 
 
 class NoCacheWarning(UserWarning):
-    """Compiled code cannot be kept: results are the same, but every process compiles again. Given once per process.
+    """Compiled code cannot be stored: results are the same, but every process compiles again.
 
-    The remedy is to set the environment variable NUMBA_CACHE_DIR to a folder that can be written.
+    Given once per process. Remedy: set the environment variable NUMBA_CACHE_DIR to a folder that can be written.
 
     >>> issubclass(NoCacheWarning, UserWarning)
     True

@@ -1,4 +1,4 @@
-"""Reductions of the paper as curves: how near a scheme comes to its limit."""
+"""The paper's reduction of classification to projections, computed: the distance of the scheme from its limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DirectionCurve", "angle_between", "classification_to_pocs"]
 
 
 def angle_between(u: Any, v: Any) -> float:
-    """The angle between two vectors, accurate when it is small (Kahan); NaN if one of them is 0.
+    """The angle between two vectors in radians, accurate for small angles too (Kahan); NaN if a vector is 0.
 
     >>> round(angle_between([1.0, 0.0], [1.0, 1e-12]) * 1e12, 6)
     1.0
@@ -35,16 +35,16 @@ def angle_between(u: Any, v: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class DirectionCurve:
-    """Directions of weakly regularised classification against those of projections.
+    """The iterates of weakly regularised classification compared with those of projections (`POCS`).
 
     Attributes:
-        log_lambdas: (m,).
-        order: (k,) the tasks, the same for all.
-        angles: (m, k) the angle between w_t and the iterate of `POCS`, for t = 1..k.
+        log_lambdas: (m,) the values of log(lambda).
+        order: (k,) the tasks learned, the same for each lambda.
+        angles: (m, k) the angle in radians between w_t and the iterate of `POCS`, for t = 1..k.
         gaps: (m, k) |w_t / log(1/lambda) - iterate of `POCS`|; NaN at lambda = 1.
-        repeats: (k,) whether the task is the one learned just before.
+        repeats: (k,) whether the task was also learned in the step before.
         inner_steps: (m, k) Newton steps.
-        complaints: what did not converge, if anything.
+        complaints: the steps that did not converge.
     """
 
     log_lambdas: Array
@@ -64,12 +64,12 @@ class DirectionCurve:
 def classification_to_pocs(
     tasks: ClassificationTasks, ordering: Ordering, k: int, log_lambdas: Sequence[float], seed: int = 0
 ) -> DirectionCurve:
-    """`reduc:classification_to_pocs` as a curve: scheme 5 at each lambda beside its limit by projections, from w_0 = 0.
+    """Compare `WeaklyRegularized` at each lambda with its limit `POCS`, from w_0 = 0 (`reduc:classification_to_pocs`).
 
-    With L = log(1/lambda) and multipliers mu of a projection, margins end at L - log(L mu) instead of L. The log L is
-    the same for all and only scales the iterate, so that the angle falls like 1/L. A task learned twice in a row moves
-    margins up by log L on the rows that were active, where projections do not move: from there on the angle falls like
-    (log L)/L.
+    With L = log(1/lambda) and the multipliers mu of a projection, margins end at L - log(L mu) instead of L. The term
+    log L is the same for all active rows and only scales the iterate, so that the angle falls like 1/L. If a task is
+    learned twice in a row, the second time raises the margins of the active rows by log L, while a second projection
+    does not move: from there on the angle falls like (log L)/L.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.separable(T=3, d=6, n=4, margin=0.3, seed=1)

@@ -1,1 +1,1 @@
-"""What happens when tasks are learned one after another: the loop, its trajectory, ensembles of runs, the metrics."""
+"""Runs, in which tasks are learned one after another: the loop, the trajectory of a run, ensembles of runs, metrics."""

@@ -1,4 +1,4 @@
-"""Many runs at once, with independent orders: compiled, and parallel over runs, for linear schemes."""
+"""Many runs with independent orders; for linear schemes the runs are compiled and use several threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, as_count, as_kind, as_seed
 from forgetting._memory import require_memory
 from forgetting.dynamics import metrics
-from forgetting.dynamics.loop import recorded_steps, resolve, run, view_of, whole_run
+from forgetting.dynamics.loop import recorded_steps, resolve, run, view_of
 from forgetting.dynamics.trajectory import Trajectory, remarks
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
@@ -29,10 +29,10 @@ __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Many runs with independent orders: the names of `Trajectory` with a leading axis of runs.
+    """Many runs with independent orders: the attributes of `Trajectory` with a leading axis of runs.
 
-    Losses and regret are there at once. Forgetting costs another pass, and iterates, states and the loss matrix are
-    replayed from the orders, when first asked for. `ensemble[i]` is run i as a `Trajectory`.
+    Losses and regret are computed with the runs. Forgetting, iterates and the loss matrix are computed from the orders
+    when they are first used. `ensemble[i]` is run i as a `Trajectory`.
     """
 
     problem: Problem
@@ -53,12 +53,12 @@ class Ensemble:
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know about the runs; see `Trajectory.remarks`."""
+        """Warnings about the runs; see `Trajectory.remarks`."""
         return remarks(self.problem, self.scheme, self.before, self.complaints)
 
     @property
     def status(self) -> str:
-        """What was run, and its remarks."""
+        """The number of runs and steps, and the remarks."""
         runs, k = self.order.shape
         return "; ".join([f"completed {runs} runs of {k} steps", *self.remarks])
 
@@ -97,7 +97,7 @@ class Ensemble:
 
     @cached_property
     def scaled_iterates(self) -> Array:
-        """What losses are computed on at the recorded steps, (runs, len(steps), d); see `Trajectory`."""
+        """The iterates divided by the scale of the scheme, at the recorded steps, (runs, len(steps), d)."""
         return self._replayed("scaled_iterates", self.problem.dim)
 
     @cached_property
@@ -121,7 +121,7 @@ class Ensemble:
         return self._replayed("loss_matrix", self.problem.num_tasks)
 
     def _replayed(self, name: str, width: int) -> Array:
-        """An attribute of every run, with that many numbers at each recorded step."""
+        """The attribute `name` of every run, which has `width` numbers at each recorded step."""
         shape = len(self), len(self.steps), width
         require_memory(
             16.0 * len(self) * len(self.steps) * width,
@@ -142,10 +142,9 @@ def run_many(
     record_every: int | Sequence[int] = 1,
     threads: int | None = None,
 ) -> Ensemble:
-    """Many runs with independent orders; compiled, and parallel over runs, for linear schemes.
+    """Make many runs with independent orders; for linear schemes the runs are compiled and use several threads.
 
-    The result depends on the seed alone, not on `threads` (all cores if left out); run i does not depend on how many
-    runs there are.
+    The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`.
 
     >>> import forgetting as fg
     >>> runs = fg.run_many(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=10, runs=100, seed=1)
@@ -168,19 +167,19 @@ def run_many(
         'use fewer runs, record fewer steps (record_every=), or fg.expect(..., method="monte-carlo") for means alone',
     )
     if ordering.adaptive or linear is None or geometry is None:
-        made = [whole_run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
+        trajectories = [run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
         return Ensemble(
             problem,
             ordering,
             scheme,
             seed,
-            np.stack([one.order for one in made]),
+            np.stack([trajectory.order for trajectory in trajectories]),
             steps,
-            np.stack([one.losses for one in made]),
-            tuple(dict.fromkeys(complaint for one in made for complaint in one.complaints)),
+            np.stack([trajectory.losses for trajectory in trajectories]),
+            tuple(dict.fromkeys(complaint for trajectory in trajectories for complaint in trajectory.complaints)),
             start,
-            np.stack([one.before for one in made]),
-            np.stack([one.after for one in made]),
+            np.stack([trajectory.before for trajectory in trajectories]),
+            np.stack([trajectory.after for trajectory in trajectories]),
             workers,
         )
     rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed)).spawn(1)[0])
@@ -190,19 +189,19 @@ def run_many(
 
 
 def compiled_form(problem: Problem, scheme: Scheme) -> tuple[LinearScheme | None, Geometry | None]:
-    """The linear scheme and the geometry that the compiled loops need; None where runs are made step by step."""
+    """The linear scheme and the geometry for the compiled loops; (None, None) if `scheme.learn` makes the steps."""
     return (scheme.linear_on(problem), problem.geometry) if scheme.intrinsic else (None, None)
 
 
 def _seed_of(seed: int, i: int) -> int:
-    """A seed for run i, unrelated to the runs of neighbouring seeds."""
+    """The seed of run i; runs of different ensemble seeds get unrelated seeds."""
     return int(np.random.SeedSequence(as_seed(seed), spawn_key=(1, i)).generate_state(1, np.uint64)[0])
 
 
 def batch_losses(
     geometry: Geometry, scheme: LinearScheme, orders: IntArray, w0: Array, keep: IntArray, *, threads: int
 ) -> tuple[Array, Array, Array]:
-    """Mean losses at the steps `keep`, and the loss of each task before and after it is learned."""
+    """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after."""
     from forgetting import _kernels
 
     runs, k = orders.shape
@@ -210,25 +209,25 @@ def batch_losses(
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
     distinct = geometry.distinct(orders)
-    rest = 0.0
+    constant = 0.0
     if dual:
         weights = geometry.loss_weights
         scaled = rows * weights / weights[:, None], offsets, gains, sigma / weights
         start = start * weights
 
-        def work(which: slice) -> None:
-            results = losses[which], before[which], after[which]
-            _kernels.ensemble_dual(*scaled, distinct[which], start, keep, *results)
+        def work(part: slice) -> None:
+            results = losses[part], before[part], after[part]
+            _kernels.ensemble_dual(*scaled, distinct[part], start, keep, *results)
     else:
-        form, shift, rest = geometry.loss_form
+        form, shift, constant = geometry.loss_form
 
-        def work(which: slice) -> None:
-            results = losses[which], before[which], after[which]
+        def work(part: slice) -> None:
+            results = losses[part], before[part], after[part]
             setting = rows, offsets, gains, targets, sigma, form, shift
-            _kernels.ensemble_primal(*setting, distinct[which], start, keep, *results)
+            _kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
 
     _parallel(work, runs, threads)
-    losses += rest
+    losses += constant
     if not geometry.explained:
         losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
         before += geometry.unexplained[distinct]
@@ -245,7 +244,7 @@ def batch_forgetting(
     *,
     threads: int,
 ) -> Array:
-    """Forgetting at the steps `keep` (from 1)."""
+    """Forgetting at the steps `keep`, all at least 1; shape (runs, len(keep))."""
     from forgetting import _kernels
 
     values = np.empty((len(orders), len(keep)))
@@ -253,16 +252,19 @@ def batch_forgetting(
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
     distinct = geometry.distinct(orders)
 
-    def work(which: slice) -> None:
+    def work(part: slice) -> None:
         setting = dual, rows, offsets, gains, targets, sigma
-        _kernels.ensemble_forgetting(*setting, distinct[which], start, keep, values[which])
+        _kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
 
     _parallel(work, len(orders), threads)
     return values
 
 
 def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
-    """Whether a step with R numbers (dual) costs less than one with D numbers (primal)."""
+    """Whether a step in the dual (R numbers) costs less than in the primal (D numbers).
+
+    `recorded` is the part of the steps at which the mean loss is computed.
+    """
     total, dim = len(geometry.sigma), geometry.dim
     rank = max(total / geometry.num_distinct, 1.0)
     return rank * total + recorded * total < 2 * rank * dim + recorded * min(total, dim) * dim and total <= 8192
@@ -278,7 +280,7 @@ def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) ->
 
 
 def _parallel(work: Callable[[slice], None], total: int, threads: int) -> None:
-    """Run `work` on slices of range(total) with threads; what a slice computes does not depend on the slicing."""
+    """Call `work` with slices of range(total), in several threads."""
     edges = np.linspace(0, total, min(total, 4 * threads) + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, [slice(a, b) for a, b in pairwise(edges)]):

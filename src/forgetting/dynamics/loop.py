@@ -1,4 +1,4 @@
-"""The only loop: an ordering picks a task, a scheme learns it, and the trajectory is recorded."""
+"""The loop of a run: the ordering picks a task, the scheme learns the task, and the steps are recorded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
     "whole_run",
 ]
 
-CHUNK = 8192  # steps handed to compiled code at once: long enough to be fast, short enough for Ctrl-C
+CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short enough for Ctrl-C to act soon
 Callback = Callable[[int, Array], bool | None]
 
 
@@ -48,7 +48,7 @@ Callback = Callable[[int, Array], bool | None]
 
 
 class _Record:
-    """What a run has done so far: `done` steps, with the states at the recorded ones."""
+    """The steps made so far: `done` steps, and the states at the recorded steps among them."""
 
     def __init__(self, k: int, steps: IntArray, start: Array) -> None:
         self.steps = steps
@@ -62,12 +62,12 @@ class _Record:
 
     @property
     def kept(self) -> int:
-        """How many states are recorded."""
+        """The number of states recorded so far."""
         return int(np.searchsorted(self.steps, self.done, side="right"))
 
 
 class _Stepper(Protocol):
-    """Makes the next steps of a run and writes them down."""
+    """Makes the next steps of a run and records them."""
 
     state: Array
 
@@ -75,7 +75,7 @@ class _Stepper(Protocol):
 
 
 class _Compiled:
-    """Linear schemes on a geometry."""
+    """Makes steps of a linear scheme on a geometry by compiled code."""
 
     def __init__(self, geometry: Geometry, scheme: LinearScheme, state: Array) -> None:
         self.geometry = geometry
@@ -112,17 +112,17 @@ class _Compiled:
 
 
 class _Interpreted:
-    """Any scheme on any problem, one call of `learn` a step."""
+    """Makes steps of any scheme on any problem, by a call of `learn` for each step."""
 
     def __init__(self, space: Space, scheme: Scheme, state: Array, rng: np.random.Generator) -> None:
-        self.problem = cast(Problem, space.problem)  # what a scheme that is intrinsic learns from is a geometry
+        self.problem = cast(Problem, space.problem)  # an intrinsic scheme gets a geometry as its problem
         self.scheme = scheme
         self.scale = scheme.scale_of_iterates
         self.state = read_only(state)
         self.memory = scheme.start(self.problem, self.state, rng)
 
     def _point(self, learned: Any, task: int, step: int) -> Array:
-        """The iterate that the scheme gave, checked, in memory of its own."""
+        """The iterate in `learned`, checked and copied."""
         if isinstance(learned, Learned):
             point = learned.w
             if point is self.state:
@@ -133,10 +133,10 @@ class _Interpreted:
         return self._odd_point(learned, f"{self.scheme}, step {step} (task {task}): learn")
 
     def _odd_point(self, learned: Any, who: str) -> Array:
-        """An iterate of integers, or so large that its square overflows; all else is refused.
+        """The iterate in `learned`, if it holds integers or its square overflows; any other iterate is refused.
 
-        An intrinsic scheme may diverge until its iterates overflow, and the status of the run says so; an iterate of
-        moderate size that stops being a number at once is a mistake.
+        An intrinsic scheme may diverge until its iterates overflow, and the status of the run says so. An iterate that
+        is not finite right after an iterate of moderate size is refused.
         """
         if not isinstance(learned, Learned):
             raise InvalidInputError(f"{who} must return fg.schemes.Learned(w), got {type(learned).__name__}")
@@ -171,11 +171,11 @@ class _Interpreted:
                 record.states[kept] = point
                 kept += 1
             self.state = read_only(point)
-            record.done = t + 1  # last: Ctrl-C finds complete steps only
+            record.done = t + 1  # the last statement, so that after Ctrl-C the record holds complete steps only
 
 
 def resolve(problem: Problem, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
-    """The scheme to use (None: the problem's natural one) and the coordinates to use it in."""
+    """The scheme (if None: the natural scheme of the problem) and the coordinates of a run that starts at w0."""
     as_kind(problem, Problem, "a problem such as RegressionTasks")
     chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else scheme
     as_kind(chosen, Scheme, "a scheme such as fg.schemes.Kaczmarz()")
@@ -192,7 +192,7 @@ def resolve(problem: Problem, scheme: Scheme | None, w0: Any) -> tuple[Scheme, S
 
 
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
-    """0, every, 2 every, ..., and k; or the given steps, and 0 and k."""
+    """The recorded steps: every `record_every`-th step or the steps listed, and always 0 and k."""
     if any_array(record_every, "record_every").ndim == 0:
         every = as_count(record_every, "record_every", least=1)
         require_memory(
@@ -205,7 +205,7 @@ def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
 
 
 def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
-    """What an ordering may see of the problem; with a state, also the live distances and losses."""
+    """The view of the problem that an ordering gets; with `space` and `state`, current distances and losses too."""
     if space is None or state is None:
         return TaskView(problem.num_tasks, problem.norms)
     return TaskView(
@@ -232,13 +232,13 @@ def run(
     """Learn k tasks, one after another.
 
     Args:
-        problem: regression tasks, kernel tasks, or anything with the `Problem` protocol.
-        ordering: who comes next; see `fg.orderings`.
+        problem: regression tasks, kernel tasks, classification tasks, convex sets, or any other `Problem`.
+        ordering: the order in which tasks are learned; see `fg.orderings`.
         k: number of steps.
         scheme: how a task is learned; None is the problem's natural scheme (block Kaczmarz for regression).
-        seed: decides the order, and nothing else unless the scheme itself is random.
+        seed: determines the random numbers of the ordering and of the scheme.
         w0: the start; 0 if left out.
-        record_every: keep every this many steps, or the steps listed (0 and k are always kept).
+        record_every: n to record every n-th step, or a list of steps; steps 0 and k are always recorded.
         callback: called as callback(step, w) at each recorded step; True stops the run.
 
     Ctrl-C raises `KeyboardInterrupt`, whose attribute `trajectory` holds the steps made so far.

@@ -1,8 +1,8 @@
-"""Loss, forgetting and regret of the paper, and the conventions of continual-learning libraries.
+"""Forgetting and regret as the paper defines them, and the metrics of continual-learning libraries.
 
-The first group works on losses along a run. The second works on a matrix R[step, task] of any performance measure,
-as continual-learning libraries keep it: row i is the evaluation after the i-th task of `order` was learned, NaN where a
-task was not evaluated. Tasks may come more than once.
+`paper_forgetting` and `paper_regret` use losses along a run. The other functions use a matrix R[step, task] of any
+performance measure: row i is the evaluation after the i-th task of `order` was learned, NaN where a task was not
+evaluated. Tasks may come more than once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, as_index, numbers
 from forgetting.errors import InvalidInputError
 
-quietly = np.errstate(
-    over="ignore", invalid="ignore"
-)  # infinite values, of what diverged, are answered with inf or NaN
-
 __all__ = ["backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
 
-quietly = np.errstate(over="ignore", invalid="ignore")  # losses of what diverged are infinite
+quietly = np.errstate(over="ignore", invalid="ignore")  # a run that diverges has infinite losses
 
 
 @quietly
@@ -29,7 +25,7 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
 
     Args:
         order: K tasks.
-        loss_matrix: K x T, row k - 1 holds every task's loss at w_k.
+        loss_matrix: K x T; row k - 1 holds the losses of all tasks at w_k.
         learned: K losses L_{tau(t)}(w_t); read off the matrix if left out.
 
     >>> paper_forgetting([0, 1], [[0.0, 3.0], [0.5, 0.0]])
@@ -71,12 +67,13 @@ def forgetting(
     *,
     higher_is_better: bool = True,
 ) -> Array:
-    """How much each task has lost by the last row; NaN for tasks never learned (or, `chaudhry`, learned last).
+    """The performance that each task has lost by the last row; NaN for tasks that were never learned.
 
-    - "first": performance right after the task was first learned, minus the last one.
-    - "chaudhry": best over all rows before the last one, minus the last one, for the tasks learned before the last
-      row (Chaudhry et al. 2018, where each task comes once).
-    - "max": best since the task was first learned, the last row included, minus the last one: never negative.
+    - "first": performance right after the task was first learned, minus performance in the last row.
+    - "chaudhry": best performance before the last row, minus performance in the last row; NaN for a task learned only
+      in the last row (Chaudhry et al. 2018, where each task comes once).
+    - "max": best performance since the task was first learned, including the last row, minus performance in the last
+      row: never negative.
 
     Average with `np.nanmean`. For losses set `higher_is_better=False`.
 
@@ -105,9 +102,10 @@ def forgetting(
 def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem") -> float:
     """The influence of later learning on earlier tasks; negative is forgetting (higher performance is better).
 
-    - "gem": mean over tasks learned before the last row of (last - right after first learned)
-      (Lopez-Paz and Ranzato 2017).
-    - "diaz": the same difference averaged over all rows after the task was first learned (Diaz-Rodriguez et al. 2018).
+    - "gem": mean over tasks learned before the last row of (performance in the last row - performance right after the
+      task was first learned) (Lopez-Paz and Ranzato 2017).
+    - "diaz": as "gem", with all rows after the task was first learned in place of the last row (Diaz-Rodriguez et al.
+      2018).
 
     >>> R = [[0.9, 0.1], [0.6, 0.8]]
     >>> round(backward_transfer(R, [0, 1]), 12)
@@ -127,8 +125,8 @@ def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "
 def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem", *, baseline: Any = None) -> float:
     """The influence of learning on tasks not yet learned (higher performance is better).
 
-    - "gem": mean over tasks learned after the first row of (performance just before it was first learned - baseline);
-      `baseline` holds the T performances of the untrained model (Lopez-Paz and Ranzato 2017).
+    - "gem": mean over tasks first learned after the first row of (performance just before the task was first learned -
+      baseline); `baseline` holds the T performances of the untrained model (Lopez-Paz and Ranzato 2017).
     - "diaz": mean performance over all rows before the task was first learned (Diaz-Rodriguez et al. 2018).
 
     >>> forward_transfer([[0.9, 0.3], [0.6, 0.8]], [0, 1], baseline=[0.1, 0.1]).__round__(12)
@@ -149,7 +147,7 @@ def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "g
 
 
 def _table(R: Any, order: Any) -> tuple[Array, dict[int, int]]:
-    """The matrix, and the row after which each task was first learned."""
+    """The matrix R, checked, and for each task in `order` the row in which it was first learned."""
     values = numbers(R, "R")
     if values.ndim != 2 or values.size == 0:
         raise InvalidInputError(f"R must be a matrix of steps x tasks, got shape {values.shape}")

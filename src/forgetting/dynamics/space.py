@@ -1,4 +1,4 @@
-"""The coordinates of a run: how iterates, losses and distances are read off its states."""
+"""The coordinates of a run: how iterates, losses and distances are computed from its states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Direct", "Reduced", "Space"]
 
 
 class Space(Protocol):
-    """Where states live; `problem` is what a scheme learns from."""
+    """The coordinates of states; `problem` is the object that `scheme.learn` gets."""
 
     @property
     def problem(self) -> Problem | Geometry: ...
@@ -33,7 +33,7 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Reduced:
-    """States are errors z in the frame of a geometry. A run that diverges ends in infinite states, and says so."""
+    """States are errors z in the frame of a geometry; the states of a run that diverges may be infinite."""
 
     problem: Geometry
     w0: Array
@@ -86,5 +86,5 @@ class Direct:
 
 
 def _by_row(function: Callable[[Array], Array], states: Array) -> Array:
-    """The function of one state, or of each row of several states."""
+    """The function at a state, or at each row of a matrix of states."""
     return np.stack([function(state) for state in states]) if states.ndim == 2 else function(states)

@@ -1,4 +1,4 @@
-"""What a run gives: the recorded states, and all that is read off them."""
+"""The result of a run: the recorded states, and the quantities computed from them."""
 
 from __future__ import annotations
 
@@ -20,25 +20,21 @@ from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 
-PART = 2**24  # numbers computed at once, where all would be more
-
 __all__ = ["Trajectory", "remarks"]
-
-
-# --------------------------------------------------------------------------------------------------------- result
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What a run gave. Iterates, losses and distances are read off the recorded states when asked for.
+    """The result of a run. Iterates, losses and distances are computed from the recorded states when first used.
 
     Attributes:
         order: (k,) the tasks, in the order learned.
         steps: the recorded steps, from 0 to k.
-        inner_steps: (k,) steps of the inner solver.
-        ending: how the run ended; `status` says more.
-        complaints: of the scheme, about tasks whose learning did not converge.
-        interrupted: the run was cut short, and holds what was computed.
+        inner_steps: (k,) the number of steps of the inner solver.
+        ending: how the run ended; `status` adds the remarks.
+        complaints: messages of the scheme about tasks whose learning did not converge.
+        interrupted: whether Ctrl-C ended the run before step k.
+        before, after: (k,) the loss of the task learned at each step, before and after the step.
     """
 
     problem: Problem
@@ -59,14 +55,14 @@ class Trajectory:
 
     @property
     def k(self) -> int:
-        """Number of steps made."""
+        """The number of steps made."""
         return len(self.order)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know about the run: tasks not learned, divergence, no common solution.
+        """Warnings about the run: tasks that were not learned to convergence, divergence, no common solution.
 
-        Whether convex sets or classification tasks have a common solution is decided when this is first asked for.
+        Whether convex sets or classification tasks have a common solution is decided when `remarks` is first used.
 
         >>> import forgetting as fg
         >>> apart = fg.ClassificationTasks([[[1.0]], [[2.0]]], [[1], [-1]])
@@ -93,7 +89,7 @@ class Trajectory:
 
     @cached_property
     def scaled_iterates(self) -> Array:
-        """What losses and distances are computed on: the iterates, divided by log(1/lambda) for `WeaklyRegularized`."""
+        """The iterates divided by the scheme's `scale_of_iterates`, from which losses and distances are computed."""
         scale = self.scheme.scale_of_iterates
         return self.iterates if scale == 1 else self.iterates / scale
 
@@ -120,18 +116,16 @@ class Trajectory:
     def forgetting(self) -> Array:
         """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
         values = self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
-        values[:1] = abs(
-            values[:1] * 0
-        )  # after one step nothing has been forgotten, by definition; NaN where not recorded
+        values[:1] = abs(values[:1] * 0)  # F(1) is 0 by definition, or NaN if step 1 was not recorded
         return values
 
     @cached_property
     @metrics.quietly
     def forgetting_bound(self) -> Array:
-        """R^2/(2k) sum_t dist^2(w_k, C_tau(t)), above the forgetting of projections; NaN where not recorded.
+        """R^2/(2k) sum_t dist^2(w_k, C_tau(t)), a bound on the forgetting of projections; NaN where not recorded.
 
-        R is the problem's `radius`: the losses of classification, of sets (R = 1) and of regression are all at most
-        R^2/2 dist^2. The paper prints w_(k-1) in front of `cor:pocs_forgetting`, and means w_k.
+        R is the `radius` of the problem: losses of classification, convex sets (R = 1) and regression are at most
+        R^2/2 dist^2. The paper prints w_(k-1) before `cor:pocs_forgetting`, and means w_k.
 
         >>> import forgetting as fg
         >>> run = fg.run(fg.families.separable(T=3, d=4, n=5, margin=0.2, seed=0), fg.orderings.Cyclic(), k=9)
@@ -145,7 +139,7 @@ class Trajectory:
 
     @property
     def _width(self) -> int:
-        """How many numbers the losses of all tasks at one step are made of, roughly."""
+        """About how many numbers are in memory while the losses of all tasks at a step are computed."""
         problem = self._space.problem
         return 2 * problem.num_tasks + (3 * len(problem.sigma) if isinstance(problem, Geometry) else 0)
 
@@ -154,11 +148,13 @@ class Trajectory:
         require_memory(8.0 * steps * width, f"{name} at {steps} steps", "record fewer steps: record_every=")
 
     def _parts(self, most: int) -> Iterator[slice]:
-        """The recorded steps, at most so many at a time, and so few that they take little memory."""
-        return _chunks(len(self.steps), max(1, min(most, PART // max(1, self._width))))
+        """Slices of the recorded steps with at most `most` steps and about 2^24 numbers (128 MiB) each."""
+        total, size = len(self.steps), max(1, min(most, 2**24 // max(1, self._width)))
+        return (slice(start, min(start + size, total)) for start in range(0, total, size))
 
     def _over_visits(self, values: Callable[[Array], Array]) -> Array:
-        """1/t sum_(s<=t) of the value of task tau(s) at w_t, for t = 1..k; `values` gives T of them for each state."""
+        """1/t sum_(s<=t) v_tau(s)(w_t) for t = 1..k, where `values` gives v_1, ..., v_T for each state; NaN where not
+        recorded."""
         result = np.full(self.k, np.nan)
         visits = np.zeros(self._space.problem.num_tasks)
         previous = 0
@@ -178,22 +174,17 @@ class Trajectory:
 
     @cached_property
     def predictions(self) -> Array:
-        """For kernel tasks: the model's values at all rows, at the recorded steps, (len(steps), N)."""
+        """For kernel tasks: the predictions for all rows at the recorded steps, (len(steps), N)."""
         if self.problem.kernel is None:
             raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
         return np.asarray(self.iterates @ self.problem.kernel)
 
 
 def remarks(problem: Problem, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:
-    """Warnings about a run, or about many: steps that diverge or do not converge, tasks without a common solution."""
-    found = growth(problem, scheme)
+    """Warnings about one or many runs: divergence, tasks not learned to convergence, no common solution."""
+    warnings = growth(problem, scheme)
     if complaints:
-        found.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
-    if before.size and not np.isfinite(before.max()):  # the largest is NaN if any is
-        found.append("the iterates diverged to values that are not finite; use a smaller step size")
-    return (*found, *no_common_solution(problem))
-
-
-def _chunks(total: int, size: int) -> Iterator[slice]:
-    for start in range(0, total, size):
-        yield slice(start, min(start + size, total))
+        warnings.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
+    if before.size and not np.isfinite(before.max()):  # the maximum is NaN if some entry is
+        warnings.append("the iterates diverged to values that are not finite; use a smaller step size")
+    return (*warnings, *no_common_solution(problem))

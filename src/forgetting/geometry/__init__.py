@@ -1,4 +1,4 @@
-"""The reduction that every engine stands on: tasks as subspaces of their joint row space."""
+"""The reduction of tasks to subspaces of their joint row space, on which every engine works."""
 
 from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Frame, Geometry, Matrix, from_data, from_gram

@@ -1,8 +1,8 @@
-"""The pieces of a reduction that expectations are computed from, each with a bound on its error.
+"""Bases, singular values and solution of a reduction with bounds on their errors, from which expectations are computed.
 
-`plain_bases` takes them as float64 found them. `precise_bases` finds them once more in numbers of two floats, where the
-data enter as the exact numbers that their floats are: subspaces that differ by an angle theta are then told apart to
-1e-31 / theta, and labels that no w fits are seen as such. Only ranks are taken from float64 there.
+`plain_bases` takes these from a `Geometry`, computed in float64. `precise_bases` computes them from the data in numbers
+of two floats (31 digits), where every float of the data counts as an exact number: subspaces at an angle theta are told
+apart to 1e-31 / theta, and labels that no w fits are recognised. Only the ranks are those of float64.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from forgetting.geometry.reduction import Data, Frame, Geometry
 __all__ = ["Bases", "plain_bases", "precise_bases"]
 
 EPS = float(np.finfo(np.float64).eps)
-CHECKED = 3e4  # products up to which labels are compared with the data over the rationals: some milliseconds
 Flags = NDArray[np.bool_]
 
 
@@ -32,23 +31,23 @@ class Bases:
     """The rows, targets and singular values of a `Geometry`, as pairs of floats, and bounds on their errors.
 
     Attributes:
-        rounding: the relative error of one operation.
+        rounding: the relative error of a single operation.
         rows: R x D, orthonormal within each task, in coordinates on the joint row space.
         squares: R squared singular values, as they enter the loss.
         solution: the offline solution, D numbers.
-        leftover: R numbers c: what the solution leaves of the targets; zero where that is rounding alone.
-        unexplained: for each distinct task, half the squared norm of what no w can fit.
-        unexplained_doubt: by how much that can be off.
+        leftover: R numbers c = targets - U solution; 0 where these are rounding errors only.
+        unexplained: for each distinct task, half the squared norm of the part of its labels that no w can fit.
+        unexplained_doubt: a bound on the error of `unexplained`.
         frame: the coordinates: a `Frame`, or D x d orthonormal rows as pairs of floats, or None for the user's own.
-        turned: for each distinct task, by what angle its row space can be off.
-        misread: for each distinct task, what its rows can be off by, relative to its norm.
-        unsolved: |U (solution - the true one)| is at most this.
-        misplaced: |solution - the true one| is at most this.
+        turned: for each distinct task, a bound on the angle (radians) between the computed and the true row space.
+        misread: for each distinct task, a bound on the error of its rows, relative to its norm.
+        unsolved: a bound on |U (solution - true solution)|.
+        misplaced: a bound on |solution - true solution|.
         weakest: the least singular value of the rows.
-        dropped: what of the rows was taken for rounding when ranks were decided, relative to them, and is there in the
-            data as they were given; 0 where nothing was, or where float64 cannot tell.
-        size: |solution| + |targets|, the scale of errors that stay when z falls; 0 where one w is known to solve all
-            tasks.
+        dropped: the relative size of the part of the data that the ranks leave out although it is not rounding; 0 if
+            there is none, or if float64 cannot tell.
+        size: |solution| + |targets|, the scale of the errors that remain when z tends to 0; 0 if some w is known to
+            solve all tasks.
     """
 
     rounding: float
@@ -80,10 +79,10 @@ class Bases:
 
 
 def plain_bases(geometry: Geometry) -> Bases:
-    """What float64 found."""
+    """The bases of a `Geometry` as float64 computed them, with bounds on their errors."""
     rows, sigma, solution, leftover = geometry.rows, geometry.sigma, geometry.solution, geometry.targets
     owner = geometry.owner
-    # rounding errors of many terms are taken to add up like the root of their number
+    # rounding errors of n terms are assumed to add up like the root of n
     slips = np.full(geometry.num_distinct, (4 + np.sqrt(geometry.frame.dim + len(sigma)) / 4) * EPS)
     turned = 2 * slips * geometry.conditions
     targets = leftover + rows @ solution
@@ -104,24 +103,25 @@ def plain_bases(geometry: Geometry) -> Bases:
         slack=slack,
         size=float(np.linalg.norm(solution) + np.linalg.norm(targets)),
         dropped=0.0,
-        known=len(sigma) == geometry.dim,  # independent directions: some w solves all tasks whatever the labels are
+        known=len(sigma) == geometry.dim,  # all directions are independent: some w solves all tasks, for any labels
     )
 
 
 def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
-    """What numbers of two floats find; None where even they are too few."""
-    # copies: a read-only array is another type for compiled code
-    matrices = [np.array(one.toarray() if is_sparse(one) else one, dtype=np.float64) for one in data.matrices]
+    """The bases computed from the data in numbers of two floats; None if 31 digits are too few."""
+    # copies: compiled code would be compiled again for read-only arrays
+    matrices = [np.array(x.toarray() if is_sparse(x) else x, dtype=np.float64) for x in data.matrices]
     labels, parts, sigma, offsets, dim = data.labels, data.divisors, geometry.sigma, geometry.offsets, geometry.dim
     width = matrices[0].shape[1]
     ranks = np.diff(offsets)
     frame, missed = (None, [np.zeros(len(matrix)) for matrix in matrices])
     if dim < width:
-        found = _frame(matrices, dim)
-        if found is None:
+        framed = _frame(matrices, dim)
+        if framed is None:
             return None
-        frame, missed = found
-    checked = sum(len(matrix) for matrix in matrices) * width**2 <= CHECKED
+        frame, missed = framed
+    # whether labels are compared with the data over the rationals, which takes some milliseconds at this size
+    checked = sum(len(matrix) for matrix in matrices) * width**2 <= 3e4
     blocks, unexplained, turned, misread, rounded, fits = [], [], [], [], [], []
     for m, (matrix, label) in enumerate(zip(matrices, labels, strict=True)):
         rank, part = int(ranks[m]), sigma[offsets[m] : offsets[m + 1]]
@@ -136,7 +136,7 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
         turned.append(4 * misread[-1] * condition)
         fits.append(len(matrix) == rank or (checked and _fits(matrix, label, rank)))
         blocks.append(task[0])
-        # labels that fit to 31 digits, less what the condition number costs, fit
+        # labels count as fitted if their remainder is rounding of 31 digits times the condition number
         small = np.sqrt(2 * max(task[1][0], 0.0)) <= 4 * rounded[-1] * np.linalg.norm(label)
         unexplained.append((0.0, 0.0) if fits[-1] or (small and not checked) else task[1])
     rows, squares, targets = (
@@ -146,10 +146,10 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     owner = np.repeat(np.arange(len(ranks)), ranks)
     halves = (np.array([high for high, _ in unexplained]), np.array([low for _, low in unexplained]))
     solution, leftover, slack = _solve(rows, targets, np.array(rounded), owner)
-    if not np.isfinite(solution[0]).all():  # 31 digits find fewer directions than float64 decided
+    if not np.isfinite(solution[0]).all():  # with 31 digits there are fewer directions than float64 decided
         return None
     dropped = float(np.max(misread, initial=0.0)) > 32 * (width + max(map(len, matrices)) + 8) * UNIT
-    known = len(owner) == dim  # independent directions: some w solves all tasks, whatever the labels are
+    known = len(owner) == dim  # all directions are independent: some w solves all tasks, for any labels
     if checked and not known and not dropped and all(fits):
         known = _fits(np.concatenate(matrices), np.concatenate(labels), dim)
     zero = known or (not checked and bool(np.all(np.abs(leftover[0]) <= slack)))
@@ -173,7 +173,7 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
 
 
 def _fits(matrix: Array, label: Array, rank: int) -> bool:
-    """Whether some w has matrix w = label, over the rationals, and the rank is the one that was decided."""
+    """Whether the exact rank of the matrix is `rank` and some w has matrix w = label exactly."""
     return exact_rank(matrix) == rank == exact_rank(np.column_stack([matrix, label]))
 
 
@@ -190,16 +190,16 @@ def _bounded(
     known: bool,
     **pieces: Any,
 ) -> Bases:
-    """The pieces, and how far the solution is off.
+    """`Bases` of these pieces, with bounds on the errors of the solution and of `unexplained`.
 
-    `known` says that one w is known to solve all tasks, and `fits` which tasks are known to be solved by some w.
+    `known` says whether some w is known to solve all tasks; `fits` says for each task whether some w is known to solve
+    the task; `slack` bounds the leftover that rounding alone can cause.
     """
     spectrum = np.linalg.svd(rows[0], compute_uv=False) if rows[0].size else np.ones(1)
     weakest = max(float(spectrum[-1]), 1e-16)
     worst = float(np.max(turned, initial=0.0))
     unsolved = 2 * float(np.linalg.norm(slack)) + 2 * worst * size
-    rest = float(np.linalg.norm(leftover[0]))
-    missed = 16 * turned * label_norms  # of the norm of what no w can fit
+    missed = 16 * turned * label_norms  # error of the norm of the part of the labels that no w can fit
     doubt = np.where(fits, 0.0, np.sqrt(2 * np.maximum(unexplained[0], 0)) * missed + missed**2)
     return Bases(
         rows=rows,
@@ -209,20 +209,20 @@ def _bounded(
         turned=turned,
         unsolved=unsolved,
         weakest=weakest,
-        misplaced=(unsolved + 4 * worst * rest / weakest) / weakest,
+        misplaced=(unsolved + 4 * worst * float(np.linalg.norm(leftover[0])) / weakest) / weakest,
         size=0.0 if known else size,
         **pieces,
     )
 
 
 def _slack(targets: Array, solution: Array, turned: Array, owner: IntArray, rounding: float) -> Array:
-    """What rounding alone can leave of the targets; `rounding` is that of an inner product."""
+    """A bound on targets - U solution if only rounding causes it; `rounding` is the error of an inner product."""
     blocks = np.sqrt(np.bincount(owner, weights=targets**2, minlength=len(turned)))
     return np.asarray(((turned + rounding) * (blocks + np.linalg.norm(solution)))[owner])
 
 
 def _frame(matrices: Sequence[Array], dim: int) -> tuple[Pair, list[Array]] | None:
-    """An orthonormal frame of the joint row space, and what it misses of each row, relative to the row."""
+    """An orthonormal frame of the joint row space, and the relative distance of each row of each task from it."""
     stacked = np.concatenate(matrices)
     norms = np.max(np.abs(stacked), axis=1)
     powers = np.where(norms > 0, 2.0 ** -np.frexp(np.where(norms > 0, norms, 1.0))[1], 1.0)
@@ -231,7 +231,7 @@ def _frame(matrices: Sequence[Array], dim: int) -> tuple[Pair, list[Array]] | No
         return None
     lengths = np.linalg.norm(stacked * powers[:, None], axis=1)
     relative = np.divide(missed, lengths, out=np.zeros_like(missed), where=lengths > 0)
-    # beyond rounding of the frame itself nothing is missed
+    # distances below the rounding error of the frame count as 0
     relative[relative <= 16 * stacked.shape[1] * UNIT] = 0.0
     return (frame, low), np.split(relative, np.cumsum([len(matrix) for matrix in matrices])[:-1])
 
@@ -239,9 +239,10 @@ def _frame(matrices: Sequence[Array], dim: int) -> tuple[Pair, list[Array]] | No
 def _task(
     matrix: Array, label: Array, frame: Pair | None, rank: int
 ) -> tuple[tuple[Pair, Pair, Pair], tuple[float, float], float] | None:
-    """(basis, squared singular values, targets) of one task, half the square of what no w can fit, and what is dropped.
+    """Factorise a task in numbers of two floats; None if the rank is too high for 31 digits.
 
-    The last is the largest singular value beyond the rank, relative to the largest of all.
+    Returns (basis, squared singular values, targets), half the squared norm of the part of the labels that no w can
+    fit, and the largest singular value beyond the rank, relative to the largest of all.
     """
     coordinates: Pair = matrix, np.zeros_like(matrix)
     if frame is not None:
@@ -250,7 +251,7 @@ def _task(
     both = np.column_stack([coordinates[0], label])
     low = np.column_stack([coordinates[1], np.zeros(len(label))])
     if len(both) > dim:
-        both, low = twofold.triangle(both, low)  # its last row holds what the columns leave of the labels
+        both, low = twofold.triangle(both, low)  # the last row is the part of the labels outside the column space
     else:
         both, low = np.ascontiguousarray(both), np.ascontiguousarray(low)
     if not twofold.jacobi(both, low):
@@ -265,21 +266,21 @@ def _task(
     basis = twofold.div(both[kept, :dim], low[kept, :dim], root[:, None], root_low[:, None])
     target = twofold.div(both[kept, dim], low[kept, dim], root, root_low)
     missed = twofold.mul(both[dropped, dim], low[dropped, dim], both[dropped, dim], low[dropped, dim])
-    rest, rest_low = twofold.total(missed)
+    half, half_low = twofold.total(missed)
     top, beyond = (np.sqrt(np.max(np.maximum(squares[0][part], 0.0), initial=0.0)) for part in (order, dropped))
     return (
         (basis, (s, sl), target),
-        (0.5 * float(rest), 0.5 * float(rest_low)),
+        (0.5 * float(half), 0.5 * float(half_low)),
         float(beyond / top) if top > 0 else 0.0,
     )
 
 
 def _solve(rows: Pair, targets: Pair, rounded: Array, owner: IntArray) -> tuple[Pair, Pair, Array]:
-    """The v that minimises |U v - t|, what is left of t, and how much of that rounding alone can leave."""
+    """The v that minimises |U v - t|, the remainder t - U v, and a bound on the remainder that rounding can cause."""
     dim = rows[0].shape[1]
-    v, rest = twofold.zeros(dim), targets
-    for _ in range(2):  # once more with what was left: a refinement
-        v = twofold.add(*v, *twofold.least_squares(*rows, *rest))
+    v, remainder = twofold.zeros(dim), targets
+    for _ in range(2):  # the second pass refines the solution
+        v = twofold.add(*v, *twofold.least_squares(*rows, *remainder))
         high, low = twofold.products(*rows, v[0][None], v[1][None])
-        rest = twofold.sub(*targets, high[:, 0], low[:, 0])
-    return v, rest, _slack(targets[0], v[0], rounded, owner, 16 * (dim + 4) * UNIT)
+        remainder = twofold.sub(*targets, high[:, 0], low[:, 0])
+    return v, remainder, _slack(targets[0], v[0], rounded, owner, 16 * (dim + 4) * UNIT)

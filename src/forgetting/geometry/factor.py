@@ -1,4 +1,4 @@
-"""One task as an orthonormal basis, singular values and targets; ranks of tasks, and of all tasks together."""
+"""Factorisation of a task into orthonormal basis, singular values and targets; the rank of a task and of all tasks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from forgetting._arrays import Array
 __all__ = ["Factor", "Tolerance", "factor_task", "joint_directions"]
 
 EPS = float(np.finfo(np.float64).eps)
-GRADED = 1e-4  # ratio of singular values from which rows are scaled before the rank is decided
-MOST_ROUNDING = 1e-6  # a direction that is known worse than this is still told apart from others
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The one rank policy: relative to the largest singular value, max(shape) * eps, or its root from a Gram matrix.
+    """The rank tolerance, relative to the largest singular value: max(shape) * eps, or its root for Gram matrices.
 
-    `columns` is how many the data had before they were reduced: each entry that is left is a sum of so many products.
+    `given` is the tolerance of the user, if any. `squared` says that the matrix comes from a Gram matrix. `columns` is
+    the number of columns of the data before the reduction: entries of the reduced data are sums of so many products.
 
     >>> Tolerance(None, squared=False)((10, 4)) == 10 * EPS, Tolerance(None, squared=False, columns=50)((10, 4)) / EPS
     (True, 50.0)
@@ -32,7 +31,7 @@ class Tolerance:
     columns: int = 0
 
     def size(self, shape: tuple[int, ...]) -> int:
-        """What eps is multiplied by."""
+        """The factor in front of eps."""
         return max(*shape, self.columns)
 
     def __call__(self, shape: tuple[int, ...]) -> float:
@@ -42,14 +41,15 @@ class Tolerance:
 
     @property
     def scales_rows(self) -> bool:
-        """Whether the size of a row says nothing about whether it counts."""
+        """Whether rows are scaled to the same size before the rank is decided, so that small rows count too."""
         return self.given is None and not self.squared
 
 
 class Factor(NamedTuple):
-    """X = L diag(sigma) basis for one task of the decided rank, with the labels in these coordinates.
+    """The factorisation X = L diag(sigma) basis of a task, with `targets` L^T y / sigma.
 
-    `targets` are L^T y / sigma, and `conditions` what rounding of the rows is multiplied by in each direction.
+    `unexplained` is half the squared norm of the part of the labels that no w can fit. `conditions` holds, for each
+    direction, the factor by which rounding errors of the rows are multiplied.
     """
 
     basis: Array
@@ -60,15 +60,15 @@ class Factor(NamedTuple):
 
 
 def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
-    """Decide the rank of one task and factorise it.
+    """Decide the rank of a task and factorise the task.
 
-    Where singular values differ much, rows are first scaled to one size: the rank is that of the scaled rows, so that
-    a row counts however small it is, and what a basis loses depends on the condition number of the scaled rows alone.
-    The singular values themselves are then those of the rows as given, by one-sided Jacobi rotations (LAPACK's gejsv),
-    which keep the digits of the small ones.
+    If singular values differ by more than 1e4, rows are first scaled to the same size. The rank is the rank of the
+    scaled rows, so that a row counts however small it is, and the error of the basis depends only on the condition
+    number of the scaled rows. The singular values are those of the unscaled rows, by one-sided Jacobi rotations
+    (LAPACK's gejsv), which keep the digits of small singular values.
 
-    >>> one = factor_task(np.array([[1.0, -1, 1], [1e12, 2e12, 3e12]]), np.zeros(2), Tolerance(None, squared=False))
-    >>> len(one.sigma), bool(one.conditions.max() < 2)
+    >>> factor = factor_task(np.array([[1.0, -1, 1], [1e12, 2e12, 3e12]]), np.zeros(2), Tolerance(None, squared=False))
+    >>> len(factor.sigma), bool(factor.conditions.max() < 2)
     (2, True)
     """
     if matrix.shape[0] == 1:
@@ -78,7 +78,7 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
         return _split(matrix / norm, norm, np.ones((1, 1)), label, np.ones(1))
     left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
     top = float(np.max(sigma, initial=0.0))
-    if not tolerance.scales_rows or top == 0 or sigma[-1] > GRADED * top:
+    if not tolerance.scales_rows or top == 0 or sigma[-1] > 1e-4 * top:
         rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * top))
         kept = sigma[:rank]
         return _split(right[:rank], kept, left[:, :rank], label, top / kept)
@@ -89,7 +89,7 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
     condition = float(spectrum[0] / spectrum[rank - 1])
     left, sigma, turn = _graded_svd(matrix @ directions[:rank].T)
     basis = turn @ directions[:rank]
-    # rows that depend on others: what they say of a direction may be a small difference of large numbers
+    # if rows are dependent, their part along a direction may be a small difference of large numbers
     spread = sigma[0] / sigma
     return _split(basis, sigma, left, label, np.minimum(spread, condition) if rank == len(matrix) else spread)
 
@@ -98,7 +98,7 @@ def _graded_svd(matrix: Array) -> tuple[Array, Array, Array]:
     """Singular values and vectors of a matrix of full column rank with rows of any size, to relative accuracy."""
     from scipy.linalg.lapack import dgejsv
 
-    # joba = 2: the matrix is a well-conditioned one with rows and columns scaled; jobr = 0: nothing is flushed to zero
+    # joba = 2: the matrix is well conditioned up to scales of rows and columns; jobr = 0: nothing is flushed to zero
     values, left, right, work, _, info = dgejsv(matrix, joba=2, jobu=0, jobv=0, jobr=0, jobt=0, jobp=0)
     if info != 0:
         left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
@@ -107,13 +107,13 @@ def _graded_svd(matrix: Array) -> tuple[Array, Array, Array]:
 
 
 def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Array) -> Factor:
-    """The labels along the row space, and what is left of them."""
+    """Split the labels into targets in the row space and a part that no w can fit."""
     along = left.T @ label
     missed = label - left @ along
     missed_sq = 0.5 * float(missed @ missed)
-    # below rounding of the projection itself there is nothing unexplained
+    # a remainder below the rounding error of the projection counts as 0
     floor = (8 * EPS * np.linalg.norm(label)) ** 2 * len(label)
-    with np.errstate(over="ignore"):  # refused where the task has a number
+    with np.errstate(over="ignore"):  # the caller, which knows the number of the task, refuses infinite targets
         targets = along / sigma
     return Factor(basis, sigma, targets, missed_sq if missed_sq > floor else 0.0, np.asarray(conditions))
 
@@ -121,16 +121,16 @@ def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Ar
 def joint_directions(
     rows: Array, conditions: Array, tolerance: Tolerance
 ) -> tuple[Array | None, Callable[[Array], Array]]:
-    """A rotation to as many coordinates as all tasks together have directions (None: all), and least squares there.
+    """A rotation to coordinates on the joint row space (None if all are needed), and a least-squares solver.
 
-    Each direction is known up to its own rounding, eps times what its task's condition number makes of it. A direction
-    of the joint row space counts if some task has more of it than that task's rounding.
+    The rounding error of each basis row is eps times its entry of `conditions`, at most 1e-6. A direction of the joint
+    row space counts if its part in some basis row is larger than the rounding error of this row.
     """
     left, singular, right = np.linalg.svd(rows, full_matrices=False)
     rank = 0
     if singular.size:
         doubt = tolerance.size(rows.shape) * EPS * conditions
-        doubt = np.maximum(tolerance(rows.shape), np.minimum(MOST_ROUNDING, doubt))
+        doubt = np.maximum(tolerance(rows.shape), np.minimum(1e-6, doubt))
         _, scaled, directions = np.linalg.svd(rows / doubt[:, None], full_matrices=False)
         rank = int(np.count_nonzero(scaled > singular[0]))
     rotation = None

@@ -1,4 +1,4 @@
-"""Ranks over the rationals: what the data are, if every float is the exact number that it is."""
+"""The rank of a matrix over the rationals, where every float is taken as an exact number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["exact_rank"]
 
 
 def exact_rank(matrix: Any) -> int:
-    """The rank of a matrix of floats, exactly, by elimination without fractions (Bareiss 1968).
+    """The exact rank of a matrix of floats, by elimination without fractions (Bareiss 1968).
 
     >>> exact_rank([[1.0, 0.1], [2.0, 0.2]]), exact_rank([[1.0, 0.1], [3.0, 0.3]])  # 0.3 is not 3 times 0.1
     (1, 2)
     """
-    rows = [_whole(row) for row in np.asarray(matrix, dtype=np.float64).tolist()]
+    rows = [_integers(row) for row in np.asarray(matrix, dtype=np.float64).tolist()]
     rank, last = 0, 1
     for column in range(len(rows[0]) if rows else 0):
         pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
@@ -31,10 +31,10 @@ def exact_rank(matrix: Any) -> int:
     return rank
 
 
-def _whole(row: list[float]) -> list[int]:
-    """A row times a power of two: whole numbers, as small as can be."""
+def _integers(row: list[float]) -> list[int]:
+    """The row times the power of two that makes its entries the smallest possible integers."""
     ratios = [value.as_integer_ratio() for value in row]
     most = max((bottom for _, bottom in ratios), default=1)
-    whole = [top * (most // bottom) for top, bottom in ratios]
-    shared = min(((value & -value) for value in whole if value), default=1)
-    return [value // shared for value in whole]
+    integers = [top * (most // bottom) for top, bottom in ratios]
+    shared = min(((value & -value) for value in integers if value), default=1)
+    return [value // shared for value in integers]

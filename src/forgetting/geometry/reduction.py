@@ -1,9 +1,9 @@
-"""The reduction that every engine stands on: tasks as subspaces of their joint row space.
+"""The reduction of tasks to subspaces of their joint row space, on which every engine works.
 
-What happens to a continual linear model depends on the data only through the row spaces of the tasks, their
-singular values and the position of the start. `Geometry` holds exactly that, in an orthonormal frame of the
-joint row space (dimension D <= min(d, N)), with identical tasks kept once. It is itself a regression problem in
-R^D, whose coordinates z are errors relative to the offline solution; `Frame` maps between z and the user's w.
+A continual linear model depends on the data only through the row spaces of the tasks, their singular values and the
+position of the start. `Geometry` holds these, in an orthonormal frame of the joint row space (dimension
+D <= min(d, N)), and stores identical tasks once. A `Geometry` is itself a regression problem in R^D, whose coordinates
+z are errors relative to the offline solution; `Frame` maps between z and the user's w.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forgetting._arrays import SQUARED, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
-from forgetting.geometry.factor import Factor, Tolerance, factor_task, joint_directions
+from forgetting.geometry.factor import Tolerance, factor_task, joint_directions
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
@@ -29,11 +29,7 @@ __all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
 
 Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
 EPS = float(np.finfo(np.float64).eps)
-DELICATE = 100.0  # condition number from which float64 costs bases and solutions more than two digits
-AT_ONCE = 2e6  # products of numbers of two floats that nobody notices: 10 ms
-IN_A_SECOND = 2e8
-SPEED = 1.7e11  # products and sums per second of a factorisation on two cores; only for messages
-CHUNK_ENTRIES = 2**24  # entries of X^T handled at once by the chunked QR: 128 MiB
+CHUNK_ENTRIES = 2**24  # entries of X^T in one chunk of the QR factorisation: 128 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +55,7 @@ class Frame:
         return active if self.basis is None else self.basis.T @ active
 
     def up(self, v: Array) -> Array:
-        """The w of least norm with coordinates v; rows of a matrix are lifted one by one."""
+        """The w of least norm with coordinates v; each row of a matrix is lifted separately."""
         back = self.basis if self.dual_basis is None else self.dual_basis
         active = v if back is None else v @ back.T
         if self.columns is None:
@@ -78,16 +74,16 @@ class Geometry:
         offsets: block m of `rows`, `sigma` and `targets` is offsets[m]:offsets[m + 1].
         sigma: R singular values.
         targets: R numbers c_m, zero up to rounding when the tasks are jointly realizable.
-        unexplained: for each distinct task, half the squared norm of what no w can fit.
-        index: for each task, its distinct task.
+        unexplained: for each distinct task, half the squared norm of the part of its labels that no w can fit.
+        index: for each task, the number of its distinct task.
         solution: the offline solution in frame coordinates; z = v - solution.
         residuals: for each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|).
         frame: the map to the user's coordinates.
-        full: for each distinct task, whether its rows are independent: some w then fits its labels, whatever they are.
-        conditions: for each distinct task, what rounding of its rows is multiplied by in its row space.
+        full: for each distinct task, whether its rows are independent, so that some w fits any labels.
+        conditions: for each distinct task, the factor from rounding errors of its rows to errors of its row space.
         label_norms: for each distinct task, |y_m|.
-        row_equations: for a distinct task, its rows as they were given, in z coordinates.
-        data: the distinct tasks as they were given, where there is more to be had from them than float64 took.
+        row_equations: maps the number of a distinct task to (A, b), its rows and labels in z coordinates: A z = b.
+        data: the data of the distinct tasks, for `precise`; None if only inner products are known.
     """
 
     rows: Array
@@ -164,12 +160,15 @@ class Geometry:
 
     @cached_property
     def loss_weights(self) -> Array:
-        """Weights v with mean loss sum_i (v_i rho_i)^2, less what no w explains."""
+        """Weights v with mean loss sum_i (v_i rho_i)^2, without the part that no w can fit."""
         return read_only(self.sigma * np.sqrt(self.counts[self.owner] / (2 * self.num_tasks)))
 
     @cached_property
     def loss_form(self) -> tuple[Array, Array, float]:
-        """(form, shift, rest) with mean loss |form z - shift|^2 + rest, less what no w explains; at most D rows."""
+        """(form, shift, constant) with mean loss |form z - shift|^2 + constant, without the part that no w can fit.
+
+        `form` has at most D rows.
+        """
         matrix, shift = self.loss_weights[:, None] * self.rows, self.loss_weights * self.targets
         if len(matrix) <= self.dim:
             return read_only(np.ascontiguousarray(matrix)), read_only(shift), 0.0
@@ -184,7 +183,7 @@ class Geometry:
 
     @cached_property
     def condition(self) -> float:
-        """Condition number of the stacked bases U: what rounding of the data is multiplied by in the solution."""
+        """Condition number of the stacked bases U: the factor from errors of the data to errors of the solution."""
         if len(self.sigma) == 0:
             return 1.0
         wide = len(self.sigma) > self.dim
@@ -194,27 +193,30 @@ class Geometry:
 
     @cached_property
     def plain(self) -> Bases:
-        """Bases, singular values and solution as they are here, with bounds on their errors."""
+        """Bases, singular values and solution of this geometry (float64), with bounds on their errors."""
         from forgetting.geometry.bases import plain_bases
 
         return plain_bases(self)
 
     @cached_property
     def precise(self) -> Bases | None:
-        """The same from the data in numbers of two floats; None without data, or where 31 digits are too few."""
+        """Bases, singular values and solution computed from the data in numbers of two floats, with bounds on errors.
+
+        None without data, or if 31 digits are too few.
+        """
         from forgetting.geometry.bases import precise_bases
 
         return None if self.data is None else precise_bases(self, self.data)
 
     @cached_property
     def best(self) -> Bases:
-        """`precise` where it takes a second at most, else `plain`."""
-        found = self.precise if self.refinement < IN_A_SECOND else None
-        return self.plain if found is None else found
+        """`precise` if its computation takes about a second at most, else `plain`."""
+        precise = self.precise if self.refinement < 2e8 else None
+        return self.plain if precise is None else precise
 
     @property
     def refinement(self) -> float:
-        """How many products of numbers of two floats `precise` takes, roughly; infinite without data."""
+        """About how many products of numbers of two floats `precise` takes (2e8 a second); infinite without data."""
         if self.data is None:
             return float("inf")
         rows = np.array([matrix.shape[0] for matrix in self.data.matrices], dtype=np.float64)
@@ -236,11 +238,11 @@ class Geometry:
         return np.array_equal(self.index, np.arange(self.num_distinct))
 
     def distinct(self, orders: IntArray) -> IntArray:
-        """The distinct tasks that the tasks of an order stand for, as a contiguous array."""
+        """The numbers of the distinct tasks in the given orders, as a contiguous array."""
         return np.ascontiguousarray(orders if self._no_clones else self.index[orders])
 
     def block(self, task: int) -> slice:
-        """Where distinct task `task` sits in the stacked arrays."""
+        """The rows of the stacked arrays that belong to distinct task `task`."""
         return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
 
     def start(self, w0: Array) -> Array:
@@ -248,19 +250,19 @@ class Geometry:
         return self.frame.down(w0) - self.solution
 
     def lift(self, states: Array, w0: Array) -> Array:
-        """Iterates in the user's coordinates for states z (one per row) of a run started at w_0."""
+        """Iterates in the user's coordinates for the states z (rows) of a run that starts at w_0."""
         return w0 + self.frame.up(states - self.start(w0))
 
     def nearest_solution(self, w0: Array) -> Array:
-        """The offline solution nearest to w_0: what lies off the joint row space stays as it is."""
+        """The offline solution nearest to w_0; the part of w_0 orthogonal to the joint row space is kept."""
         return self.lift(np.zeros(self.dim), w0)
 
     def errors(self, states: Array) -> Array:
-        """rho = U^T z - c for each state: the R numbers that losses and distances are made of."""
+        """rho = U^T z - c for each state: R numbers, from which losses and distances are computed."""
         return states @ self.rows.T - self.targets
 
     def per_task(self, squares: Array) -> Array:
-        """Sum R columns into one per distinct task."""
+        """Sums of R columns over the directions of each distinct task."""
         sums = np.zeros((*squares.shape[:-1], self.num_distinct))
         filled = np.flatnonzero(self.ranks)
         if filled.size:
@@ -272,11 +274,11 @@ class Geometry:
         return 0.5 * self.per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
 
     def task_loss(self, task: int, z: Array) -> float:
-        """L_m at one state."""
-        which = int(self.index[task])
-        block = self.block(which)
+        """L_m at a single state z."""
+        distinct = int(self.index[task])
+        block = self.block(distinct)
         missed = self.sigma[block] * (self.rows[block] @ z - self.targets[block])
-        return 0.5 * float(missed @ missed) + float(self.unexplained[which])
+        return 0.5 * float(missed @ missed) + float(self.unexplained[distinct])
 
     def task_losses(self, states: Array) -> Array:
         """L_m for every task (clones included) at each state; shape (..., T)."""
@@ -299,20 +301,20 @@ class Geometry:
         return z - basis.T @ (basis @ z - self.targets[block])
 
     def equations(self, task: int) -> tuple[Array, Array]:
-        """(A, b): the rows of the task as they were given, in z coordinates: A z = b."""
+        """(A, b): the rows and labels of the task in z coordinates, A z = b."""
         return self.row_equations(int(self.index[task]))
 
 
-def _seal(one: Frame | Geometry) -> None:
-    """Make the arrays read-only: a scheme or an ordering of a user that wrote into them would change the tasks."""
-    for known in fields(one):
-        value = getattr(one, known.name)
+def _seal(owner: Frame | Geometry) -> None:
+    """Make the arrays read-only, so that a user's scheme or ordering cannot change the tasks."""
+    for attribute in fields(owner):
+        value = getattr(owner, attribute.name)
         if isinstance(value, np.ndarray):
-            object.__setattr__(one, known.name, read_only(value))
+            object.__setattr__(owner, attribute.name, read_only(value))
 
 
 class Data(NamedTuple):
-    """Distinct tasks as they were given; the squared loss of task m is divided by divisors[m]."""
+    """The data of the distinct tasks; the squared loss of task m is divided by divisors[m]."""
 
     matrices: Sequence[Matrix]
     labels: Sequence[Array]
@@ -324,9 +326,10 @@ def from_data(
 ) -> Geometry:
     """Geometry of distinct tasks X_m w = y_m; the squared loss of task m is divided by divisors[m] (1, or n_m).
 
-    If there are fewer rows than columns, a QR factorisation of X^T (chunked: d x N numbers are stored once, never
-    d x d) comes first; it does not square the condition number and keeps the relative size of every row. Cost
-    O(d N min(d, N)).
+    With fewer rows than columns, a QR factorisation of X^T comes first, in chunks: d x N numbers are stored once, never
+    d x d. The factorisation does not square the condition number and keeps the relative size of every row. If the
+    condition number is above 100, so that float64 loses more than two digits, a small problem is computed again in
+    numbers of two floats. Cost O(d N min(d, N)).
     """
     dim = matrices[0].shape[1]
     columns = _active_columns(matrices)
@@ -345,20 +348,23 @@ def from_data(
     values = [weight * label for weight, label in zip(weights, labels, strict=True)]
     frame = Frame(dim=dim, basis=basis, columns=columns)
     data = Data(matrices, labels, divisors)
-    found = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False, columns=width), data)
-    delicate = float(np.max(found.spans, initial=1.0)) * found.condition > DELICATE
-    return _refined(found) if delicate and found.refinement < AT_ONCE else found
+    geometry = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False, columns=width), data)
+    delicate = float(np.max(geometry.spans, initial=1.0)) * geometry.condition > 100
+    return _refined(geometry) if delicate and geometry.refinement < 2e6 else geometry  # 2e6 products take 10 ms
 
 
 def _require_room(matrices: Sequence[Matrix], num_rows: int, width: int) -> None:
-    """Estimate memory and time before anything is computed: they grow with d N and N^3, also for sparse data."""
+    """Raise if the reduction needs too much memory; the message gives an estimate of the time too.
+
+    Memory grows like d N and time like d N min(d, N), for sparse data too.
+    """
     ranks = sum(min(matrix.shape[0], width) for matrix in matrices)
-    if num_rows < width:  # the basis, some N x N matrices, and a part of X made dense
+    if num_rows < width:  # the basis, some N x N matrices, and a dense chunk of X
         numbers = float(width) * num_rows + 12.0 * num_rows**2 + max(2.0 * num_rows**2, CHUNK_ENTRIES)
     else:
         numbers = width * (2.0 * num_rows + 4.0 * ranks)
     small = min(num_rows, width)
-    seconds = (8.0 * width * num_rows * small + 60.0 * ranks * small**2) / SPEED
+    seconds = (8.0 * width * num_rows * small + 60.0 * ranks * small**2) / 1.7e11  # operations a second on two cores
     require_memory(
         8 * numbers,
         f"the row spaces of {num_rows} rows with {width} columns (and roughly {seconds:.2g} seconds)",
@@ -369,10 +375,10 @@ def _require_room(matrices: Sequence[Matrix], num_rows: int, width: int) -> None
 def from_gram(
     kernel: Array, labels: Array, rows_of: Sequence[IntArray], weights: Array, index: IntArray, rank_tol: float | None
 ) -> Geometry:
-    """Geometry of tasks given by inner products; `rows_of[m]` are the rows of the kernel matrix that task m owns.
+    """Geometry of tasks given by inner products; `rows_of[m]` are the rows of the kernel matrix that form task m.
 
-    The kernel matrix is scaled to a unit diagonal, so that a task of small norm is not lost, and factored as F F^T by
-    its eigenvalues. Rank decisions use the root of the tolerance for data: a Gram matrix squares singular values.
+    The kernel matrix is scaled to a unit diagonal, so that a task of small norm is not lost, and factorised as F F^T by
+    its eigenvectors. Ranks use the root of the tolerance for data, because a Gram matrix squares singular values.
     """
     num_rows = len(kernel)
     norms = np.sqrt(np.maximum(np.diag(kernel), 0.0))
@@ -400,20 +406,19 @@ def _assemble(
 ) -> Geometry:
     """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
     factors = [factor_task(matrix, label, tolerance) for matrix, label in zip(matrices, labels, strict=True)]
-    for which, one in enumerate(factors):
-        if not np.vdot(one.targets, one.targets) < SQUARED:
+    for distinct, factor in enumerate(factors):
+        if not np.vdot(factor.targets, factor.targets) < SQUARED:
             raise InvalidInputError(
-                f"task {int(np.argmax(index == which))}: its rows are so small beside its labels that its solution "
+                f"task {int(np.argmax(index == distinct))}: its rows are so small beside its labels that its solution "
                 "overflows when squared; rescale them"
             )
-    ranks = np.array([len(one.sigma) for one in factors], dtype=np.int64)
+    ranks = np.array([len(factor.sigma) for factor in factors], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64)
-    rows = np.concatenate([one.basis for one in factors])
-    target = np.concatenate([one.targets for one in factors])
-    sigma = np.concatenate([one.sigma for one in factors])
-    unexplained = np.array([one.unexplained for one in factors])
-    known = np.concatenate([one.conditions for one in factors])
-    rotation, solve = joint_directions(rows, known, tolerance)
+    rows = np.concatenate([factor.basis for factor in factors])
+    target = np.concatenate([factor.targets for factor in factors])
+    sigma = np.concatenate([factor.sigma for factor in factors])
+    unexplained = np.array([factor.unexplained for factor in factors])
+    rotation, solve = joint_directions(rows, np.concatenate([factor.conditions for factor in factors]), tolerance)
     if rotation is not None:
         rows = _orthonormal_blocks(rows @ rotation, offsets)
         frame = _rotate(frame, rotation)
@@ -436,26 +441,26 @@ def _assemble(
         solution=solution,
         residuals=_residuals(offsets, sigma, leftover, unexplained, solution, label_norms),
         frame=frame,
-        full=np.array([len(one.sigma) == len(matrix) for one, matrix in zip(factors, matrices, strict=True)]),
-        conditions=np.array([_worst(one) for one in factors]),
+        full=ranks == [len(matrix) for matrix in matrices],
+        conditions=np.array([float(np.max(factor.conditions, initial=1.0)) for factor in factors]),
         label_norms=label_norms,
         row_equations=row_equations,
         data=data,
     )
 
 
-def _refined(found: Geometry) -> Geometry:
-    """The same problem from what numbers of two floats find: a small problem whose bases float64 knows badly."""
-    better = found.precise
-    if better is None or found.data is None:
-        return found
-    dim = found.frame.dim
-    basis = np.ascontiguousarray(better.frame[0].T) if isinstance(better.frame, tuple) else None
-    data, weights = found.data, 1 / np.sqrt(found.data.divisors)
-    solution, leftover = better.solution[0], better.leftover[0]
-    sigma = np.sqrt(better.squares[0])
-    # below rounding of the labels there is nothing unexplained, as before
-    unexplained = np.where(found.unexplained > 0, np.maximum(better.unexplained[0], 0.0), 0.0)
+def _refined(geometry: Geometry) -> Geometry:
+    """The geometry with bases, singular values and solution computed in numbers of two floats, then rounded."""
+    precise = geometry.precise
+    if precise is None or geometry.data is None:
+        return geometry
+    dim = geometry.frame.dim
+    basis = np.ascontiguousarray(precise.frame[0].T) if isinstance(precise.frame, tuple) else None
+    data, weights = geometry.data, 1 / np.sqrt(geometry.data.divisors)
+    solution, leftover = precise.solution[0], precise.leftover[0]
+    sigma = np.sqrt(precise.squares[0])
+    # a part of the labels that float64 counts as rounding stays 0
+    unexplained = np.where(geometry.unexplained > 0, np.maximum(precise.unexplained[0], 0.0), 0.0)
 
     def row_equations(task: int) -> tuple[Array, Array]:
         given = weights[task] * _dense(data.matrices[task], None)
@@ -463,15 +468,15 @@ def _refined(found: Geometry) -> Geometry:
         return read_only(np.ascontiguousarray(design)), weights[task] * data.labels[task] - design @ solution
 
     return replace(
-        found,
-        rows=np.ascontiguousarray(better.rows[0]),
+        geometry,
+        rows=np.ascontiguousarray(precise.rows[0]),
         sigma=sigma,
         targets=leftover,
         unexplained=unexplained,
         solution=solution,
-        residuals=_residuals(found.offsets, sigma, leftover, unexplained, solution, found.label_norms),
+        residuals=_residuals(geometry.offsets, sigma, leftover, unexplained, solution, geometry.label_norms),
         frame=Frame(dim=dim, basis=basis),
-        conditions=np.ones(found.num_distinct),  # what is here was rounded once, at the end
+        conditions=np.ones(geometry.num_distinct),  # each number was rounded once, at the end
         row_equations=row_equations,
     )
 
@@ -488,16 +493,12 @@ def _residuals(
     return residuals
 
 
-def _worst(one: Factor) -> float:
-    return float(np.max(one.conditions, initial=1.0))
-
-
 def _orthonormal_blocks(rows: Array, offsets: IntArray) -> Array:
-    """Repair the orthonormality that rotating into a smaller frame costs (a rounding error, or less)."""
+    """Make the rows of each task orthonormal again: a rotation into a smaller frame costs a rounding error."""
     fixed = rows.copy()
     for start, stop in pairwise(offsets.tolist()):
         block = rows[start:stop]
-        # one Newton step of the polar decomposition: quadratic, and it moves nothing it need not
+        # a Newton step of the polar decomposition: converges quadratically to the nearest orthonormal rows
         fixed[start:stop] = 1.5 * block - 0.5 * (block @ block.T) @ block
     return fixed
 
@@ -509,7 +510,7 @@ def _rotate(frame: Frame, rotation: Array) -> Frame:
 
 
 def _active_columns(matrices: Sequence[Matrix]) -> IntArray | None:
-    """Columns that are nonzero in some sparse task, if all tasks are sparse and leaving the others out pays."""
+    """The columns with a nonzero entry in some task, if all tasks are sparse; None if all columns are needed."""
     if not all(is_sparse(matrix) for matrix in matrices):
         return None
     dim = matrices[0].shape[1]
@@ -525,7 +526,7 @@ def _dense(matrix: Matrix, columns: IntArray | slice | None) -> Array:
 
 
 def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple[Array, Array]:
-    """X^T = basis @ triangle with orthonormal columns in basis, reading X in chunks of columns."""
+    """(basis, triangle) with X^T = basis @ triangle and orthonormal columns in basis; X is read in chunks."""
     if columns is not None or any(is_sparse(matrix) for matrix in matrices):
         import scipy.sparse as sp
 
@@ -537,7 +538,7 @@ def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple
     num_rows = sum(part.shape[0] for part in parts)
     size = max(2 * num_rows, CHUNK_ENTRIES // num_rows)
     cuts = [slice(start, min(start + size, width)) for start in range(0, width, size)]
-    if len(cuts) > 1 and cuts[-1].stop - cuts[-1].start < num_rows:  # keep every chunk wide
+    if len(cuts) > 1 and cuts[-1].stop - cuts[-1].start < num_rows:  # every chunk needs at least num_rows columns
         cuts[-2:] = [slice(cuts[-2].start, cuts[-1].stop)]
 
     def chunk(cut: slice) -> Array:
@@ -547,10 +548,10 @@ def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple
 
 
 def _cholesky_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: int) -> tuple[Array, Array] | None:
-    """Cholesky QR, done twice: all matrix products, six times faster than Householder on tall matrices.
+    """Cholesky QR, done twice; only matrix products, six times faster than Householder on tall matrices.
 
-    The second pass restores the orthogonality that the first loses, to rounding, as long as the condition number of
-    the scaled rows is below 1e6 (Yamamoto et al. 2015); None if it is not.
+    The second pass restores the orthogonality that the first pass loses, up to rounding, if the condition number of the
+    scaled rows is below 1e6 (Yamamoto et al. 2015). None if the condition number is larger.
     """
     gram = np.zeros((num_rows, num_rows))
     for cut in cuts:
@@ -578,7 +579,7 @@ def _cholesky_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: i
 
 
 def _householder_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: int) -> tuple[Array, Array]:
-    """QR of the chunks and a QR of the stacked triangles: slower, and stable whatever the condition number."""
+    """Householder QR of the chunks, then of the stacked triangles: slower, and stable for any condition number."""
     basis = np.empty((cuts[-1].stop, num_rows))
     triangles = []
     for cut in cuts:

@@ -1,4 +1,4 @@
-"""What an ordering is: a class that states a law, or one generator of visits; and the registry of orderings."""
+"""The base class of orderings, the checked stream of their visits, and the registry of orderings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from forgetting.orderings.view import TaskView
 
 __all__ = ["Ordering", "Visits", "drawn_orders", "register", "registry"]
 
-EMPTY = 1000  # empty arrays in a row after which nothing more is expected
 PACKAGE = __name__.rpartition(".")[0]
 
 registry: Registry[type] = Registry("ordering")
@@ -27,11 +26,11 @@ register: Callable[[type], type] = class_decorator(registry, lambda: Ordering)
 
 @dataclass(frozen=True)
 class Ordering:
-    """Base class: state a `law`, whose visits the ordering then makes, or implement `visits`.
+    """Base class of orderings: state a `law`, or implement `visits`.
 
-    Exact expectations and bounds come with the law. An ordering with `visits` alone is simulated; set
-    `random = False` if the visits draw nothing, `adaptive = True` if they look at the iterate, and implement `limit` if
-    they end. `@fg.orderings.register` makes an ordering known to the command line.
+    An ordering with a law has exact expectations and bounds, and the visits of the law. An ordering with only `visits`
+    is simulated; set `random = False` if the visits draw no random numbers, `adaptive = True` if they depend on the
+    iterate, and implement `limit` if they end. `@fg.orderings.register` makes an ordering known to the command line.
 
     >>> from itertools import cycle
     >>> class BackAndForth(Ordering):
@@ -50,21 +49,21 @@ class Ordering:
 
     @property
     def law(self) -> laws.Law:
-        """How the visits are distributed: all that exact expectations and bounds know of an ordering."""
+        """The distribution of the visits; exact expectations and bounds use nothing else of an ordering."""
         return laws.Unknown()
 
     @property
     def random(self) -> bool:
-        """Whether two runs from the same start can differ."""
+        """Whether two runs from the same start can visit different tasks."""
         return self.law.random
 
     @property
     def adaptive(self) -> bool:
-        """Whether the ordering looks at the iterate."""
+        """Whether the next task depends on the iterate."""
         return self.law.adaptive
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Read `random` and `adaptive` as statements of a law; refuse visits that differ from an inherited law."""
+        """Derive a law from `random` and `adaptive`; refuse visits of a subclass that differ from an inherited law."""
         super().__init_subclass__(**options)
         stated = vars(cls)
         if "law" not in stated and {"random", "adaptive"} & set(stated):
@@ -88,7 +87,7 @@ class Ordering:
         return self.law.limit(num_tasks)
 
     def check(self, num_tasks: int, k: int) -> None:
-        """Raise if the ordering cannot give k steps over this many tasks."""
+        """Raise if the ordering cannot give k steps over `num_tasks` tasks."""
         limit = self.limit(num_tasks)
         if limit is not None and k > limit:
             raise OrderingError(
@@ -97,7 +96,7 @@ class Ordering:
         self.law.check(num_tasks)
 
     def first(self, tasks: TaskView, k: int, seed: int | np.random.Generator = 0) -> IntArray:
-        """The first k tasks."""
+        """The first k tasks of the ordering, as an array."""
         count = as_kind(tasks, TaskView, "a TaskView(num_tasks)").num_tasks
         k = as_count(k, "k")
         self.check(count, k)
@@ -106,7 +105,7 @@ class Ordering:
         return Visits(self, tasks, rng).take(k)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
-        """`runs` independent orders of length k, one per row; row i does not depend on how many rows there are."""
+        """`runs` independent orders of length k, one per row; row i does not depend on `runs`."""
         drawn = self.law.batch(tasks, k, runs, rng) if type(self).visits is Ordering.visits else None
         if drawn is not None:
             return drawn
@@ -119,7 +118,7 @@ def _of_the_package(cls: type) -> bool:
 
 
 class Visits:
-    """The visits of one run, checked, as many at a time as are needed.
+    """The visits of a single run; every task number is checked.
 
     >>> from forgetting.orderings import Cyclic
     >>> visits = Visits(Cyclic(), TaskView(3), np.random.default_rng(0))
@@ -147,7 +146,7 @@ class Visits:
             if isinstance(item, np.ndarray):
                 item = self._numbers(item)
                 empty = 0 if item.size else empty + 1
-                if empty == EMPTY:
+                if empty == 1000:
                     raise OrderingError(f"{self._ordering} yielded {empty} empty arrays in a row; end `visits` instead")
                 blocks += [singles, item] if singles else [item]
                 singles = []
@@ -174,7 +173,7 @@ class Visits:
 
 
 def drawn_orders(ordering: Ordering, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
-    """`ordering.batch`, checked: compiled loops trust that every number is that of a task.
+    """`ordering.batch(...)` with every task number checked, because compiled loops do not check them.
 
     >>> from forgetting.orderings import Cyclic
     >>> drawn_orders(Cyclic(), TaskView(3), 4, 2, np.random.default_rng(0))

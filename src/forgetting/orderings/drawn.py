@@ -39,7 +39,7 @@ class WithReplacement(Ordering):
 
     @property
     def law(self) -> laws.Independent:
-        """Independent draws with the weights as they were given."""
+        """Independent draws with the given weights."""
         if type(self).probabilities is not WithReplacement.probabilities:
             return laws.Independent(self.probabilities, str(self))
         law: laws.Independent = self._law  # type: ignore[attr-defined]

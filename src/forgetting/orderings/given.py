@@ -1,4 +1,4 @@
-"""Orderings without randomness: cyclic, and a given sequence."""
+"""Orderings without randomness: the cyclic ordering, and a given sequence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cyclic", "Explicit"]
 @register
 @dataclass(frozen=True)
 class Cyclic(Ordering):
-    """The tasks 0, 1, ..., T - 1, over and over.
+    """Cyclic ordering: the tasks 0, 1, ..., T - 1, repeated.
 
     >>> from forgetting.orderings import TaskView
     >>> Cyclic().first(TaskView(3), 5).tolist()
@@ -43,7 +43,7 @@ class Explicit(Ordering):
 
     @property
     def law(self) -> laws.Fixed:
-        """The sequence."""
+        """A fixed sequence of tasks."""
         law: laws.Fixed = self._law  # type: ignore[attr-defined]
         return law
 

@@ -1,4 +1,4 @@
-"""Orderings that look at the iterate and choose the task that is farthest from solved."""
+"""Greedy orderings: the next task is the task with the largest distance or loss at the current iterate."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from forgetting.orderings.view import TaskView
 
 __all__ = ["GreedyDistance", "GreedyResidual"]
 
-TIED = 1e-12  # scores that differ by less than this part of the largest are tied
-
 
 @dataclass(frozen=True)
 class _Greedy(Ordering):
-    """The task with the largest score; ties go to the lowest number. With repeat=False each task comes once.
+    """Visits the task with the largest score; ties go to the lowest number. With repeat=False each task comes once.
 
-    Scores that differ by less than 1e-12 of the largest are tied: which of them is larger is rounding, and processors
-    round differently.
+    Scores that differ by less than 1e-12 of the largest count as tied, because processors round differently.
     """
 
     repeat: bool = True
@@ -33,12 +30,12 @@ class _Greedy(Ordering):
 
     @property
     def law(self) -> laws.Adaptive:
-        """The largest score decides."""
+        """A greedy law without random draws."""
         return laws.Adaptive(draws=False, greedy=True, repeat=self.repeat)
 
     @abstractmethod
     def scores(self, tasks: TaskView) -> Array:
-        """One number per task; the task with the largest is next."""
+        """The score of each task; the task with the largest score is next."""
 
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         seen = np.zeros(tasks.num_tasks, dtype=bool)
@@ -46,7 +43,7 @@ class _Greedy(Ordering):
             scores = self.scores(tasks)
             allowed = scores if self.repeat else np.where(seen, -np.inf, scores)
             top = float(np.max(allowed))
-            task = int(np.argmax(allowed >= top - TIED * abs(top)))
+            task = int(np.argmax(allowed >= top - 1e-12 * abs(top)))
             seen[task] = True
             yield task
 
@@ -54,7 +51,7 @@ class _Greedy(Ordering):
 @register
 @dataclass(frozen=True)
 class GreedyDistance(_Greedy):
-    """The task whose solutions are farthest from the iterate: maximum distance (Motzkin) control.
+    """Visits the task whose solution set is farthest from the iterate: maximum distance (Motzkin) control.
 
     >>> import forgetting as fg
     >>> fg.run(fg.families.two_lines(0.5, w_star=(1, 0)), GreedyDistance(), k=4).order.tolist()
@@ -68,7 +65,7 @@ class GreedyDistance(_Greedy):
 @register
 @dataclass(frozen=True)
 class GreedyResidual(_Greedy):
-    """The task of largest loss.
+    """Visits the task with the largest loss.
 
     >>> import forgetting as fg
     >>> fg.run(fg.families.two_lines(0.5, w_star=(1, 0)), GreedyResidual(repeat=False), k=2).order.tolist()

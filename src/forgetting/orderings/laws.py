@@ -1,4 +1,4 @@
-"""The law of an ordering: how its visits are distributed. Exact engines and bounds read the law, never the class.
+"""Laws: how the visits of an ordering are distributed. Exact engines and bounds use the law, never the class.
 
 An ordering that states a law needs no `visits` of its own. A law is one of `Independent`, `Permutation`, `Reshuffled`,
 `Fixed` (with `Cycle`), `Adaptive` and `Unknown`.
@@ -19,7 +19,7 @@ from forgetting.orderings.view import TaskView
 
 __all__ = ["Adaptive", "Cycle", "Fixed", "Independent", "Law", "Permutation", "Reshuffled", "Unknown"]
 
-BLOCK = 4096  # draws made at once; part of what a seed means, so the number never changes
+BLOCK = 4096  # draws made at once; the tasks that a seed gives depend on this number, so that it must not change
 EPS = float(np.finfo(np.float64).eps)
 
 Visit = int | IntArray
@@ -28,7 +28,7 @@ Visit = int | IntArray
 class Law:
     """Base class of the laws."""
 
-    adaptive: ClassVar[bool] = False  # True: the next task depends on the iterate
+    adaptive: ClassVar[bool] = False  # whether the next task depends on the iterate
 
     @property
     def random(self) -> bool:
@@ -40,25 +40,25 @@ class Law:
         return None
 
     def check(self, num_tasks: int) -> None:
-        """Raise if the law does not fit this many tasks."""
+        """Raise if the law does not fit `num_tasks` tasks."""
 
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[Visit]:
-        """The visits of one run: task numbers, or arrays of task numbers."""
+        """Yield the visits of a run: task numbers, or arrays of task numbers."""
         raise OrderingError(f"the law {self} does not say which tasks are visited; define `visits` on the ordering")
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray | None:
-        """`runs` orders of k tasks drawn at once, one per row; None if the law has no quicker way than run by run."""
+        """`runs` orders of k tasks, one per row; None if the law has no faster way than `visits` for each run."""
         return None
 
 
 @dataclass(frozen=True)
 class Independent(Law):
-    """Every step draws a task, whatever was drawn before, with fixed probabilities.
+    """Every step draws a task, independently of all other steps, with fixed probabilities.
 
     Args:
         p: numbers in proportion to the probabilities; None for equal probabilities; or a function that computes
             the probabilities from a `TaskView`.
-        name: what messages call the draws.
+        name: the name of the draws in error messages.
 
     >>> Independent([1, 2]).weights(TaskView(2))
     (array([1., 2.]), 0.0)
@@ -79,7 +79,7 @@ class Independent(Law):
     def weights(self, tasks: TaskView) -> tuple[Array, float]:
         """Numbers in proportion to the probabilities, and a bound on their relative error.
 
-        Weights that are given count as exact: dividing them by their sum would round them.
+        Given weights are returned unchanged, with an error of 0: dividing them by their sum would round them.
         """
         if callable(self.p):
             return self.probabilities(tasks), 16 * EPS
@@ -140,8 +140,8 @@ class Permutation(Law):
         yield rng.permutation(tasks.num_tasks)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
-        what = f"{runs} permutations of {tasks.num_tasks} tasks"
-        require_memory(8.0 * runs * tasks.num_tasks, what, "draw fewer at a time: runs=")
+        permutations = f"{runs} permutations of {tasks.num_tasks} tasks"
+        require_memory(8.0 * runs * tasks.num_tasks, permutations, "draw fewer at a time: runs=")
         rows = np.tile(np.arange(tasks.num_tasks), (runs, 1))
         return rng.permuted(rows, axis=1, out=rows)[:, :k]
 
@@ -161,7 +161,7 @@ class Reshuffled(Law):
 
 @dataclass(frozen=True)
 class Fixed(Law):
-    """The same tasks in every run: those of `sequence`, or, without a sequence, what `visits` of the ordering yields.
+    """The same tasks in every run: the tasks of `sequence`, or, if that is None, of the `visits` of the ordering.
 
     >>> Fixed([2, 0, 0]).sequence, Fixed([2, 0, 0]).random
     ((2, 0, 0), False)
@@ -194,7 +194,7 @@ class Fixed(Law):
 
 @dataclass(frozen=True)
 class Cycle(Fixed):
-    """The tasks 0, 1, ..., T - 1, over and over.
+    """The tasks 0, 1, ..., T - 1, repeated.
 
     >>> Cycle().random, Cycle().limit(3) is None
     (False, True)
@@ -213,8 +213,8 @@ class Adaptive(Law):
     """The next task depends on the current iterate.
 
     Args:
-        draws: whether the ordering draws random numbers besides.
-        greedy: whether the next task is always the task of largest distance or loss.
+        draws: whether the ordering also draws random numbers.
+        greedy: whether the next task is always the task with the largest distance or loss.
         repeat: whether a task may be visited more than once.
 
     >>> Adaptive(draws=False, greedy=True, repeat=False).limit(7)
@@ -240,7 +240,7 @@ class Adaptive(Law):
 
 @dataclass(frozen=True)
 class Unknown(Law):
-    """Random visits of which nothing more is known: expectations can only be simulated, and few bounds apply.
+    """Random visits with an unknown distribution: expectations can only be simulated, and few bounds apply.
 
     >>> Unknown().random, Unknown().adaptive
     (True, False)

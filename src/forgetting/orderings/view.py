@@ -1,4 +1,4 @@
-"""What an ordering may know of the tasks."""
+"""The view of the tasks that an ordering gets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TaskView"]
 
 @dataclass(frozen=True)
 class TaskView:
-    """What an ordering may know: the number of tasks, their norms, and how far from solved each task is.
+    """The information that an ordering may use: the number of tasks, their norms, and current distances and losses.
 
     >>> TaskView(3).num_tasks
     3
@@ -32,7 +32,7 @@ class TaskView:
             object.__setattr__(self, "norms", read_only(np.asarray(self.norms)))
 
     def distances(self) -> Array:
-        """The distance from the current iterate to the solutions of every task."""
+        """The distance from the current iterate to the solution set of every task."""
         return self._live(self._distances)
 
     def losses(self) -> Array:

@@ -1,4 +1,4 @@
-"""How one task is learned. One class per scheme, one file per idea."""
+"""Schemes: how a task is learned. One class per scheme, one file per idea."""
 
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent

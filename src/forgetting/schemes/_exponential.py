@@ -8,16 +8,16 @@ the optimality condition of the dual min_a sum_i (a_i log a_i - a_i + a_i b_i) +
 the logarithm of lambda. Newton's method on log a needs one step per unit by which a margin is off, and on a itself it
 runs into a = 0. In between lies t_i = log a_i + K_ii a_i, the negative of b_i + sum_(j != i) K_ij a_j at the solution:
 linear in a_i where a_i is large and in log a_i where it is small, so that g is nearly piecewise linear in t, and
-Newton's method with a line search on the dual needs few steps whatever lambda is. a_i = omega(t_i + log K_ii) / K_ii,
+Newton's method with a line search on the dual needs few steps for any lambda. a_i = omega(t_i + log K_ii) / K_ii,
 with Wright's omega function.
 
-Without separability a grows like 1/lambda while Z^T a stays bounded, and the dual loses all digits; there Newton's
-method on w itself takes over, along growing L = log(1/lambda). Some rows, the core, contradict each other: a
-combination of them with positive weights is 0. On their span V the sum over them has a minimiser of its own, and the
-other rows have a direction orthogonal to V with positive margins on all of them. The others pull on V by no more than
-lambda L, so that once lambda is below rounding the two parts come apart: w in V is that minimiser, and the rest of w
-solves the problem of the other rows across V, with the margins that V gives them. (Rows of the core whose weights are
-far below the others make a core of their own there.)
+Without separability a grows like 1/lambda while Z^T a stays bounded, so that the dual loses all digits. Then Newton's
+method is applied to w itself, for increasing L = log(1/lambda). Some rows, called the core, contradict each other: a
+combination of the core rows with positive weights is 0. On the span V of the core, the sum over the core rows has a
+minimiser; the other rows have positive margins in some direction orthogonal to V. The other rows move w in V by at most
+lambda L, so that the problem splits once lambda is below rounding: the part of w in V is the minimiser for the core,
+and the part orthogonal to V solves the problem of the other rows, whose margins from V are given. (Core rows with much
+smaller weights than the others form a core of this second problem.)
 """
 
 from __future__ import annotations
@@ -33,22 +33,17 @@ from forgetting._arrays import Array
 __all__ = ["ExponentialTask", "Solution"]
 
 EPS = float(np.finfo(np.float64).eps)
-GRAM_ROWS = 4000  # up to here (122 MiB) the n x n Gram matrix may be kept
-TRUSTED = 20.0  # log a to which a start needs no care, separable or not
-SETTLED = 60.0  # log a of a core from which lambda is below its rounding
-ENTRY = 4.0  # the largest log a at which a row that was idle may enter
-NEAR = 0.1  # margins that are off by this are a step or two of Newton's method away
-ROUGH = 1e-3  # how far margins may be off on the way
-LARGEST = 600.0  # log a, within the range of float64
-FEW = 50  # steps of Newton's method after which a stride along lambda is taken for too long
+TRUSTED = 20.0  # up to this log a, Newton's method on w converges from 0, for separable rows or not
+ROUGH = 1e-3  # allowed error of margins at intermediate values of lambda
+FEW = 50  # Newton steps after which a stride in log(1/lambda) counts as too long
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The minimiser and the Newton steps it took.
+    """The minimiser and the number of Newton steps.
 
-    `residual` is the largest change of a margin z_i.w that is still missing, relative to the largest margin; what is
-    lost when w is rounded counts as nothing missing.
+    `residual` is the largest error of a margin z_i.w, relative to the largest margin; the error from rounding w itself
+    does not count.
     """
 
     w: Array
@@ -57,31 +52,31 @@ class Solution:
 
 
 class ExponentialTask:
-    """The rows z_i of one task, with what every inner problem on them shares."""
+    """The rows z_i of a task, and the quantities that all inner problems with these rows share."""
 
     def __init__(self, rows: Array) -> None:
         sizes = np.einsum("ij,ij->i", rows, rows)
         self.rows = np.ascontiguousarray(rows[sizes > 0])  # a zero row adds a constant
         self.sizes = sizes[sizes > 0]
         self.log_sizes = np.log(self.sizes)
-        self.dual_newton = len(self.rows) <= min(max(rows.shape[1], 200), GRAM_ROWS)
+        self.dual_newton = len(self.rows) <= min(max(rows.shape[1], 200), 4000)  # 4000 x 4000 numbers take 122 MiB
 
     @cached_property
     def gram(self) -> Array:
-        """K, where it is the smaller way to a Newton step."""
+        """The Gram matrix K, used if n is small compared with d."""
         return np.asarray(self.rows @ self.rows.T)
 
     def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> Solution:
         """The minimiser of sum_i exp(-z_i.w) + lambda/2 |w - p|^2."""
-        with np.errstate(all="ignore"):  # values that are not finite make a residual that is not small
+        with np.errstate(all="ignore"):  # values that are not finite give a large residual
             try:
                 shift, residual, steps = self._shift(self.rows @ p, -log_lambda, tol, max_steps)
-            except ValueError:  # or are refused by LAPACK
+            except ValueError:  # LAPACK refuses values that are not finite
                 return Solution(p, 0, np.inf)
         return Solution(p + shift, steps, residual) if np.isfinite(shift).all() else Solution(p, steps, np.inf)
 
     def _shift(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
-        """w - p for the margins of p, with the residual and the steps."""
+        """w - p, the residual and the number of steps; `margins` are those of p, `level` is log(1/lambda)."""
         if len(self.rows) == 0:
             return np.zeros(self.rows.shape[1]), 0.0, 0
         a, error, steps = self._dual(margins, level, tol, max_steps)
@@ -90,19 +85,19 @@ class ExponentialTask:
         if residual <= tol:
             return shift, residual, steps
         rows, basis = self.reduced
-        if error <= NEAR:  # the digits that the dual has lost
-            found = _primal(rows, margins, basis @ shift, level, tol, FEW)
-            steps += found.steps
-            if found.residual <= tol:
-                return basis.T @ found.shift, found.residual, steps
-        other, missed, more = _along(rows, margins, level, tol, max_steps)
-        if residual <= missed:  # separable after all, and only just out of reach of tol
-            return shift, residual, steps + more
-        return basis.T @ other, missed, steps + more
+        if error <= 0.1:  # a few Newton steps on w recover the digits that the dual has lost
+            point = _primal(rows, margins, basis @ shift, level, tol, FEW)
+            steps += point.steps
+            if point.residual <= tol:
+                return basis.T @ point.shift, point.residual, steps
+        primal_shift, primal_residual, primal_steps = _along(rows, margins, level, tol, max_steps)
+        if residual <= primal_residual:  # the rows are separable, and the dual only just misses tol
+            return shift, residual, steps + primal_steps
+        return basis.T @ primal_shift, primal_residual, steps + primal_steps
 
     @cached_property
     def reduced(self) -> tuple[Array, Array]:
-        """The rows in coordinates of their span, which Z^T a never leaves, and its orthonormal basis."""
+        """The rows in coordinates on their span, which contains Z^T a, and an orthonormal basis of the span."""
         _, size, basis = np.linalg.svd(self.rows, full_matrices=False)
         basis = basis[size > size[0] * max(self.rows.shape) * EPS]
         if len(basis) == self.rows.shape[1]:
@@ -112,7 +107,7 @@ class ExponentialTask:
     # ----------------------------------------------------------------------------------------------------------- dual
 
     def _weights(self, t: Array) -> tuple[Array, Array]:
-        """a and log a."""
+        """a and log a for given t."""
         from scipy.special import wrightomega
 
         scaled = wrightomega(t + self.log_sizes)
@@ -121,7 +116,7 @@ class ExponentialTask:
         return scaled / self.sizes, log_a
 
     def _dual(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
-        """Newton's method in t: a, by how much margins may be off, and the steps."""
+        """Newton's method in t; returns a, a bound on the error of margins, and the number of steps."""
         lengths = np.sqrt(self.sizes)
         reach = float(lengths.max())
         b = margins - level
@@ -137,7 +132,7 @@ class ExponentialTask:
                 return a, error, step
             try:
                 change, moved = self._newton(a, g)
-            except ValueError:  # K a is lost in rounding, or has overflowed
+            except ValueError:  # K a has no correct digits, or has overflowed
                 return a, error, step
             direction = -g - moved + self.sizes * change
             slope = float(g @ change)
@@ -148,7 +143,7 @@ class ExponentialTask:
                 shift = a_new - a
                 pulled_new = self._apply(a_new)
                 g_new = log_new + b + pulled_new
-                # the change of the dual objective, from parts that do not cancel
+                # the change of the dual objective, from terms that do not cancel
                 gain = float(g @ shift) + 0.5 * float(shift @ (pulled_new - pulled))
                 gain += float(np.sum(a_new * (log_new - log_a) - shift))
                 smaller = float(np.max(np.abs(g_new))) <= 0.5 * float(np.max(np.abs(g)))
@@ -167,7 +162,7 @@ class ExponentialTask:
         from scipy.linalg import cho_factor, cho_solve
 
         if self.dual_newton:
-            live = np.flatnonzero(a * self.sizes > 1e-30)  # the others do not move the margins
+            live = np.flatnonzero(a * self.sizes > 1e-30)  # rows with smaller weights do not change the margins
             root = np.sqrt(a[live])
             system = root[:, None] * self.gram[np.ix_(live, live)] * root
             system[np.diag_indices(len(live))] += 1
@@ -186,7 +181,7 @@ class ExponentialTask:
 
 
 class _Point(NamedTuple):
-    """Where Newton's method on w came, the residual, the steps, and how w moves with log(1/lambda)."""
+    """The result of Newton's method on w: w - p, the residual, the steps, and the derivative of w by log(1/lambda)."""
 
     shift: Array
     residual: float
@@ -195,17 +190,17 @@ class _Point(NamedTuple):
 
 
 def _allowed(rows: Array, margins: Array, shift: Array, tol: float) -> float:
-    """By how much margins may be off: tol of the largest, or what is lost when w is rounded."""
+    """The allowed error of margins: tol times the largest margin, or the error from rounding w if that is larger."""
     size = 1 + float(np.max(np.abs(margins + rows @ shift)))
     lengths = float(np.max(np.linalg.norm(rows, axis=1))) * float(np.linalg.norm(shift))
     return max(tol * size, 4 * EPS * (float(np.max(np.abs(margins))) + lengths))
 
 
 def _along(rows: Array, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
-    """Newton's method on w, along lambda from where no weight is large to where a core has settled.
+    """Newton's method on w for increasing log(1/lambda), from small weights to `level` or until a core has settled.
 
-    Where lambda is so small that rounding leaves no digits of the weights, strides come to nothing one by one; so
-    `max_steps` is for all of them together.
+    If lambda is so small that the weights have no correct digits, many strides fail one after another; `max_steps`
+    therefore limits the steps of all strides together.
     """
     reached = min(level, TRUSTED + float(margins.min()))
     shift, speed = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
@@ -216,42 +211,42 @@ def _along(rows: Array, margins: Array, level: float, tol: float, max_steps: int
         if steps >= max_steps:
             return basis.T @ shift, max(ROUGH, (level - reached) / (1 + abs(level))), steps
         most = min(max_steps - steps, FEW) if ahead else max_steps
-        found = _primal(rows, margins, shift + ahead * speed, reached + ahead, tol, most, ROUGH)
-        steps += found.steps
-        if found.residual > tol:
+        point = _primal(rows, margins, shift + ahead * speed, reached + ahead, tol, most, ROUGH)
+        steps += point.steps
+        if point.residual > tol:
             if ahead < 1e-2:
-                return basis.T @ shift, max(found.residual, (level - reached) / (1 + abs(level))), steps
+                return basis.T @ shift, max(point.residual, (level - reached) / (1 + abs(level))), steps
             ahead /= 4
             continue
-        shift, speed, reached = found.shift, found.speed, reached + ahead
+        shift, speed, reached = point.shift, point.speed, reached + ahead
         log_a = reached - margins - rows @ shift
         top = float(log_a.max())
-        core = (rows @ speed < 0.5) & (log_a > max(top, TRUSTED) / 2)  # it settles, and its weights keep growing
-        settled = top >= SETTLED and bool(core.any())
+        core = (rows @ speed < 0.5) & (log_a > max(top, TRUSTED) / 2)  # margins settle, and weights keep growing
+        settled = top >= 60 and bool(core.any())  # lambda is below the rounding error of the core
         if core.any() and (core != apart).any():
             turn, rows, inside, rank = _apart(rows, core)
             basis, shift, speed, apart = turn @ basis, turn @ shift, turn @ speed, core
         if settled or reached >= level:
-            found = _primal(rows, margins, shift, reached, tol, max(1, max_steps - steps))
-            shift, residual, steps = found.shift, found.residual, steps + found.steps
+            point = _primal(rows, margins, shift, reached, tol, max(1, max_steps - steps))
+            shift, residual, steps = point.shift, point.residual, steps + point.steps
             if settled:
-                rest = ExponentialTask(rows[~inside][:, rank:])
+                outside = ExponentialTask(rows[~inside][:, rank:])
                 given = margins[~inside] + rows[~inside][:, :rank] @ shift[:rank]
-                shift[rank:], missed, more = rest._shift(given, level, tol, max(1, max_steps - steps))
-                residual, steps = max(residual, missed), steps + more
+                shift[rank:], missed, outside_steps = outside._shift(given, level, tol, max(1, max_steps - steps))
+                residual, steps = max(residual, missed), steps + outside_steps
             return basis.T @ shift, residual, steps
-        # no row that is idle so far may enter with a large weight, which rounding would not survive
+        # the stride ends before the weight of a row that was small so far exceeds e^4: rounding would spoil w
         idle = log_a < 0
         rise = np.maximum(1 - rows[idle] @ speed, EPS)
-        entry = float(np.min((ENTRY - log_a[idle]) / rise, initial=np.inf))
+        entry = float(np.min((4 - log_a[idle]) / rise, initial=np.inf))
         ahead = min(2 * max(ahead, 2.0), level - reached, entry)
 
 
 def _apart(rows: Array, core: Any) -> tuple[Array, Array, Any, int]:
-    """A rotation whose first axes span the core, the rows in it, which of them lie in that span, and its dimension.
+    """A rotation whose first axes span the core, the rotated rows, a mask of the rows in the span, and its dimension.
 
-    The weights a of the core grow like 1/lambda. Its components along the other axes are 0, and set to 0: rounding
-    errors there would be multiplied by these weights.
+    The components of rows in the span along the other axes are set to exactly 0: the weights of the core grow like
+    1/lambda and would multiply rounding errors there.
     """
     _, size, turn = np.linalg.svd(rows[core], full_matrices=True)
     none = max(rows.shape) * EPS
@@ -265,9 +260,9 @@ def _apart(rows: Array, core: Any) -> tuple[Array, Array, Any, int]:
 def _primal(
     rows: Array, margins: Array, shift: Array, level: float, tol: float, max_steps: int, rough: float = 0.0
 ) -> _Point:
-    """min over s of sum_i exp(level - margins_i - z_i.s) + 1/2 |s|^2 by Newton's method.
+    """Minimise sum_i exp(level - margins_i - z_i.s) + 1/2 |s|^2 over s by Newton's method.
 
-    It ends when a step moves no margin by more than is allowed, or than `rough`.
+    The iteration ends when a step changes no margin by more than `rough` or `_allowed`.
     """
     from scipy.linalg import qr, solve_triangular
 
@@ -275,11 +270,11 @@ def _primal(
     residual, last, stuck = np.inf, np.inf, 0
     for step in range(max_steps):
         log_a = level - margins - rows @ shift
-        if not log_a.max() < LARGEST:
+        if not log_a.max() < 600:  # exp(600) and its products with rows are within the range of float64
             return _Point(shift, np.inf, step, np.zeros_like(shift))
         a = np.exp(log_a)
-        live = np.flatnonzero(a * sizes > 1e-30)  # the others do not bend anything
-        # orthogonal factors of (A^(1/2) Z; I): Z^T A Z + I itself would lose the I, and what is separable with it
+        live = np.flatnonzero(a * sizes > 1e-30)  # rows with smaller weights do not contribute to the Hessian
+        # QR of (A^(1/2) Z; I): forming Z^T A Z + I would lose the I in rounding, and with it the separable directions
         system = np.concatenate([rows[live] * np.sqrt(a[live, None]), np.eye(rows.shape[1])])
         factor, order = qr(system, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
         factor = factor[: rows.shape[1]]
@@ -294,13 +289,13 @@ def _primal(
         moved = rows @ change
         largest, allowed = float(np.max(np.abs(moved))), max(rough, _allowed(rows, margins, shift, tol))
         residual = tol * largest / allowed
-        if residual <= tol:  # what the rounding of the gradient may hide, by two of its signs
+        if residual <= tol:  # estimate the error of margins from rounding of the gradient, with two patterns of signs
             noise = 4 * EPS * (np.abs(rows).T @ a)
             hidden = [rows @ solve(noise * signs) for signs in (1, np.where(np.arange(len(noise)) % 2, -1, 1))]
             residual = tol * max(largest, float(np.max(np.abs(hidden)))) / allowed
             if residual > tol:
                 return _Point(shift + change, residual, step, solve(rows.T @ a))
-        stuck = stuck + 1 if 0.5 * last < largest < ROUGH else 0  # all that is left is rounding
+        stuck = stuck + 1 if 0.5 * last < largest < ROUGH else 0  # steps that only change rounding errors
         if residual <= tol or stuck == 4:
             return _Point(shift + change if residual <= tol else shift, residual, step, solve(rows.T @ a))
         last = largest

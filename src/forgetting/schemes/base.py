@@ -1,4 +1,4 @@
-"""How one task is learned: what a scheme is, what it states about itself, and the registry of schemes."""
+"""The base class of schemes, the properties that a scheme states about itself, and the registry of schemes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
 
 
 class Learned(NamedTuple):
-    """What learning one task gave: the new iterate, the inner steps it took, and a complaint if it did not converge.
+    """The result of learning a task: the new iterate, the number of inner steps, and a complaint without convergence.
 
-    A scheme that knows the loss of the task before and after learning it may say so; else the loop computes them.
+    `before` and `after` are the losses of the task before and after, if the scheme knows them; else the loop computes
+    them.
 
     >>> Learned(np.zeros(2)).inner_steps
     1
@@ -39,7 +40,7 @@ class Learned(NamedTuple):
 
 
 class SGDStep(NamedTuple):
-    """A scheme seen as SGD with a fixed step size on losses of a known smoothness.
+    """A scheme written as SGD: its fixed step size and the smoothness of the losses.
 
     >>> SGDStep(step_size=1.0, smoothness=1.0).step_size
     1.0
@@ -51,11 +52,11 @@ class SGDStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Scheme(ABC):
-    """Base class: implement `learn`; `start` if the scheme keeps a memory from task to task.
+    """Base class of schemes: implement `learn`, and `start` if the scheme keeps a memory from task to task.
 
-    Settings live in the frozen object, what changes during a run in the memory. What is known of a scheme beyond its
-    steps, the class states: `projects`, `solves_task`, `nonexpansive`, `random`, `linear_on`, `as_sgd`. Engines and
-    bounds read these statements, never the class. `@fg.schemes.register` makes a scheme known to the command line.
+    The frozen object holds the settings; the memory holds what changes during a run. The class states its properties:
+    `projects`, `solves_task`, `nonexpansive`, `random`, `linear_on`, `as_sgd`. Engines and bounds read these properties
+    and never ask for the class. `@fg.schemes.register` makes a scheme known to the command line.
 
     >>> import forgetting as fg
     >>> class Halfway(Scheme):
@@ -66,41 +67,44 @@ class Scheme(ABC):
     """
 
     #: True for schemes of regression that commute with rotations and never leave w_0 + row space: `learn` then gets a
-    #: `Geometry` for its problem and the error z (D numbers) for w, whatever d is, from data or from a kernel.
+    #: `Geometry` as its problem and the error z (D numbers) as w, for any d, from data or from a kernel.
     intrinsic: ClassVar[bool] = False
-    #: whether the scheme only makes sense for tasks that one w solves
+    #: whether the scheme needs tasks that have a common solution
     needs_realizable: ClassVar[bool] = False
-    #: why bounds for the limit of the scheme do not cover the scheme itself; empty where nothing needs to be said
+    #: why bounds for the limit of the scheme do not cover the scheme itself; empty if the scheme is its own limit
     short_of_its_limit: ClassVar[str] = ""
 
     @property
     def random(self) -> bool:
-        """Whether learning draws random numbers; taken for granted where `start`, which is given the generator, is
-        overridden, unless the scheme says otherwise here."""
+        """Whether learning draws random numbers; by default, whether the class overrides `start`, which gets the
+        generator."""
         return type(self).start is not Scheme.start
 
     @property
     def projects(self) -> bool:
-        """Whether learning a task moves the iterate to the solution of the task that is nearest."""
+        """Whether learning a task moves the iterate to the nearest solution of the task."""
         return False
 
     @property
     def solves_task(self) -> bool:
-        """Whether a task that was just learned has no loss that some w avoids."""
+        """Whether the loss of a task is minimal right after the task was learned."""
         return self.projects
 
     @property
     def nonexpansive(self) -> bool:
-        """Whether no step can move the iterate away from a common solution, whatever the tasks."""
+        """Whether no step moves the iterate away from a common solution, for any tasks."""
         return self.projects
 
     @property
     def scale_of_iterates(self) -> float:
-        """Losses and distances are those of w divided by this: for schemes whose iterates grow without bound."""
+        """The number by which iterates are divided before losses and distances are computed.
+
+        It differs from 1 for schemes whose iterates grow without bound.
+        """
         return 1.0
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
-        """The linear scheme that makes the same steps on this problem; None if there is none."""
+        """The linear scheme that makes the same steps on this problem; None if no linear scheme does."""
         return None
 
     def as_sgd(self, radius: float) -> SGDStep | None:
@@ -118,4 +122,4 @@ class Scheme(ABC):
 
     @abstractmethod
     def learn(self, problem: Problem, task: int, w: Array, memory: Any) -> Learned:
-        """Learn one task from w. Do not write into w."""
+        """Learn a task, starting from w; w must not be changed in place."""

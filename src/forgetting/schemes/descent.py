@@ -1,4 +1,4 @@
-"""The paper's Scheme 1 as it is written: gradient descent on the current task, really iterated to convergence."""
+"""The paper's Scheme 1 as printed: gradient descent on the current task, iterated to convergence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ __all__ = ["GradientDescent"]
 class GradientDescent(Scheme):
     """Minimise L_m from w_(t-1) with (stochastic) gradient descent to convergence.
 
-    Full batch: w <- w - A^T (A w - b) / |A|^2 until |A w - b| <= tol (|A| |w_(t-1) - w*| + |b|), the part of b that
-    no w can fit left aside: about cond^2 log(1/tol) steps. With `accelerated`, Polyak's heavy ball: about
-    cond log(1/tol) steps. With `batch_size`, steps on random rows of the task with a step size of one over the
-    largest squared norm of such a batch, checked once an epoch.
+    Full batch: w <- w - A^T (A w - b) / |A|^2 until |A w - b| <= tol (|A| |w_(t-1) - w*| + |b|), where b is without the
+    part that no w can fit: about cond^2 log(1/tol) steps. With `accelerated`, Polyak's heavy ball: about
+    cond log(1/tol) steps. With `batch_size`, each step uses random rows of the task, with a step size of 1 over the
+    largest squared norm of such a batch; convergence is checked about once an epoch.
 
-    A run records `inner_steps`; a task that has not converged after `max_steps` is named in `run.status`.
+    A run records the number of steps in `inner_steps`; `run.status` names a task that has not converged after
+    `max_steps`.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.gaussian(T=3, d=6, rank=2, seed=0)
@@ -72,12 +73,12 @@ class GradientDescent(Scheme):
             return Learned(w, 0)
         matrix, label = problem.equations(task)
         if self.batch_size is None or self.batch_size >= len(matrix):
-            # what no w can fit has no gradient; without it convergence can be read off the residual
+            # the part of the labels that no w can fit has no gradient; without this part the residual tends to 0
             reachable = matrix @ (problem.rows[block].T @ problem.targets[block])
             point, steps, residual = self._full_batch(matrix, reachable, w, sigma)
         else:
             point, steps, residual = self._stochastic(matrix, label, w, float(sigma[0]), memory)
-        # gradients lie in the row space of the task, their rounding errors do not, and momentum adds them up
+        # gradients lie in the row space of the task, but their rounding errors do not, and momentum accumulates these
         basis = problem.rows[block]
         point = w + basis.T @ (basis @ (point - w))
         if residual <= self.tol:
@@ -104,17 +105,17 @@ class GradientDescent(Scheme):
         while True:
             missed = label - matrix @ point
             residual = float(np.linalg.norm(missed)) / size_of if size_of else 0.0
-            # what a stage does not make smaller is rounding, or has overflowed
+            # a residual that a stage does not reduce is rounding, or has overflowed
             if not self.tol < residual < before or steps == self.max_steps:
                 return point, steps, residual
             before = residual
-            # Momentum amplifies rounding errors by up to cond^2: descend in stages, each on the correction that is
-            # still missing, whose rounding errors are as small as itself.
+            # Momentum amplifies rounding errors by up to cond^2. Each stage therefore computes only the correction that
+            # is still missing, whose rounding errors are proportional to its size.
             goal = max(0.5 * self.tol / residual, 1e-6)
-            change, more, _ = _kernels.descend(
+            change, stage_steps, _ = _kernels.descend(
                 matrix, missed, np.zeros_like(w), step, momentum, norm, goal, self.max_steps - steps
             )
-            point, steps = point + change, steps + more
+            point, steps = point + change, steps + stage_steps
 
     def _stochastic(
         self, matrix: Array, label: Array, w: Array, norm: float, rng: np.random.Generator

@@ -1,8 +1,7 @@
-"""Linear schemes: one class, a gain per singular direction.
+"""Linear schemes: a scheme is given by its gain for each singular value.
 
-With z = w - w*, learning task m moves the error as z <- (I - U_m diag(g) U_m^T) z, where U_m spans the row space of
-X_m and the gain g depends on the singular value alone. Kaczmarz, SGD, finitely many gradient steps and ridge differ
-only in g.
+With z = w - w*, learning task m maps the error to (I - U_m diag(g) U_m^T) z, where U_m spans the row space of X_m and
+the gain g depends only on the singular value. Kaczmarz, SGD, finitely many gradient steps and ridge differ only in g.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", 
 
 @dataclass(frozen=True)
 class LinearScheme(Scheme):
-    """Base class: implement `gains`; the loop, the exact engines and the bounds need nothing else.
+    """Base class of linear schemes: implement `gains`; the loop, exact engines and bounds need nothing else.
 
     >>> class Quarter(LinearScheme):
     ...     def gains(self, sigma):
@@ -38,23 +37,24 @@ class LinearScheme(Scheme):
     intrinsic: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Compiled loops and exact engines use the gains alone."""
+        """Refuse classes that override `learn`: compiled loops and exact engines use only the gains."""
         super().__init_subclass__(**options)
         if "learn" in vars(cls):
             raise InvalidInputError(f"{cls.__name__} learns differently than by its gains: derive from Scheme")
 
     @abstractmethod
     def gains(self, sigma: Array) -> Array:
-        """g for each singular value."""
+        """The gain g for each singular value."""
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
         geometry = as_kind(problem, Problem, "a problem such as RegressionTasks").geometry
         return self if geometry is not None else None
 
     def precise_gain(self, square: Decimal) -> Decimal | None:
-        """g at sigma^2 = `square`, to the precision of the decimal context; None if only `gains` are known.
+        """The gain g at sigma^2 = `square`, to the precision of the decimal context; None if only `gains` is known.
 
-        Exact expectations of small problems use it. They take `gains` as right to 8 eps where it is None.
+        Exact expectations of small problems use this method; if it gives None, they use `gains` with a relative error
+        of 8 eps.
 
         >>> Ridge(1.0).precise_gain(Decimal(3))
         Decimal('0.75')
@@ -94,7 +94,7 @@ class SGD(LinearScheme):
     """SGD with a fixed step size, the paper's Scheme 3 and its `setup:sgd_main`.
 
     On the modified objective f_m(w) = 1/2 |X_m^+ (X_m w - y_m)|^2 (`lem:cl_gd_equiv`), g = eta; on the loss itself,
-    g = eta sigma^2. Step sizes at which SGD diverges (eta beta > 2, with beta = 1 or R^2) are run as asked.
+    g = eta sigma^2. Step sizes at which SGD diverges (eta beta > 2, with beta = 1 or R^2) are allowed.
 
     >>> SGD(0.5).gains(np.array([2.0])), SGD(0.5, objective="loss").gains(np.array([2.0]))
     (array([0.5]), array([2.]))
@@ -188,7 +188,7 @@ def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
 
 
 def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:
-    """`scheme.precise_gain`, checked.
+    """`scheme.precise_gain(square)`; an error if the result is neither None nor a finite Decimal.
 
     >>> precise_gain(Ridge(1.0), Decimal(3))
     Decimal('0.75')

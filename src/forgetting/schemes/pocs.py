@@ -22,9 +22,9 @@ __all__ = ["POCS"]
 class POCS(Scheme):
     """Projections onto convex sets, the paper's `scheme:pocs`: w <- P_m(w), the nearest point that solves the task.
 
-    The same as a step of SGD of size 1 on 1/2 dist(w, C_m)^2 (`reduc:pocs`). The memory holds, for each set, what its
-    last projection left to start the next one from (the active rows of a polyhedron); `warm_start=False` does without,
-    and gives the same iterates up to rounding. A run records as `inner_steps` one plus the changes of active rows.
+    The step equals an SGD step of size 1 on 1/2 dist(w, C_m)^2 (`reduc:pocs`). The memory holds, for each set, a start
+    for the next projection (the active rows of a polyhedron); `warm_start=False` does not use it and gives the same
+    iterates up to rounding. A run records in `inner_steps` 1 plus the number of changes of active rows.
 
     >>> import forgetting as fg
     >>> wedge = fg.ConvexSets([fg.Halfspace([0.0, 1.0], 0.0), fg.Halfspace([1.0, -1.0], 0.0)])
@@ -63,5 +63,5 @@ class POCS(Scheme):
             return Learned(w, steps, None, loss, loss)
         if not problem.half_squared_distances:
             return Learned(point, steps)
-        gap = w - point  # the loss is half the squared distance, so that this step knows it
+        gap = w - point  # the loss is half the squared distance, which is known here
         return Learned(point, steps, None, 0.5 * float(gap.dot(gap)), 0.0)

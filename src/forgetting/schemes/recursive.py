@@ -19,8 +19,8 @@ __all__ = ["RecursiveLeastSquares"]
 class RecursiveLeastSquares(Scheme):
     """The point nearest to w_0 that solves every task seen so far (the limit of RLS as its regularisation vanishes).
 
-    The memory is an orthonormal basis of the row spaces seen so far, and learning a task moves w only along what is
-    new in it, at O(D) numbers per direction seen. Needs jointly realizable tasks.
+    The memory is an orthonormal basis of the row spaces seen so far (D numbers per direction). Learning a task moves w
+    only along the directions of the task that are new. The tasks must be jointly realizable.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.gaussian(T=3, d=8, rank=2, seed=0)
@@ -51,7 +51,7 @@ class RecursiveLeastSquares(Scheme):
         block = problem.block(int(problem.index[task]))
         basis, seen = problem.rows[block], memory.basis
         fresh = basis - (basis @ seen.T) @ seen
-        fresh -= (fresh @ seen.T) @ seen  # once more: Gram-Schmidt loses orthogonality to what it subtracts
+        fresh -= (fresh @ seen.T) @ seen  # twice, because one pass of Gram-Schmidt leaves rounding errors along `seen`
         left, size, new = np.linalg.svd(fresh, full_matrices=False)
         rank = int(np.count_nonzero(size > 1e-10))
         missed = basis @ w - problem.targets[block]

@@ -1,4 +1,4 @@
-"""Normalised least mean squares: the rows of a task, one after the other."""
+"""Normalised least mean squares: a step on each row of the task in turn."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["NLMS"]
 class NLMS(Scheme):
     """For each row x of the task, in order: w <- w - mu (x.w - y) x / (eps + |x|^2).
 
-    With mu = 1 and eps = 0 this is row Kaczmarz, so a task of one row is learned exactly; a task of several is passed
-    once. Zero rows are skipped.
+    With mu = 1 and eps = 0 this is row Kaczmarz, which solves a task of one row exactly; a task of several rows gets
+    one pass. Zero rows are skipped.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.rank_one(T=3, d=4)

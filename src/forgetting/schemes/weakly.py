@@ -1,4 +1,4 @@
-"""Weakly regularised classification, as it is written."""
+"""The paper's weakly regularised classification, with its lambda."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forgetting.tasks.problem import Problem
 
 __all__ = ["WeaklyRegularized"]
 
-SMALLEST = -1e14  # of log(lambda): its rounding moves log a, whose exponential is the weight of a row, by 1/64
+SMALLEST = -1e14  # least log(lambda): its rounding changes log a by 1/64, where a is the weight of a row
 
 
 @register
@@ -23,20 +23,19 @@ SMALLEST = -1e14  # of log(lambda): its rounding moves log a, whose exponential 
 class WeaklyRegularized(Scheme):
     """The paper's `scheme:regularized_cl`: w <- argmin_w sum_i exp(-y_i x_i.w) + lambda/2 |w - w_(t-1)|^2.
 
-    The sum is over the rows of the task learned, and lambda is given by its logarithm, from 0 down to -10000 and
-    far beyond. Solved by Newton's method on the dual, in as many variables as the task has rows (or in d, where that is
-    less), at O(n^3) per step after one O(n^2 d) for the inner products; see `forgetting.schemes._exponential`. A run
-    records the Newton steps in `inner_steps`, and its `status` names a task whose residual stayed above `tol`. Tasks
-    that are not separable, or whose rows contradict each other in part, are learned too.
+    The sum is over the rows of the task. The minimiser is computed by Newton's method on the dual, with n variables for
+    n rows (or d variables, if d is smaller), at O(n^3) per step after O(n^2 d) for the inner products; see
+    `forgetting.schemes._exponential`. A run records the Newton steps in `inner_steps`, and its `status` names a task
+    whose residual stayed above `tol`. Tasks that are not separable are learned too.
 
-    The iterates grow like L = log(1/lambda). `run.iterates` are as they are; `run.scaled_iterates` are divided by L,
-    and losses and distances are computed on those (at lambda = 1, where L is 0, on the iterates themselves). As L
-    grows, scaled iterates from w_0 = 0 tend to those of `POCS` (`reduc:classification_to_pocs`).
+    The iterates grow like L = log(1/lambda). `run.iterates` are the iterates themselves; `run.scaled_iterates` are
+    divided by L, and losses and distances are computed from these (at lambda = 1, where L is 0, from the iterates
+    themselves). As L grows, scaled iterates from w_0 = 0 tend to those of `POCS` (`reduc:classification_to_pocs`).
 
     Args:
         log_lambda: log(lambda), from 0 down to -1e14.
-        tol: by how much margins y_i x_i.w may be off, relative to their size.
-        max_steps: Newton steps per task before it is given up; as many again where the dual has failed.
+        tol: the largest allowed error of margins y_i x_i.w, relative to their size.
+        max_steps: the most Newton steps per task on the dual; if the dual fails, as many again on w itself.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.separable(T=2, d=3, n=4, margin=0.5, seed=0)
@@ -65,7 +64,7 @@ class WeaklyRegularized(Scheme):
 
     @property
     def scale_of_iterates(self) -> float:
-        """L = log(1/lambda), or 1 where that is 0."""
+        """L = log(1/lambda), or 1 if L is 0."""
         return -float(self.log_lambda) or 1.0
 
     @property
@@ -83,12 +82,12 @@ class WeaklyRegularized(Scheme):
             rows = problem.signed_rows(task)
             assert rows is not None  # `start` refused all other problems
             prepared = memory[task] = ExponentialTask(rows)
-        found = prepared.solve(w, float(self.log_lambda), self.tol, self.max_steps)
-        if found.residual <= self.tol:
-            return Learned(found.w, found.steps)
+        solution = prepared.solve(w, float(self.log_lambda), self.tol, self.max_steps)
+        if solution.residual <= self.tol:
+            return Learned(solution.w, solution.steps)
         return Learned(
-            found.w,
-            found.steps,
-            f"learning task {task} stopped after {found.steps} Newton steps with a KKT residual of "
-            f"{found.residual:.1g}, above tol = {self.tol:g}; raise max_steps, or use a larger lambda",
+            solution.w,
+            solution.steps,
+            f"learning task {task} stopped after {solution.steps} Newton steps with a KKT residual of "
+            f"{solution.residual:.1g}, above tol = {self.tol:g}; raise max_steps, or use a larger lambda",
         )

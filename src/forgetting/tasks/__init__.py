@@ -1,4 +1,4 @@
-"""Problems: T tasks that can be projected onto, with a loss and a distance each."""
+"""Problems: T tasks, each with a loss, a distance and a projection onto its solutions."""
 
 from forgetting.tasks import families
 from forgetting.tasks.classification import ClassificationTasks, one_versus_rest

@@ -1,4 +1,4 @@
-"""Classification tasks with two labels, learned in the limit of vanishing regularisation by projections."""
+"""Classification tasks with two labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,19 +27,18 @@ __all__ = ["ClassificationTasks", "one_versus_rest"]
 class ClassificationTasks(Problem):
     """T binary classification tasks, with L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2.
 
-    A task is solved on C_m = {w: y_i x_i.w >= 1 for its rows}. Learning one with weak regularisation means, in the
-    limit, to project onto C_m (`reduc:classification_to_pocs`), which is the natural scheme here; the scheme as
-    written, with its lambda, is `fg.schemes.WeaklyRegularized`. With R the largest row norm,
-    L_m <= R^2/2 dist(w, C_m)^2.
+    The solutions of a task are C_m = {w: y_i x_i.w >= 1 for its rows}. The default scheme projects onto C_m, which is
+    the limit of weakly regularised learning (`reduc:classification_to_pocs`); `fg.schemes.WeaklyRegularized` is the
+    scheme with a finite lambda. With R the largest row norm, L_m <= R^2/2 dist(w, C_m)^2.
 
     Args:
         matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse (stored dense); n_m may differ.
         labels: T vectors of n_m labels: -1 and 1, 0 and 1 (0 becomes -1), truth values, or two strings (the
-            alphabetically first becomes -1). The mapping is one for all tasks, and in `label_names`.
-        label_names: the two labels, the negative one first, where they are others or the other way round.
+            alphabetically first becomes -1). All tasks use the same mapping, which is in `label_names`.
+        label_names: the two labels, the negative label first; needed for other labels, or for the reverse mapping.
         names: T names for reports; task numbers if left out.
 
-    The tasks need not be separable: what needs it says so, with a certificate.
+    The tasks need not be separable; operations that need separability raise an error with a certificate.
 
     >>> import forgetting as fg
     >>> tasks = fg.ClassificationTasks([[[1.0, 0.0]], [[0.0, 2.0], [0.0, -4.0]]], [["cat"], ["cat", "ant"]])
@@ -95,7 +95,7 @@ class ClassificationTasks(Problem):
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> ClassificationTasks:
-        """Tasks from one stacked matrix: rows with the same entry of `groups` form a task, named after it.
+        """Tasks from a stacked matrix: rows with the same entry of `groups` form a task, named after this entry.
 
         >>> import forgetting as fg
         >>> fg.ClassificationTasks.from_arrays([[1.0], [2.0], [-1.0]], [1, 1, 0], ["b", "a", "b"]).names
@@ -107,9 +107,9 @@ class ClassificationTasks(Problem):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> ClassificationTasks:
         """Read a collection written by `save`; nothing is unpickled."""
-        from forgetting.tasks.files import load_classification
+        from forgetting.tasks.files import classification_from, read_arrays
 
-        return load_classification(path)
+        return classification_from(read_arrays(path), path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the collection to an .npz file, atomically; `load` gives the same numbers back.
@@ -121,9 +121,9 @@ class ClassificationTasks(Problem):
         ...     fg.ClassificationTasks.load(path)
         ClassificationTasks(T=2, d=3, rows=8)
         """
-        from forgetting.tasks.files import save_classification
+        from forgetting.tasks.files import classification_arrays, write_arrays
 
-        save_classification(self, path)
+        write_arrays(Path(path), classification_arrays(self))
 
     # ------------------------------------------------------------------------------------------------------- the data
 
@@ -133,7 +133,7 @@ class ClassificationTasks(Problem):
         return len(self.num_rows)
 
     def signed_rows(self, task: int) -> Array:
-        """The rows y_i x_i of one task, (n_m, d), read-only."""
+        """The rows y_i x_i of the task, (n_m, d), read-only."""
         task = as_task(task, self.num_tasks)
         start = int(self._starts[task])
         return self._rows[start : start + int(self.num_rows[task])]
@@ -161,7 +161,7 @@ class ClassificationTasks(Problem):
         return np.asarray(self._rows @ as_vector(w, self.dim, "w"))
 
     def task_loss(self, task: int, w: Any) -> float:
-        """1/2 max_i (1 - y_i x_i.w)_+^2 over the rows of one task."""
+        """1/2 max_i (1 - y_i x_i.w)_+^2 over the rows of the task."""
         worst = float(self.signed_rows(task).dot(as_vector(w, self.dim, "w")).min())
         return 0.5 * max(0.0, 1.0 - worst) ** 2
 
@@ -182,10 +182,10 @@ class ClassificationTasks(Problem):
                 try:
                     distinct[key] = Polyhedron(rows, np.ones(len(rows)))
                 except ForgettingError as error:
-                    found = decide(rows)
-                    if found.holds:  # so far away, or so flat, that the projection has no digits left
-                        raise ForgettingError(f"task {task} is {found.message}, but {error}") from error
-                    raise self._refusal(found, f"projecting onto task {task}", task) from error
+                    separability = decide(rows)
+                    if separability.holds:  # the projection has no correct digits
+                        raise ForgettingError(f"task {task} is {separability.message}, but {error}") from error
+                    raise self._refusal(separability, f"projecting onto task {task}", task) from error
             polyhedra.append(distinct[key])
         return ConvexSets(polyhedra, names=self.names)
 
@@ -206,33 +206,30 @@ class ClassificationTasks(Problem):
 
     @cached_property
     def separability(self) -> Separability:
-        """Whether one w solves all tasks, decided with a proof either way; see `Separability`.
-
-        Its rows are counted over all tasks.
-        """
-        found = decide(self._rows)
-        if found.certificate is None:
-            return found
-        owners = np.searchsorted(self._starts, np.flatnonzero(found.certificate), side="right") - 1
-        return replace(found, tasks=tuple(np.unique(owners).tolist()))
+        """Whether some w solves all tasks, with a proof; see `Separability`. Rows are numbered over all tasks."""
+        joint = decide(self._rows)
+        if joint.certificate is None:
+            return joint
+        owners = np.searchsorted(self._starts, np.flatnonzero(joint.certificate), side="right") - 1
+        return replace(joint, tasks=tuple(np.unique(owners).tolist()))
 
     @property
     def realizability(self) -> Separability:
-        """The same, by the name that it has for all problems."""
+        """Same as `separability`; all problems have `realizability`."""
         return self.separability
 
     def require_separable(self, what: str) -> None:
-        """Raise unless one w solves all tasks; `what` is the operation that needs it."""
+        """Raise unless some w solves all tasks; `what` names the operation that needs such a w."""
         if not self.separability.holds:
             raise self._refusal(self.separability, what)
 
-    def _refusal(self, found: Separability, what: str, task: int | None = None) -> NotSeparableError:
+    def _refusal(self, separability: Separability, what: str, task: int | None = None) -> NotSeparableError:
         whose = "jointly separable tasks, but these are" if task is None else "a separable task, but it is"
         return NotSeparableError(
-            f"{what} needs {whose} {found.message}. Leave out one of these rows, or use a richer feature map; "
+            f"{what} needs {whose} {separability.message}. Leave out one of these rows, or use a richer feature map; "
             "WeaklyRegularized learns such tasks too, at its lambda",
-            certificate=found.certificate,
-            residual=found.residual,
+            certificate=separability.certificate,
+            residual=separability.residual,
             task=task,
         )
 
@@ -256,7 +253,7 @@ class ClassificationTasks(Problem):
 
     @property
     def margin(self) -> float:
-        """1 / (|w*| R): the most by which a unit vector separates all rows, relative to the largest row."""
+        """1 / (|w*| R): the largest margin of a unit vector over all rows, relative to the largest row norm."""
         return 1 / (float(np.linalg.norm(self.w_star)) * self.radius)
 
     @property
@@ -279,9 +276,9 @@ class ClassificationTasks(Problem):
 
 
 def one_versus_rest(X: Any, y: Any, groups: Any) -> dict[Label, ClassificationTasks]:
-    """One binary problem per class, on the same rows and tasks: the class is +1, all others together -1.
+    """A binary problem for each class, with the same rows and tasks: the class is +1, all other classes are -1.
 
-    The w of largest x.w names the class of x. Rows with the same entry of `groups` form a task.
+    The predicted class of x is the class whose w has the largest x.w. Rows with the same entry of `groups` form a task.
 
     >>> problems = one_versus_rest([[2.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], ["a", "b", "c"], groups=[0, 1, 1])
     >>> {name: problem.num_tasks for name, problem in problems.items()}

@@ -1,4 +1,4 @@
-"""Convex sets as a problem: a task is solved by being in its set."""
+"""Convex sets as a problem: the points of a set solve its task."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["ConvexSets"]
 
 @dataclass(frozen=True, eq=False)
 class Intersection:
-    """Whether convex sets have a common point, and how that is known.
+    """Whether convex sets have a common point.
 
     Attributes:
-        holds: True, False, or None where it is not known.
-        message: the finding in words.
-        certificate: for polyhedral sets without a common point, the weights that prove it.
+        holds: True, False, or None if undecided.
+        message: a sentence that says so, with the reason.
+        certificate: for polyhedral sets without a common point, weights that prove that there is none.
 
     >>> import forgetting as fg
     >>> fg.ConvexSets([fg.Halfspace([1.0], 2.0), fg.Halfspace([-1.0], 0.0)]).realizability.certificate
@@ -50,11 +50,11 @@ class ConvexSets(Problem):
     """T closed convex sets C_m in R^d, with the loss L_m(w) = 1/2 dist(w, C_m)^2.
 
     The setting of the paper's `scheme:pocs`: L is the residual of `thm:pocs-rate`, and each L_m is convex and 1-smooth
-    with gradient w - P_m(w) (`reduc:pocs`). When every set is `Affine` or `Subspace` there is a `geometry`, and all
-    that works for regression tasks works here.
+    with gradient w - P_m(w) (`reduc:pocs`). If every set is `Affine` or `Subspace`, the problem has a `geometry`, and
+    every method for regression tasks applies.
 
     Args:
-        sets: T sets; a `CustomSet` without a dimension takes that of the others.
+        sets: T sets; a `CustomSet` without a dimension takes the dimension of the others.
         names: T names for reports; numbers if left out.
 
     >>> import forgetting as fg
@@ -73,9 +73,9 @@ class ConvexSets(Problem):
         given = list(sets)
         if not given:
             raise InvalidInputError("no sets given; a collection needs at least one")
-        for position, one in enumerate(given):
-            as_kind(one, ConvexSet, "a convex set such as fg.Halfspace(a, b)", f"set {position}: ")
-        dims = [(position, one.dim) for position, one in enumerate(given) if "dim" in one.__dict__]
+        for position, member in enumerate(given):
+            as_kind(member, ConvexSet, "a convex set such as fg.Halfspace(a, b)", f"set {position}: ")
+        dims = [(position, member.dim) for position, member in enumerate(given) if "dim" in member.__dict__]
         if not dims:
             raise InvalidInputError("no set knows its dimension; give dim= to a CustomSet")
         first, self.dim = dims[0]
@@ -83,7 +83,7 @@ class ConvexSets(Problem):
             if dim != self.dim:
                 raise InvalidInputError(f"set {position} is in dimension {dim}, but set {first} in {self.dim}")
         self.sets: tuple[ConvexSet, ...] = tuple(
-            one.with_dim(self.dim) if isinstance(one, CustomSet) else one for one in given
+            member.with_dim(self.dim) if isinstance(member, CustomSet) else member for member in given
         )
         if names is not None and len(names) != len(given):
             raise InvalidInputError(f"{len(names)} names for {len(given)} sets")
@@ -125,7 +125,7 @@ class ConvexSets(Problem):
 
     @property
     def radius(self) -> float:
-        """1: the smoothness of the losses, in the place of the radius of regression tasks."""
+        """1, since L_m(w) = 1/2 dist(w, C_m)^2."""
         return 1.0
 
     def project(self, task: int, w: Any) -> Array:
@@ -143,10 +143,10 @@ class ConvexSets(Problem):
         return np.asarray(0.5 * self.distances(w) ** 2)
 
     def distances(self, w: Any) -> Array:
-        """dist(w, C_m) for every set; a set that comes more than once is projected onto once."""
+        """dist(w, C_m) for every set; a set that is listed more than once is projected onto once."""
         point = self._point(w)
-        known = {one: float(np.linalg.norm(point - one.nearest(point))) for one in set(self.sets)}
-        return np.array([known[one] for one in self.sets])
+        known = {member: float(np.linalg.norm(point - member.nearest(point))) for member in set(self.sets)}
+        return np.array([known[member] for member in self.sets])
 
     def _point(self, w: Any) -> Array:
         return as_vector(w, self.dim, "w")
@@ -161,7 +161,7 @@ class ConvexSets(Problem):
         max_sweeps: int = 10_000,
         method: Literal["auto", "dykstra", "polyhedron"] = "auto",
     ) -> CommonPoint:
-        """The common point nearest to w_0 (0 if left out); see `forgetting.sets.nearest_common_point`.
+        """The common point nearest to w_0 (default 0); see `forgetting.sets.nearest_common_point`.
 
         >>> import forgetting as fg
         >>> sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 2.0)])
@@ -172,7 +172,7 @@ class ConvexSets(Problem):
         return nearest_common_point(self.sets, start, tol=tol, max_sweeps=max_sweeps, method=method)
 
     def nearest_solution(self, w0: Any) -> Array:
-        """The common point nearest to w_0; an error if there is none or it was not found."""
+        """The common point nearest to w_0; an error if there is none or the search fails."""
         start = self._point(w0)
         return self._nearest(start) if start.any() else self.w_star.copy()
 
@@ -182,14 +182,14 @@ class ConvexSets(Problem):
         return read_only(self._nearest(np.zeros(self.dim)))
 
     def _nearest(self, start: Array) -> Array:
-        """The common point nearest to a start; a search that failed is not repeated."""
+        """The common point nearest to `start`; the error of a failed search is kept and raised again."""
         key = start.tobytes()
         if key not in self._failed:
             try:
-                found = self.nearest_in_intersection(start)
-                if found.converged:
-                    return found.point
-                error = ForgettingError(f"the nearest common point was not found: {found.status}")
+                nearest = self.nearest_in_intersection(start)
+                if nearest.converged:
+                    return nearest.point
+                error = ForgettingError(f"the nearest common point was not found: {nearest.status}")
             except InfeasibleError as empty:
                 error = empty
             self._failed[key] = error
@@ -197,7 +197,7 @@ class ConvexSets(Problem):
 
     @cached_property
     def realizability(self) -> Realizability | Intersection:
-        """Whether the sets have a common point: as measured for affine sets, by looking for one for others.
+        """Whether the sets have a common point: by the residuals for affine sets, else by a search for a common point.
 
         >>> import forgetting as fg
         >>> print(fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Halfspace([1.0], 2.0)]).realizability.message)
@@ -227,33 +227,33 @@ class ConvexSets(Problem):
 
     @cached_property
     def regression(self) -> RegressionTasks | None:
-        """The same problem as regression tasks with orthonormal rows, if every set is affine: then losses agree too."""
+        """Regression tasks with orthonormal rows and the same losses; None unless every set is affine."""
         matrices, labels = [], []
-        for one in self.sets:
-            if isinstance(one, Affine):
-                rows, targets = one.basis, one.targets
-            elif isinstance(one, Subspace):
-                rows = one.complement()
+        for member in self.sets:
+            if isinstance(member, Affine):
+                rows, targets = member.basis, member.targets
+            elif isinstance(member, Subspace):
+                rows = member.complement()
                 targets = np.zeros(len(rows))
             else:
                 return None
-            whole = len(rows) == 0
-            matrices.append(np.zeros((1, self.dim)) if whole else rows)
-            labels.append(np.zeros(1) if whole else targets)
+            unrestricted = len(rows) == 0  # the set is R^d
+            matrices.append(np.zeros((1, self.dim)) if unrestricted else rows)
+            labels.append(np.zeros(1) if unrestricted else targets)
         return RegressionTasks(matrices, labels, names=self.names)
 
     @property
     def linear(self) -> RegressionTasks | None:
-        """`regression`, by the name that all problems have for it."""
+        """Same as `regression`; all problems have `linear`."""
         return self.regression
 
     @property
     def geometry(self) -> Geometry | None:
-        """The reduction to subspaces that exact engines and compiled loops use; None unless every set is affine."""
+        """The reduction to subspaces for exact engines and compiled loops; None unless every set is affine."""
         return None if self.regression is None else self.regression.geometry
 
     def require_realizable(self, what: str) -> None:
-        """Raise unless the sets have a common point; `what` is the operation that needs it."""
+        """Raise unless the sets have a common point; `what` names the operation that needs such a point."""
         if self.regression is not None:
             self.regression.require_realizable(what)
         else:

@@ -1,4 +1,4 @@
-"""Named collections of tasks, each with what it shows. All are realizable, with |w*| = 1 unless said otherwise."""
+"""Named collections of tasks. All are realizable, with |w*| = 1 unless the docstring says otherwise."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def gaussian(
 ) -> RegressionTasks:
     """T tasks with independent Gaussian rows and a random unit solution: the ordinary case.
 
-    Shows that forgetting under a random order is far below every worst-case bound. `rank` is one number or one per
-    task; `condition` spreads the singular values of every task evenly on a log scale from 1 to 1 / condition.
+    Shows that forgetting under a random order is far below every worst-case bound. `rank` is a number for all tasks or
+    a number for each; `condition` spreads the singular values of every task evenly on a log scale from 1 to
+    1 / condition.
 
     >>> tasks = gaussian(T=4, d=10, rank=[1, 2, 3, 2], seed=0)
     >>> tasks.ranks.tolist(), tasks.rank_avg
@@ -96,7 +97,7 @@ def two_lines(theta: float, w_star: Any = None) -> RegressionTasks:
 def orthogonal(d: int) -> RegressionTasks:
     """T = d tasks X_m = e_m^T with w* = (1, ..., 1) / sqrt(d): nothing is ever forgotten.
 
-    The loss is what has not been seen: with replacement, E L(w_k) = (1 - 1/d)^k / (2 d), and forgetting is 0.
+    The loss comes only from tasks not yet seen: with replacement, E L(w_k) = (1 - 1/d)^k / (2 d), and forgetting is 0.
 
     >>> orthogonal(3).rank_joint
     3
@@ -107,11 +108,11 @@ def orthogonal(d: int) -> RegressionTasks:
 
 
 def back_and_forth(T: int, theta: float) -> RegressionTasks:
-    """Lines in the plane whose directions turn by theta, forth for T/2 - 1 tasks and then back, to end at -theta.
+    """Lines in the plane whose angles rise from 0 in T/2 - 1 steps of theta, and then fall in steps of theta to -theta.
 
-    Learned in a cycle, each step turns the error a little and hardly shrinks it, and a cycle ends where the turning
-    ends: at theta = 1/sqrt(k - 1), for k >= T^2 / 4 a multiple of T, forgetting is at least T^2 / (48 e k), the lower
-    bound for cyclic orderings (Evron et al. 2022, Theorem 11).
+    In a cyclic ordering, each step turns the error a little and hardly shrinks it. At theta = 1/sqrt(k - 1), for
+    k >= T^2 / 4 a multiple of T, forgetting is at least T^2 / (48 e k), the lower bound for cyclic orderings (Evron et
+    al. 2022, Theorem 11).
 
     >>> back_and_forth(T=6, theta=0.1).num_tasks
     6
@@ -127,8 +128,8 @@ def back_and_forth(T: int, theta: float) -> RegressionTasks:
 def catastrophic(eps: float) -> RegressionTasks:
     """Lines in the plane that turn slowly, then fast: in the given order forgetting tends to its maximum 1/2.
 
-    As eps -> 0 the number of tasks grows like 72/eps^2, and learning them in the order 0, 1, ..., T - 1 ends with
-    almost the whole norm of the error and none of the early tasks (Evron et al. 2022, Theorem 7).
+    As eps -> 0 the number of tasks grows like 72/eps^2. Learned in the order 0, 1, ..., T - 1, the error keeps almost
+    all of its norm, and the last iterate solves none of the early tasks (Evron et al. 2022, Theorem 7).
 
     >>> catastrophic(0.5).num_tasks
     289
@@ -148,8 +149,8 @@ def catastrophic(eps: float) -> RegressionTasks:
 def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     """n copies of a collection, one after the other.
 
-    Shows that cloning changes nothing under sampling with replacement, and that without replacement it turns
-    randomness into repetition. Clones cost nothing: the engines see each distinct task once.
+    Shows that clones change nothing under sampling with replacement, and turn sampling without replacement into
+    repetition. Clones cost nothing: the engines use each distinct task once.
 
     >>> clones = repeated(two_lines(0.5), 100)
     >>> clones.num_tasks, clones.geometry.num_distinct
@@ -172,8 +173,8 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
 def principal_angles(angles: Sequence[float], seed: int | None = None) -> RegressionTasks:
     """Two tasks of rank r in R^(2r) whose row spaces have the given r principal angles.
 
-    Shows that two tasks interact through their principal angles alone: equal and orthogonal subspaces (angles 0 and
-    pi/2) forget nothing, those between do. A seed rotates the whole problem.
+    Shows that two tasks interact only through their principal angles: there is no forgetting for angles of 0 and pi/2
+    (equal and orthogonal subspaces), and there is for angles in between. A seed rotates both tasks at random.
 
     >>> tasks = principal_angles([0.3, 1.2])
     >>> tasks.num_tasks, tasks.rank_avg, tasks.rank_joint
@@ -195,8 +196,8 @@ def principal_angles(angles: Sequence[float], seed: int | None = None) -> Regres
 def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed: int = 0) -> RegressionTasks:
     """Gaussian tasks whose spectral norms are spread evenly on a log scale from 1 down to 1 / spread.
 
-    Shows where R-bar, the mean squared norm, is far below R^2, and that a task of small norm is not lost: the
-    subspaces, and so the iterates, do not depend on the norms at all.
+    R-bar, the mean squared norm, is far below R^2 here. Shows that a task of small norm is not lost: the subspaces, and
+    so the iterates, do not depend on the norms.
 
     >>> tasks = heterogeneous_norms(T=4, d=8, spread=1e6)
     >>> tasks.norms.round(9).tolist(), tasks.rank_joint
@@ -211,10 +212,10 @@ def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed
 def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> ClassificationTasks:
     """T jointly separable classification tasks of n rows, with R = 1 and 1 / (|w*| R) = margin.
 
-    `margin` is the normalised one, `ClassificationTasks.margin`: some unit vector u has y_i x_i.u >= margin R for all
-    rows, and none has more. The rows are random on their side of u, except for two unit rows (of different tasks, if
-    there are two) that lean the opposite way around u and so fix w* = u / margin. Shows how the rates of
-    Evron et al. 2023 depend on |w*| R while those of `cor:pocs_forgetting` do not.
+    `margin` is `ClassificationTasks.margin`: some unit vector u has y_i x_i.u >= margin R for all rows, and no unit
+    vector has more. The rows are random on their side of u, except for two unit rows (the first and the last) that lean
+    to opposite sides of u and so determine w* = u / margin. Shows that the rates of Evron et al. 2023 depend on |w*| R
+    while those of `cor:pocs_forgetting` do not.
 
     >>> tasks = separable(T=4, d=10, n=5, margin=0.2)
     >>> tasks.num_tasks, round(tasks.radius, 12), round(tasks.margin, 12), round(tasks.scale, 9)
@@ -245,7 +246,7 @@ def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> Cla
 
 
 def _require_room(tasks: int, rows: int, dim: int) -> None:
-    """Raise unless so many tasks with so many rows fit in memory, before any of them is made."""
+    """Raise unless `tasks` tasks with `rows` rows in total fit in memory."""
     needed = 500.0 * tasks + 16.0 * rows * dim  # the rows, and the copy that the collection keeps
     require_memory(needed, f"{tasks} tasks in dimension {dim}", "use fewer tasks, or smaller ones")
 

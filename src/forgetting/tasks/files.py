@@ -1,9 +1,8 @@
-"""Problems on disk: one .npz file, no pickle, written whole or not at all."""
+"""Problems as arrays of an .npz file, without pickle."""
 
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,25 +19,18 @@ if TYPE_CHECKING:
 __all__ = [
     "classification_arrays",
     "classification_from",
-    "load_classification",
-    "load_regression",
+    "read_arrays",
     "regression_arrays",
     "regression_from",
-    "save_classification",
-    "save_regression",
+    "write_arrays",
 ]
 
 FORMAT = "forgetting/regression/1"
 CLASSIFICATION = "forgetting/classification/1"
 
 
-def save_regression(tasks: RegressionTasks, path: str | PathLike[str]) -> None:
-    """Write the distinct tasks, stacked, and which one every task is."""
-    write_arrays(Path(path), regression_arrays(tasks))
-
-
 def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
-    """The arrays of a file: distinct tasks, stacked, and which one every task is."""
+    """The arrays that represent the tasks: the distinct tasks, stacked, and for each task its distinct task."""
     matrices, labels = tasks._matrices, tasks._labels
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
@@ -62,13 +54,8 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     return arrays
 
 
-def load_regression(path: str | PathLike[str]) -> RegressionTasks:
-    """Read what `save_regression` wrote, or say what is wrong with the file."""
-    return regression_from(read_arrays(path), path)
-
-
 def regression_from(arrays: dict[str, Any], path: str | PathLike[str]) -> RegressionTasks:
-    """The tasks whose `regression_arrays` these are; `path` is for messages. Nothing is used before it is checked."""
+    """The tasks of the arrays that `regression_arrays` made; every array is checked. `path` is named in errors."""
     from forgetting.tasks.regression import RegressionTasks
 
     if str(arrays.get("format")) != FORMAT:
@@ -97,18 +84,18 @@ def regression_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Regres
 
 
 def _ends(arrays: dict[str, Any], total: int) -> IntArray:
-    """Where each task ends among all rows, from the number of rows of each, which is at least 1."""
+    """The row number after the last row of each task, from the checked entry 'rows'."""
     rows = entry(arrays, "rows", "iu", 1)
     if not len(rows) or rows.min() < 1 or rows.max() > total:
         raise ForgettingError("entry 'rows' must hold at least one number of rows, and each must be at least 1")
     ends = np.cumsum(rows.astype(np.int64))
     if len(rows) > total or int(ends[-1]) != total:  # no overflow: at most total^2 < 2^63
-        raise ForgettingError(f"{sum(rows.tolist())} rows announced, {total} labels found")
+        raise ForgettingError(f"entry 'rows' announces {sum(rows.tolist())} rows, but there are {total} labels")
     return ends
 
 
 def _sparse_parts(arrays: dict[str, Any], ends: IntArray) -> list[Any]:
-    """The matrices of rows stacked in CSR form, checked, since compiled code trusts it; some are made dense again."""
+    """The matrices of the tasks from stacked CSR arrays, which are checked; matrices that were dense are made dense."""
     from scipy.sparse import csr_array
 
     dim, total = whole_number(arrays, "dim", 1), int(ends[-1])
@@ -135,13 +122,8 @@ def _sparse_parts(arrays: dict[str, Any], ends: IntArray) -> list[Any]:
     return parts
 
 
-def save_classification(tasks: ClassificationTasks, path: str | PathLike[str]) -> None:
-    """Write the rows, stacked, their labels as -1 and +1, and the two labels these stand for."""
-    write_arrays(Path(path), classification_arrays(tasks))
-
-
 def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
-    """The arrays of a file: rows and signs, stacked, the number of rows of each task, names and labels."""
+    """The arrays that represent the tasks: stacked rows and signs, rows per task, names, and the two labels."""
     parts = [tasks.task(task) for task in range(tasks.num_tasks)]
     return {
         "format": np.array(CLASSIFICATION),
@@ -153,13 +135,8 @@ def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
     }
 
 
-def load_classification(path: str | PathLike[str]) -> ClassificationTasks:
-    """Read what `save_classification` wrote, or say what is wrong with the file."""
-    return classification_from(read_arrays(path), path)
-
-
 def classification_from(arrays: dict[str, Any], path: str | PathLike[str]) -> ClassificationTasks:
-    """The tasks whose `classification_arrays` these are; `path` is for messages."""
+    """The tasks of the arrays that `classification_arrays` made; every array is checked. `path` is named in errors."""
     from forgetting.tasks.classification import ClassificationTasks
 
     if str(arrays.get("format")) != CLASSIFICATION:

@@ -1,4 +1,4 @@
-"""Regression tasks known only through inner products."""
+"""Regression tasks given by inner products."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = ["KernelTasks"]
 
 
 class KernelTasks(LinearTasks):
-    """Continual kernel regression: the tasks phi(x_i) . w = y_i, known through K[i, j] = phi(x_i) . phi(x_j).
+    """Kernel regression tasks phi(x_i) . w = y_i, given by the inner products K[i, j] = phi(x_i) . phi(x_j).
 
-    Iterates are dual coefficients a with w = sum_i a_i phi(x_i), so `dim` is the number of rows; a run has
-    `predictions`, the values K a at all rows. The tasks come in the order in which their group first appears.
+    Iterates are dual coefficients a with w = sum_i a_i phi(x_i), so that `dim` is the number of rows; a run has
+    `predictions`, the values K a at all rows. Tasks are in order of their first row.
 
     Args:
         kernel: N x N symmetric positive semidefinite matrix.
         labels: N values.
         groups: N group labels; rows of a group form a task.
         loss: "sum", or "mean" to divide L_m by n_m.
-        rank_tol: relative tolerance for ranks; None is sqrt(N * eps), since a Gram matrix squares singular values.
+        rank_tol: relative tolerance for ranks; default sqrt(N * eps), since a Gram matrix squares singular values.
         rtol: relative residual below which the tasks count as jointly realizable.
 
     >>> import forgetting as fg
@@ -122,7 +122,7 @@ class KernelTasks(LinearTasks):
         return np.array([len(rows) for rows in self.rows_of])
 
     def predict(self, coefficients: Any) -> Array:
-        """K a: the values at all rows, for one or several (one per row) vectors of dual coefficients."""
+        """The predictions K a for all rows; `coefficients` is a vector a, or a matrix with such vectors as rows."""
         given = real_array(coefficients, "coefficients")
         if given.ndim not in (1, 2) or given.shape[-1] != self.dim:
             raise InvalidInputError(f"coefficients: expected {self.dim} numbers, or rows of so many, got {given.shape}")

@@ -1,4 +1,4 @@
-"""Two labels of any kind as -1 and +1, the same way in every task."""
+"""Converts two labels of any kind to -1 and +1, in the same way for all tasks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from forgetting.errors import InvalidInputError
 __all__ = ["Label", "signs"]
 
 Label = int | bool | str
-USUAL: tuple[tuple[Label, Label], ...] = ((-1, 1), (0, 1))
 
 
 def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[list[Array], tuple[Label, Label]]:
-    """-1 and +1 for every row of every task, and the two labels they stand for, the negative one first.
+    """The labels of every task as vectors of -1 and +1, and the two original labels, the negative label first.
 
-    Numbers are -1 and 1, or 0 and 1; of two strings the alphabetically first is -1. Any other two values, or another
-    order, are named by `given`.
+    Numbers must be -1 and 1, or 0 and 1; of two strings the alphabetically first becomes -1. `given` names any other
+    two labels, or another order.
 
     >>> signs([["spam", "ham"], ["ham"]])
     ([array([ 1., -1.]), array([-1.])], ('ham', 'spam'))
@@ -33,8 +32,8 @@ def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[li
     kinds = {_kind(column) for column in columns}
     if len(kinds) > 1:
         raise InvalidInputError(f"y holds {' and '.join(sorted(kinds))}; use one kind of label in all tasks")
-    found = np.unique(np.concatenate(columns))
-    low, high = _pair(found, columns, given)
+    distinct = np.unique(np.concatenate(columns))
+    low, high = _pair(distinct, columns, given)
     result = []
     for task, column in enumerate(columns):
         outside = np.flatnonzero((column != low) & (column != high))
@@ -46,15 +45,16 @@ def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[li
                 "for more than two classes use one_versus_rest, for two others name them in label_names="
             )
         result.append(np.where(column == high, 1.0, -1.0))
-    if len(found) < 2:
+    if len(distinct) < 2:
         raise InvalidInputError(
-            f"all labels of all tasks are {found[0].item()!r}: one class only, which any bias separates; two are needed"
+            f"all labels of all tasks are {distinct[0].item()!r}: one class only, which any bias separates; "
+            "two are needed"
         )
     return result, (low, high)
 
 
 def _column(label: Any, what: str) -> Any:
-    """One task's labels as a vector of whole numbers, truth values or strings."""
+    """The labels of a task as a vector of integers, truth values or strings."""
     try:
         column = np.asarray(label)
     except ValueError as error:
@@ -95,8 +95,8 @@ def _kind(column: Any) -> str:
     return "strings" if column.dtype.kind == "U" else "numbers"
 
 
-def _pair(found: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tuple[Label, Label]:
-    """The two labels: as given, or as the data suggest."""
+def _pair(distinct: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tuple[Label, Label]:
+    """The two labels, the negative label first: those of `given`, else those that the data suggest."""
     if given is not None:
         names = [value.item() if isinstance(value, np.generic) else value for value in given] if len(given) == 2 else []
         if len(names) != 2 or _plain(names[0], "label_names[0]") == _plain(names[1], "label_names[1]"):
@@ -104,12 +104,13 @@ def _pair(found: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tu
                 f"label_names must be two different labels, the negative one first, got {given!r:.80}"
             )
         return names[0], names[1]
-    present = [value.item() for value in found]
+    present = [value.item() for value in distinct]
     if isinstance(present[0], str):
-        if len(present) > 2:  # the first two that appear are taken for the intended ones, so that the third is named
+        if len(present) > 2:  # keep the two labels that appear first, so that the error names the third
             seen = list(dict.fromkeys(value for column in columns for value in column.tolist()))
             present = sorted(seen[:2])
         return present[0], present[-1] if len(present) > 1 else ""
     if all(isinstance(value, bool) for value in present):
         return False, True
-    return max(USUAL, key=lambda pair: len(set(pair) & set(present)))
+    usual: tuple[tuple[Label, Label], ...] = ((-1, 1), (0, 1))
+    return max(usual, key=lambda pair: len(set(pair) & set(present)))

@@ -1,4 +1,4 @@
-"""What `RegressionTasks` and `KernelTasks` share: the geometry, the statistics of the paper, realizability."""
+"""The base class of `RegressionTasks` and `KernelTasks`: geometry, statistics of the paper, realizability."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["LinearTasks", "Realizability"]
 
 @dataclass(frozen=True)
 class Realizability:
-    """Whether one w solves all tasks, as measured.
+    """Whether some w solves all linear tasks, decided by the residuals of the offline solution w*.
 
     Attributes:
-        holds: the largest relative residual is within the tolerance.
+        holds: whether the largest relative residual is at most the tolerance.
         residual: the largest of |X_m w* - y_m| / (|X_m| |w*| + |y_m|) over tasks.
         first_offender: the first task whose residual is above the tolerance, or None.
-        tolerance: what counts as zero.
+        tolerance: the largest relative residual that counts as zero.
     """
 
     holds: bool
@@ -35,20 +35,20 @@ class Realizability:
 
     @property
     def message(self) -> str:
-        """The finding in words."""
+        """A sentence that says whether the tasks are jointly realizable, with the largest residual."""
         if self.holds:
             return f"jointly realizable: largest relative residual {self.residual:.2g}"
         return (
-            f"not jointly realizable: no w solves all tasks; the first that is missed is task {self.first_offender}, "
+            f"not jointly realizable: no w solves all tasks; the first unsolved task is task {self.first_offender}, "
             f"and the largest relative residual is {self.residual:.2g} (tolerance {self.tolerance:.2g})"
         )
 
 
 class LinearTasks(Problem):
-    """T linear regression tasks, X_m w = y_m, known through their geometry."""
+    """T linear regression tasks, X_m w = y_m, represented by their geometry."""
 
     kind: ClassVar[Kind] = "regression"
-    #: whether iterates are vectors of the d features; False where they are dual coefficients
+    #: whether iterates are vectors of d features; False if they are dual coefficients
     has_features: ClassVar[bool] = True
     loss_kind: Literal["sum", "mean"]
     rtol: float
@@ -60,7 +60,7 @@ class LinearTasks(Problem):
 
     @property
     def linear(self) -> LinearTasks:
-        """These tasks."""
+        """The tasks themselves."""
         return self
 
     @property
@@ -110,22 +110,22 @@ class LinearTasks(Problem):
 
     @cached_property
     def realizability(self) -> Realizability:
-        """Measured joint realizability; see `Realizability`."""
+        """Whether some w solves all tasks; see `Realizability`."""
         residuals = self.geometry.residuals[self.geometry.index]
         bad = np.flatnonzero(residuals > self.rtol)
         first = int(bad[0]) if bad.size else None
         return Realizability(first is None, float(residuals.max()), first, self.rtol)
 
     def require_realizable(self, what: str) -> None:
-        """Raise unless one w solves all tasks; `what` is the operation that needs it."""
-        found = self.realizability
-        if found.first_offender is not None:
+        """Raise unless some w solves all tasks; `what` names the operation that needs such a w."""
+        realizability = self.realizability
+        if realizability.first_offender is not None:
             raise NotRealizableError(
-                f"{what} needs jointly realizable tasks, but these are {found.message}. "
+                f"{what} needs jointly realizable tasks, but these are {realizability.message}. "
                 "Use fewer rows per task or a richer feature map (dimension above the number of rows), "
                 "or raise rtol= if the labels are only known to that accuracy.",
-                task=found.first_offender,
-                residual=found.residual,
+                task=realizability.first_offender,
+                residual=realizability.residual,
             )
 
     @property
@@ -154,7 +154,7 @@ class LinearTasks(Problem):
         return self.geometry.distances(self.geometry.start(as_vector(w, self.dim, "w")))
 
     def project(self, task: int, w: Array) -> Array:
-        """The solution of one task nearest to w: w - X_m^+ (X_m w - y_m)."""
+        """The solution of the task nearest to w: w - X_m^+ (X_m w - y_m)."""
         start = as_vector(w, self.dim, "w")
         return self.geometry.lift(
             self.geometry.project(as_task(task, self.num_tasks), self.geometry.start(start)), start

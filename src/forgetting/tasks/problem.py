@@ -1,4 +1,4 @@
-"""What a problem is: all that the loop, the engines and the bounds may use of tasks."""
+"""The base class of problems: everything that the loop, the engines and the bounds may use of tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kind = Literal["regression", "classification", "sets"]
 
 
 class Finding(Protocol):
-    """Whether one w solves all tasks (None: undecided), and the same in words."""
+    """Whether some w solves all tasks (`holds`; None if undecided), and a `message` that says so."""
 
     @property
     def holds(self) -> bool | None: ...
@@ -32,11 +32,11 @@ class Finding(Protocol):
 
 
 class Problem(ABC):
-    """T tasks that can be projected onto, with a loss and a distance each.
+    """T tasks, each with a loss, a distance and a projection onto its solutions.
 
-    A problem of your own derives from this class, sets `dim`, and implements `num_tasks`, `project`, `task_loss`,
-    `task_losses` and `distances`. What else a problem can tell has an answer here already, "not known", and each
-    answer that you give unlocks more: a `radius` and a `nearest_solution` the bounds, a `geometry` the exact engines.
+    To define a problem, derive from this class, set `dim`, and implement `num_tasks`, `project`, `task_loss`,
+    `task_losses` and `distances`. All other members say "not known" by default. Bounds need a `radius` and
+    `nearest_solution`; exact engines need a `geometry`.
 
     >>> import forgetting as fg
     >>> import numpy as np
@@ -54,9 +54,9 @@ class Problem(ABC):
     [0.25, 0.25, 0.25, 0.25]
     """
 
-    #: what the tasks are for the bounds, each of which covers some kinds
+    #: the kind of tasks; every bound covers some kinds
     kind: ClassVar[Kind] = "sets"
-    #: whether L_m(w) = 1/2 dist(w, C_m)^2, so that a projection knows the loss it ends
+    #: whether L_m(w) = 1/2 dist(w, C_m)^2, so that a projection gives the loss too
     half_squared_distances: ClassVar[bool] = False
 
     #: inner products of all rows, for tasks whose iterates are dual coefficients
@@ -71,11 +71,11 @@ class Problem(ABC):
 
     @abstractmethod
     def project(self, task: int, w: Array) -> Array:
-        """The solution of one task nearest to w."""
+        """The solution of the task nearest to w."""
 
     @abstractmethod
     def task_loss(self, task: int, w: Array) -> float:
-        """The loss of one task at w."""
+        """The loss of the task at w."""
 
     @abstractmethod
     def task_losses(self, w: Array) -> Array:
@@ -89,7 +89,7 @@ class Problem(ABC):
         """L(w), the mean of the task losses."""
         return float(np.mean(self.task_losses(w)))
 
-    # ------------------------------------------------------------------------------------- what need not be known
+    # ------------------------------------------------------------------------------------- optional members
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -118,12 +118,12 @@ class Problem(ABC):
 
     @property
     def members(self) -> tuple[ConvexSet, ...]:
-        """The solutions of each task as convex sets that can be projected onto again and again; else empty."""
+        """The solution set of each task as a `ConvexSet`; empty if the sets are not known."""
         return ()
 
     @property
     def realizability(self) -> Finding | None:
-        """Whether one w solves all tasks; None if nobody knows."""
+        """Whether some w solves all tasks; None if this is not known."""
         return None
 
     def signed_rows(self, task: int) -> Array | None:
@@ -135,13 +135,13 @@ class Problem(ABC):
         yield (vars(self),)
 
     def nearest_solution(self, w0: Array) -> Array:
-        """The common solution nearest to w_0; an error if there is none, or if none is known."""
+        """The common solution nearest to w_0; an error if no common solution exists or is known."""
         raise NotSupportedError(
             f"{type(self).__name__} does not know its common solutions; give the class a nearest_solution(w0)"
         )
 
     def distance_sq(self, w0: Array) -> float | None:
-        """min |w_0 - w|^2 over common solutions w; None if there is none, or if none is known."""
+        """min |w_0 - w|^2 over common solutions w; None if no common solution exists or is known."""
         try:
             gap = self.nearest_solution(w0) - w0
         except ForgettingError:
@@ -158,6 +158,6 @@ def no_common_solution(problem: Problem) -> list[str]:
     """
     try:
         finding = problem.realizability
-    except ForgettingError as error:  # undecided
+    except ForgettingError as error:  # raised if realizability is undecided
         return [str(error)]
     return [] if finding is None or finding.holds else [finding.message]

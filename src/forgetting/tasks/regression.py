@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -30,9 +31,6 @@ from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
 
-NOISE = 1e-12  # of the largest row of its task: a row below it may be noise
-VANISHING = 1e-290  # a row below it loses its digits
-
 __all__ = ["RegressionTasks", "as_task_matrix", "split_rows"]
 
 
@@ -43,13 +41,13 @@ class RegressionTasks(LinearTasks):
         matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse; n_m may differ.
         labels: T vectors of length n_m.
         loss: "sum" as in the paper, or "mean" to divide L_m by n_m.
-        rank_tol: relative tolerance for ranks. None is max(shape) * eps, after rows of different sizes are scaled to
-            one size; a number is relative to the largest singular value of the rows as they are.
+        rank_tol: relative tolerance for ranks. By default max(shape) * eps, after rows of different sizes are scaled to
+            the same size; a number is relative to the largest singular value of the unscaled rows.
         rtol: relative residual below which the tasks count as jointly realizable.
         names: T names for reports; task numbers if left out.
         copy: False keeps references to float64 arrays instead of copies; do not change them afterwards.
 
-    Identical tasks are stored and computed with once.
+    Identical tasks are stored once and computed once.
 
     >>> import forgetting as fg
     >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[1.0], [0.6]])
@@ -73,10 +71,10 @@ class RegressionTasks(LinearTasks):
         copy: bool = True,
     ) -> None:
         try:
-            for several in (matrices, labels):  # a view may be longer than any list
-                count = len(several) if hasattr(several, "__len__") else 0
+            for sequence in (matrices, labels):  # a broadcast view may be too long for a list
+                count = len(sequence) if hasattr(sequence, "__len__") else 0
                 require_memory(64.0 * count, f"{count} tasks", "give fewer")
-            matrices, labels = list(matrices), list(labels)  # held on to, so that an id stands for one object
+            matrices, labels = list(matrices), list(labels)  # keeps the objects alive, so that their ids are unique
         except TypeError as error:
             raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
         if len(matrices) == 0:
@@ -98,7 +96,7 @@ class RegressionTasks(LinearTasks):
         self._warn_of_small_rows()
 
     def _take_in(self, matrices: Sequence[Any], labels: Sequence[Any], copy: bool) -> IntArray:
-        """Normalise the tasks, keep each distinct one once, and return which one every task is."""
+        """Store each distinct task once, and return for every task the number of its distinct task."""
         index = np.empty(len(matrices), dtype=np.int64)
         by_identity: dict[tuple[int, int], int] = {}
         by_checksum: dict[tuple[tuple[int, int], bytes, bytes], list[int]] = {}
@@ -124,18 +122,18 @@ class RegressionTasks(LinearTasks):
         return index
 
     def _warn_of_small_rows(self) -> None:
-        """Say which rows may be noise: they are tiny beside the largest of their task, and count all the same.
+        """Warn if a row is below 1e-12 of the largest row of its task, and refuse rows below 1e-290 of such a task.
 
-        Those that are too small for any computation are refused.
+        Nothing is checked if the user has chosen `rank_tol`.
         """
-        if self.rank_tol is not None:  # whoever sets the tolerance has thought of them
+        if self.rank_tol is not None:
             return
-        for which, matrix in enumerate(self._matrices):
+        for distinct, matrix in enumerate(self._matrices):
             sizes = _row_sizes(matrix)
-            small = np.flatnonzero((sizes > 0) & (sizes < NOISE * sizes.max()))
+            small = np.flatnonzero((sizes > 0) & (sizes < 1e-12 * sizes.max()))
             if small.size:
-                task = int(np.flatnonzero(self._index == which)[0])
-                if sizes[small].min() < VANISHING:
+                task = int(np.flatnonzero(self._index == distinct)[0])
+                if sizes[small].min() < 1e-290:
                     row = int(small[np.argmin(sizes[small])])
                     raise InvalidInputError(
                         f"task {task} ({self.names[task]}), row {row}: its largest entry is {sizes[row]:.2g}, which "
@@ -152,9 +150,9 @@ class RegressionTasks(LinearTasks):
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> RegressionTasks:
-        """Tasks from one stacked matrix: rows with the same entry of `groups` form a task.
+        """Tasks from a stacked matrix: rows with the same entry of `groups` form a task, named after this entry.
 
-        Tasks come in the order in which their group first appears, and are named after it.
+        Tasks are in order of their first row.
 
         >>> import forgetting as fg
         >>> tasks = fg.RegressionTasks.from_arrays([[1.0, 0], [0, 1], [1, 1]], [1.0, 2, 3], ["b", "a", "b"])
@@ -167,9 +165,9 @@ class RegressionTasks(LinearTasks):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> RegressionTasks:
         """Read a collection written by `save`; nothing is unpickled."""
-        from forgetting.tasks.files import load_regression
+        from forgetting.tasks.files import read_arrays, regression_from
 
-        return load_regression(path)
+        return regression_from(read_arrays(path), path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the collection to an .npz file, atomically; `load` gives the same numbers back.
@@ -181,9 +179,9 @@ class RegressionTasks(LinearTasks):
         ...     fg.RegressionTasks.load(path)
         RegressionTasks(T=2, d=2, rows=2)
         """
-        from forgetting.tasks.files import save_regression
+        from forgetting.tasks.files import regression_arrays, write_arrays
 
-        save_regression(self, path)
+        write_arrays(Path(path), regression_arrays(self))
 
     @property
     def num_tasks(self) -> int:
@@ -197,8 +195,8 @@ class RegressionTasks(LinearTasks):
 
     def task(self, task: int) -> tuple[Matrix, Array]:
         """(X_m, y_m) as given, read-only."""
-        which = self._index[as_task(task, self.num_tasks)]
-        return self._matrices[which], self._labels[which]
+        distinct = self._index[as_task(task, self.num_tasks)]
+        return self._matrices[distinct], self._labels[distinct]
 
     def digest_parts(self) -> Iterator[tuple[object, ...]]:
         """The loss and the tolerances, then the data of each task; identical tasks give the same objects."""
@@ -207,7 +205,7 @@ class RegressionTasks(LinearTasks):
 
     @cached_property
     def _divisors(self) -> Array:
-        """What the squared loss of each distinct task is divided by."""
+        """The divisor of the squared loss of each distinct task: 1, or n_m for a mean loss."""
         if self.loss_kind == "sum":
             return read_only(np.ones(len(self._matrices)))
         return read_only(np.array([float(matrix.shape[0]) for matrix in self._matrices]))
@@ -218,23 +216,23 @@ class RegressionTasks(LinearTasks):
         return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
 
     def equations(self, task: int) -> tuple[Matrix, Array]:
-        """(A, b) with L_m(w) = 1/2 |A w - b|^2: the data, divided by n_m^(1/2) for a mean loss."""
+        """(A, b) with L_m(w) = 1/2 |A w - b|^2: the data, or the data divided by n_m^(1/2) for a mean loss."""
         weight = self._divisors[self._index[task]] ** -0.5
         matrix, label = self.task(task)
         return matrix * weight, label * weight
 
     def task_loss(self, task: int, w: Any) -> float:
-        """L_m(w), from the data themselves."""
+        """L_m(w), computed from the data."""
         return self._distinct_loss(int(self._index[as_task(task, self.num_tasks)]), as_vector(w, self.dim, "w"))
 
     def task_losses(self, w: Any) -> Array:
-        """L_m(w) for every task, from the data themselves."""
+        """L_m(w) for every task, computed from the data."""
         point = as_vector(w, self.dim, "w")
-        return np.array([self._distinct_loss(which, point) for which in range(len(self._matrices))])[self._index]
+        return np.array([self._distinct_loss(distinct, point) for distinct in range(len(self._matrices))])[self._index]
 
-    def _distinct_loss(self, which: int, w: Array) -> float:
-        missed = self._matrices[which] @ w - self._labels[which]
-        return 0.5 * float((missed @ missed) / self._divisors[which])
+    def _distinct_loss(self, distinct: int, w: Array) -> float:
+        missed = self._matrices[distinct] @ w - self._labels[distinct]
+        return 0.5 * float((missed @ missed) / self._divisors[distinct])
 
     def __len__(self) -> int:
         return self.num_tasks
@@ -244,7 +242,7 @@ class RegressionTasks(LinearTasks):
 
 
 def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
-    """X of one task as float64, dense or CSR, or an error that names it.
+    """Convert the matrix X of a task to float64, dense or CSR; `name` names the task in errors.
 
     >>> as_task_matrix([1.0, 2.0], "task 0")
     Traceback (most recent call last):
@@ -258,7 +256,7 @@ def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
 
         matrix = csr_array(raw_matrix, dtype=np.float64)
         if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # the conversion may share the caller's arrays, and this works in place
+            matrix = matrix.copy()  # the conversion may share arrays with the caller; the next line works in place
             matrix.sum_duplicates()
         check_finite(matrix, f"{name}, X", squares=True)
     else:
@@ -273,7 +271,7 @@ def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
 
 
 def _sealed(matrix: Matrix) -> Matrix:
-    """The same matrix, read-only; arrays that it shares with the caller stay as they are there."""
+    """The matrix with read-only arrays; arrays of the caller stay writable."""
     if not is_sparse(matrix):
         return read_only(matrix)
     for part in ("data", "indices", "indptr"):
@@ -289,7 +287,7 @@ def _row_sizes(matrix: Matrix) -> Array:
 
 
 def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:
-    """One task as float64, or an error that names it."""
+    """Convert X and y of a task to float64 and check their shapes."""
     name = f"task {task}"
     matrix = as_task_matrix(raw_matrix, name)
     label = real_array(raw_label, f"{name}, y", squares=True)
@@ -301,7 +299,7 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
 
 
 def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[str]]:
-    """Matrices, labels and names of the groups of rows, in the order in which they first appear.
+    """Matrices, labels and names of the groups of rows; groups are in order of their first row.
 
     >>> split_rows([[1.0], [2.0], [3.0]], [1, 2, 3], ["b", "a", "b"])[1:]
     ([array([1, 3]), array([2])], ['b', 'a'])
@@ -318,7 +316,7 @@ def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[
 
 
 def _checksum(matrix: Matrix) -> bytes:
-    """The same for equal matrices, whatever their layout (sums of integers do not round), in one quick pass."""
+    """A checksum that does not depend on the memory layout of the matrix, since sums of integers do not round."""
     if is_sparse(matrix):
         return np.asarray(_folded(matrix.data.view(np.uint64)) @ _scrambled(matrix.indices)).tobytes()
     weights = _scrambled(np.arange(matrix.shape[1]))
@@ -326,25 +324,25 @@ def _checksum(matrix: Matrix) -> bytes:
 
 
 def _folded(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Low bits for numbers that have none: whole numbers differ in their high bits only, which products lose."""
+    """Mix the high bits into the low bits: floats of whole numbers differ in high bits only, which products drop."""
     return bits ^ (bits >> np.uint64(32))
 
 
 def _scrambled(places: NDArray[Any]) -> NDArray[np.uint64]:
-    """A weight for every column, without pattern."""
+    """A pseudo-random weight for every column."""
     mixed = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     return _folded(mixed) * np.uint64(0xBF58476D1CE4E5B9)
 
 
 def _equal(a: Matrix, b: Matrix) -> bool:
-    """Whether two normalised matrices of one shape hold the same numbers."""
+    """Whether two normalised matrices of the same shape hold the same numbers."""
     if is_sparse(a) and is_sparse(b):
         return all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data"))
     return not is_sparse(a) and not is_sparse(b) and np.array_equal(a, b)
 
 
 def _as_slice(members: IntArray) -> slice | IntArray:
-    """A view instead of a copy where the rows are contiguous."""
+    """The row numbers as a slice if they are contiguous, so that indexing gives a view instead of a copy."""
     if members[-1] - members[0] + 1 == len(members):
         return slice(int(members[0]), int(members[-1]) + 1)
     return members

@@ -1,4 +1,4 @@
-"""Whether one w classifies all rows, decided with a proof either way."""
+"""Decides whether some w classifies all rows, with a proof of either answer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ __all__ = ["Separability", "decide"]
 
 @dataclass(frozen=True, eq=False)
 class Separability:
-    """Whether some w has y_i x_i.w >= 1 for all rows, and what proves it.
+    """Whether some w has y_i x_i.w >= 1 for all rows, with a proof.
 
     Attributes:
-        holds: there is such a w.
-        w: the shortest one, or None. Its margins are above 0 beyond rounding, which anyone can check. (Where the
-            columns of the data are so different in scale that the shortest is lost to rounding, another one.)
-        certificate: else y >= 0 with sum y = 1 and |sum_i y_i (label_i x_i)| = `residual`, 0 up to rounding in every
-            coordinate. Since 1 <= sum_i y_i (label_i x_i).w <= residual |w|, there is no such w (Gordan's alternative).
-        residual: of the certificate; 0 where there is none.
-        tasks: those whose rows the certificate combines; empty where the rows are those of one task, or there is none.
+        holds: whether such a w exists.
+        w: the shortest such w, or None. All its margins are above 0 by more than rounding. (If columns differ so much
+            in scale that the shortest w is lost to rounding, another such w.)
+        certificate: if no such w exists, y >= 0 with sum y = 1 and |sum_i y_i (label_i x_i)| = `residual`, which is 0
+            up to rounding in every coordinate; else None. A w as above would have
+            1 <= sum_i y_i (label_i x_i).w <= residual |w| (Gordan's alternative).
+        residual: the residual of the certificate; 0 without a certificate.
+        tasks: the tasks whose rows the certificate combines; empty without a certificate, or for rows of one task.
 
     >>> import forgetting as fg
     >>> fg.ClassificationTasks([[[1.0], [-2.0]]], [[1, -1]]).separability.message
@@ -42,7 +43,7 @@ class Separability:
 
     @property
     def message(self) -> str:
-        """The finding in words."""
+        """A sentence that says whether the rows are separable, and the proof."""
         if self.w is not None:
             return f"separable: w of norm {np.linalg.norm(self.w):.4g} has all margins at least 1"
         rows = np.flatnonzero(self.certificate) if self.certificate is not None else np.empty(0, dtype=np.int64)
@@ -60,27 +61,27 @@ class Separability:
 
 
 def decide(rows: Array) -> Separability:
-    """Separability of {w: rows w >= 1}, with the shortest such w, or weights of a convex combination of rows that is 0.
+    """Decide whether some w has rows w >= 1: find the shortest such w, or a convex combination of the rows that is 0.
 
-    Neither is believed before it is checked on the rows. Where the projection settles nothing, it is repeated with rows
-    and columns divided by their largest entries, which does not change the answer, and then a linear programme is
-    solved. If all that fails, the error says that it is undecided. A margin below the rounding of the data counts as 0.
+    Either answer is checked on the rows. If a projection gives no valid answer, the projection is repeated with rows
+    and columns divided by their largest entries (which does not change the answer), and then a linear programme is
+    solved. An error is raised if the answer is still undecided. Margins below the rounding of the data count as 0.
 
     >>> decide(np.array([[1.0, 0.0], [0.0, 2.0]])).w
     array([1. , 0.5])
     """
-    found = _proven(rows, *_projected(rows))
-    if found is not None:
-        return found
+    answer = _proven(rows, *_projected(rows))
+    if answer is not None:
+        return answer
     columns = _sizes(rows, 0)
     scaled = rows / columns
     lengths = _sizes(scaled, 1)
     scaled /= lengths[:, None]
     for method in (_projected, _programmed):
         w, weights = method(scaled)
-        found = _proven(rows, None if w is None else w / columns, None if weights is None else weights / lengths)
-        if found is not None:
-            return found
+        answer = _proven(rows, None if w is None else w / columns, None if weights is None else weights / lengths)
+        if answer is not None:
+            return answer
     raise ForgettingError(
         "whether one w has positive margins on all rows is undecided: neither such a w nor a combination of the rows "
         "that is 0 was found beyond rounding; scale the columns of X to similar size"
@@ -88,13 +89,13 @@ def decide(rows: Array) -> Separability:
 
 
 def _sizes(rows: Array, axis: int) -> Array:
-    """The largest entries along an axis, 1 where all are 0."""
+    """The largest magnitudes along an axis; 1 where all entries are 0."""
     largest: Array = np.max(np.abs(rows), axis=axis)
     return np.where(largest > 0, largest, 1.0)
 
 
 def _proven(rows: Array, w: Array | None, weights: Array | None) -> Separability | None:
-    """What w, or else the weights, prove about the rows; None if that is nothing."""
+    """The answer that w, or else the weights, prove; None if neither proves an answer."""
     if w is not None:
         margins = rows @ w
         smallest = float(margins.min())
@@ -109,7 +110,7 @@ def _proven(rows: Array, w: Array | None, weights: Array | None) -> Separability
 
 
 def _projected(rows: Array) -> tuple[Array | None, Array | None]:
-    """The shortest w with rows w >= 1, or the certificate that there is none, or neither."""
+    """(w, None) with the shortest w such that rows w >= 1, or (None, certificate), or (None, None) on failure."""
     try:
         return Polyhedron(rows, np.ones(len(rows)), check=False).nearest(np.zeros(rows.shape[1])), None
     except InfeasibleError as error:
@@ -119,17 +120,17 @@ def _projected(rows: Array) -> tuple[Array | None, Array | None]:
 
 
 def _programmed(rows: Array) -> tuple[Array | None, Array | None]:
-    """The w with |w_j| <= 1 of the largest smallest margin t, and the multipliers, which are weights if t is 0."""
+    """The w with |w_j| <= 1 that maximises the smallest margin t, and the multipliers, a certificate if t is 0."""
     from scipy.optimize import linprog
 
     n, d = rows.shape
-    found = linprog(
+    solution = linprog(
         -np.eye(1, d + 1, d)[0],
         A_ub=np.concatenate([-rows, np.ones((n, 1))], axis=1),
         b_ub=np.zeros(n),
         bounds=[(-1, 1)] * d + [(0, None)],
         options={"maxiter": 100 * (n + d) + 1000},
     )
-    if found.status != 0:
+    if solution.status != 0:
         return None, None
-    return found.x[:d], np.maximum(0.0, -found.ineqlin.marginals)
+    return solution.x[:d], np.maximum(0.0, -solution.ineqlin.marginals)
