@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_kind, real_array
-from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.loop import run
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit, Ordering
 from forgetting.schemes import POCS, WeaklyRegularized
@@ -82,11 +82,11 @@ def classification_to_pocs(
     given = real_array(log_lambdas, "log_lambdas")
     if given.ndim != 1:
         raise InvalidInputError(f"log_lambdas: expected a list of numbers, got shape {given.shape}")
-    limit = whole_run(tasks, ordering, k, POCS(), seed=seed)
+    limit = run(tasks, ordering, k, POCS(), seed=seed)
     angles, gaps, inner, complaints = [], [], [], []
     for value in given.tolist():
         scheme = WeaklyRegularized(value)
-        weak = whole_run(tasks, Explicit(limit.order), k, scheme)
+        weak = run(tasks, Explicit(limit.order), k, scheme)
         pairs = list(zip(weak.iterates[1:], limit.iterates[1:], strict=True))
         angles.append([angle_between(u, v) for u, v in pairs])
         scale = scheme.scale_of_iterates if value < 0 else float("nan")

@@ -59,7 +59,7 @@ def folder(tmp_path, monkeypatch):
     if numba.config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_compile.Files, "told", False)
+    monkeypatch.setattr(_compile.Files, "warned", False)
     (found,) = _compile.folders()
     return found
 
@@ -143,7 +143,7 @@ def test_no_error_while_saving_stops_a_computation(code, folder, monkeypatch):
 
     for step in ("mkdir", "write_bytes", "replace"):
         with monkeypatch.context() as patch:
-            patch.setattr(_compile.Files, "told", False)
+            patch.setattr(_compile.Files, "warned", False)
             patch.setattr(Path, step, fail)
             with pytest.warns(NoCacheWarning) as told:
                 assert [compile_and_call() for _ in range(2)] == [(6.0, 0), (6.0, 0)]

@@ -1,8 +1,8 @@
-"""A user's own tasks: orderings compared, tasks compared, what to do.
+"""The audit of a user's tasks: compares orderings and tasks, and recommends what to do.
 
 >>> import forgetting as fg
->>> found = fg.audit(fg.families.catastrophic(3.0))
->>> print(found.recommendation[0])
+>>> audit = fg.audit(fg.families.catastrophic(3.0))
+>>> print(audit.recommendation[0])
 The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 

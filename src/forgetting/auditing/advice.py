@@ -1,4 +1,4 @@
-"""From numbers to a recommendation in words."""
+"""The sentences of the recommendation of an audit."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["recommend", "task_name"]
 
-EFFECT = 3.0  # an order effect is a worst order that forgets so many times as much as a random one
-SHARE = 0.01  # and so much of the loss before learning
-MOST = 5  # names in one sentence
-ROUNDING = 1e-13  # of the loss before learning: less is shown as 0
-SLACK = 0.005  # a share may be so far from 0 and 1 by rounding and simulation
+EFFECT = 3.0  # the order matters if the worst order forgets this many times as much as a random order,
+SHARE = 0.01  # and forgets this part of the loss before learning
+MOST = 5  # the most names in a sentence
+ROUNDING = 1e-13  # values below this part of the loss before learning are shown as 0
+SLACK = 0.005  # rounding and simulation may move a share this far outside 0 to 1
 
 
 def recommend(audit: Audit) -> tuple[str, ...]:
-    """What to do, most important first.
+    """Sentences that say what to do, the most important first.
 
     >>> import forgetting as fg
     >>> fg.audit(fg.families.orthogonal(4)).recommendation[0]
@@ -33,7 +33,7 @@ def recommend(audit: Audit) -> tuple[str, ...]:
 
 
 def task_name(audit: Audit, task: int) -> str:
-    """A task in a sentence: its name, quoted unless it is a number."""
+    """The task as it is called in a sentence: its name, quoted unless the name is a number."""
     name = one_line(audit.tasks[task].name)
     return f"task {name}" if name.isdigit() else f"task '{name}'"
 
@@ -60,28 +60,28 @@ def _order(audit: Audit) -> Iterator[str]:
     start = audit.fit.start
     random, given = audit.ordering("random permutation"), audit.ordering("given order").forgetting
     worst, best = audit.search.worst, audit.search.best
-    found = "the worst order there is" if audit.search.exact else "the worst order found"
+    worst_order = "the worst order there is" if audit.search.exact else "the worst order found"
     if audit.num_tasks == 1:
         yield "There is one task, so that there is no order to choose."
         return
     if worst.value <= SHARE * start:
         yield (
-            f"The order matters little: even {found} forgets {_number(worst.value, start)}, "
+            f"The order matters little: even {worst_order} forgets {_number(worst.value, start)}, "
             f"{_percent(worst.value, start)} of the loss before learning."
         )
     elif worst.value < EFFECT * random.forgetting_high:
         much = " little" if worst.value <= 1.25 * best.value else " somewhat" if worst.value <= 2 * best.value else ""
         yield (
-            f"The order matters{much}: {found} forgets {_number(worst.value, start)}, the best "
+            f"The order matters{much}: {worst_order} forgets {_number(worst.value, start)}, the best "
             f"{_number(best.value, start)}, a random one {_number(random.forgetting, start)} on average, and the given "
             f"one {_number(given, start)} ({100 * audit.luck:.0f} % of random orders forget less). The loss before "
             f"learning is {_number(start)}."
         )
         if much != " little" and given >= worst.value * (1 - 1e-9):
-            yield f"The given order is {found}. Shuffle the tasks."
+            yield f"The given order is {worst_order}. Shuffle the tasks."
     else:
         yield (
-            f"The order matters: {found} forgets {_number(worst.value, start)} in one pass, "
+            f"The order matters: {worst_order} forgets {_number(worst.value, start)} in one pass, "
             f"{_percent(worst.value, start)} of the loss before learning and {_times(worst.value, random, start)} a "
             f"random one. It is {_listed(audit, worst.order)}."
         )
@@ -137,26 +137,30 @@ def _shares(split: Split, start: float) -> str:
     taken = [_percent(min(max(share, 0.0), 1.0), 1.0) for share in alone]
     return (
         f"Forgetting falls from {_number(a, start)} ({where}, once) to {_number(d, start)} (random orders, "
-        f"{split.passes} passes): {_whole(split.randomness)} of that is randomness, {_whole(split.repetition)} "
-        f"repetition. A random order alone takes away {taken[0]}, {split.passes} passes in this order {taken[1]}; as "
+        f"{split.passes} passes): {round(100 * split.randomness)} % of that is randomness, "
+        f"{round(100 * split.repetition)} % repetition. A random order alone takes away {taken[0]}, {split.passes} passes in this order {taken[1]}; as "
         f"many steps as one pass, drawn with replacement, leave {_number(split.replaced_once, start)}."
     )
 
 
 def _duplicates(audit: Audit) -> Iterator[str]:
-    repeats = [one for one in audit.duplicates if not one.contradicts]
-    against = [one for one in audit.duplicates if one.contradicts]
+    repeats = [duplicate for duplicate in audit.duplicates if not duplicate.contradicts]
+    against = [duplicate for duplicate in audit.duplicates if duplicate.contradicts]
     if against:
-        said = [f"{task_name(audit, one.task)} contradicts {task_name(audit, one.of)}" for one in against[:MOST]]
+        said = [
+            f"{task_name(audit, duplicate.task)} contradicts {task_name(audit, duplicate.of)}"
+            for duplicate in against[:MOST]
+        ]
         yield (
             f"Contradictions: {', '.join(said)}{_more(against)}: the inputs are the same and the labels are not, so "
             "that no w solves both. This is one reason why no w solves all tasks; check the labels."
         )
     if repeats:
         said = [
-            f"{task_name(audit, one.task)} repeats {task_name(audit, one.of)} ({one.kind})" for one in repeats[:MOST]
+            f"{task_name(audit, duplicate.task)} repeats {task_name(audit, duplicate.of)} ({duplicate.kind})"
+            for duplicate in repeats[:MOST]
         ]
-        near = all(one.kind == "nearly identical" for one in repeats)
+        near = all(duplicate.kind == "nearly identical" for duplicate in repeats)
         yield (
             f"Duplicates: {', '.join(said)}{_more(repeats)}. Repeats are repetition in disguise"
             f"{' if what is different is noise' if near else ''}: leave them out, or say that there are fewer "
@@ -164,8 +168,8 @@ def _duplicates(audit: Audit) -> Iterator[str]:
         )
 
 
-def _more(several: list[Duplicate]) -> str:
-    return f", and {len(several) - MOST} more" if len(several) > MOST else ""
+def _more(duplicates: list[Duplicate]) -> str:
+    return f", and {len(duplicates) - MOST} more" if len(duplicates) > MOST else ""
 
 
 def _outliers(audit: Audit) -> Iterator[str]:
@@ -174,11 +178,14 @@ def _outliers(audit: Audit) -> Iterator[str]:
         "forgotten": ("it is forgotten {} times as much as the typical task", "learn it late, or repeat it"),
         "causes": ("it makes others forget {} times as much as the typical task", "learn it early"),
     }
-    for task in dict.fromkeys(one.task for one in audit.outliers):
-        several = [one for one in audit.outliers if one.task == task]
-        marks = [says[one.measure][0].format(f"{one.ratio:.3g}" if one.typical > 0 else "many") for one in several]
-        measures = {one.measure for one in several}
-        advice = says["norm" if "norm" in measures else several[0].measure][1]
+    for task in dict.fromkeys(outlier.task for outlier in audit.outliers):
+        own = [outlier for outlier in audit.outliers if outlier.task == task]
+        marks = [
+            says[outlier.measure][0].format(f"{outlier.ratio:.3g}" if outlier.typical > 0 else "many")
+            for outlier in own
+        ]
+        measures = {outlier.measure for outlier in own}
+        advice = says["norm" if "norm" in measures else own[0].measure][1]
         if measures == {"forgotten", "causes"}:
             advice = "look at its data: neither early nor late is a good place for it"
         yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}; {advice}."
@@ -189,7 +196,7 @@ def _pairs(audit: Audit) -> Iterator[str]:
     top = audit.tasks[order[0]]
     if audit.num_tasks < 2 or top.worst_by is None or top.forgotten < 1e-6 * audit.fit.start:
         return
-    total = sum(max(one.forgotten, 0.0) for one in audit.tasks)
+    total = sum(max(task.forgotten, 0.0) for task in audit.tasks)
     row = audit.influence[order[0]]
     gross = sum(max(value, 0.0) for value in row)
     yield (
@@ -200,16 +207,15 @@ def _pairs(audit: Audit) -> Iterator[str]:
 
 
 def _bound(audit: Audit) -> Iterator[str]:
-    tight = [one for one in audit.guarantees if one.tightest and one.quantity == "forgetting"]
+    tight = [row for row in audit.guarantees if row.tightest and row.quantity == "forgetting"]
     if not tight:
         return
-    one = min(tight, key=lambda row: row.value)
-    says = (
-        "says no more than the trivial bound"
-        if one.vacuous
-        else f"the measured value is {_number(one.measured, audit.fit.start)}"
+    bound = min(tight, key=lambda row: row.value)
+    measured = f"the measured value is {_number(bound.measured, audit.fit.start)}"
+    yield (
+        f"Tightest guarantee: forgetting <= {bound.value:.3g} after k = {bound.k}, {bound.ordering} ({bound.key}); "
+        f"{'says no more than the trivial bound' if bound.vacuous else measured}."
     )
-    yield f"Tightest guarantee: forgetting <= {one.value:.3g} after k = {one.k}, {one.ordering} ({one.key}); {says}."
 
 
 def _listed(audit: Audit, order: tuple[int, ...]) -> str:
@@ -220,26 +226,22 @@ def _listed(audit: Audit, order: tuple[int, ...]) -> str:
 
 
 def _number(value: float, scale: float = 0.0) -> str:
-    """Short, and 0 for what is rounding."""
+    """The value with three digits; 0 if it is rounding compared with `scale`."""
     return "0" if abs(value) <= ROUNDING * scale else f"{value:.3g}"
 
 
-def _percent(part: float, whole: float) -> str:
-    share = 100 * part / whole if whole > 0 else 0.0
+def _percent(part: float, total: float) -> str:
+    share = 100 * part / total if total > 0 else 0.0
     return f"{round(share)} %" if abs(share) >= 10 or abs(share) < 0.05 else f"{share:.2g} %"
 
 
-def _whole(share: float) -> str:
-    return f"{round(100 * share)} %"
-
-
 def _times(value: float, other: OrderingRow, start: float) -> str:
-    """How many times as much as another ordering; of a simulated one, as its interval allows."""
+    """The ratio of `value` to the forgetting of an ordering, in words; a lower bound if the ordering was simulated."""
     high = other.forgetting_high
     if high <= ROUNDING * start:
         return "infinitely many times as much as"
     ratio = value / high
-    if not other.exact:  # a bound: rounded down to two digits
+    if not other.exact:  # a lower bound, rounded down to two digits
         digit = 10.0 ** (math.floor(math.log10(ratio)) - 1)
         ratio = math.floor(ratio / digit) * digit
     short = float(f"{ratio:.2g}")

@@ -1,4 +1,4 @@
-"""`audit`: a user's own tasks, orderings and tasks compared."""
+"""The function `audit`, which compares the tasks of a user and the orderings of these tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Spli
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
 from forgetting.dynamics.ensembles import compiled_form
-from forgetting.dynamics.loop import resolve, whole_run
+from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.asking import ask
@@ -44,9 +44,8 @@ from forgetting.tasks.linear import LinearTasks
 
 __all__ = ["audit"]
 
-MOST_TASKS = 1000  # every pair is compared
-ROUNDING = 1e-13  # of the loss at the start: less is not forgetting
-ALL_ORDERS = 6  # tasks: one pass over so many is averaged over all orders
+MOST_TASKS = 1000  # the most tasks, because every pair is compared
+ALL_ORDERS = 6  # up to this many tasks, a random pass is averaged over all orders
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 Progress = Callable[[str, int, int], None]
 
@@ -66,27 +65,27 @@ def audit(
     title: str | None = None,
     progress: Progress = lambda *_: None,
 ) -> Audit:
-    """How similar the tasks are, what every ordering leads to, who forgets whom, which bounds apply, what to do.
+    """Audit tasks: their similarity, the forgetting of each ordering and of each task, bounds, and recommendations.
 
     Args:
         tasks: `RegressionTasks` or `KernelTasks`; pairs (X, y), or a mapping from names to pairs; a file, or the
             result of `read_tasks`.
         order: the given order; 0, 1, ..., T - 1 if left out.
-        passes: orderings are compared after one pass (k = T) and after this many (k = passes T).
-        rows: sub-sample each task to at most this many rows first.
-        features: a feature map to apply first: a number of random features, a `RandomFeatures`, any function of X.
+        passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
+        rows: the most rows of each task; larger tasks are sub-sampled.
+        features: a feature map to apply: a number of random features, a `RandomFeatures`, or any function of X.
         scheme, w0: as for `fg.run`; the scheme must be linear.
-        seed: decides sub-sampling, features, search and simulation.
-        runs: simulated runs where exactness does not fit; 1024 to 4096 by the size of the tasks if left out.
-        patience: seconds, as estimated beforehand, that an exact expectation may take before it is simulated.
-        title: of the pages.
+        seed: the seed of sub-sampling, features, search and simulation.
+        runs: the number of simulated runs where exact values are too expensive; 1024 or 4096 by default.
+        patience: the most seconds (estimated beforehand) for an exact expectation; slower ones are simulated.
+        title: the title of the pages.
         progress: called as progress(name, done, total).
 
     >>> import forgetting as fg
-    >>> found = fg.audit(fg.families.catastrophic(3.0))
-    >>> found.search.exact, found.search.worst.order
+    >>> audit = fg.audit(fg.families.catastrophic(3.0))
+    >>> audit.search.exact, audit.search.worst.order
     (True, (0, 1, 2, 3, 4, 5, 6, 7, 8))
-    >>> round(found.splits[0].randomness, 2), round(found.splits[0].repetition, 2)   # either alone would do
+    >>> round(audit.splits[0].randomness, 2), round(audit.splits[0].repetition, 2)   # either alone would do
     (0.5, 0.5)
     """
     stages = ("tasks", "similarity", "orders", "random orderings", "who forgets whom", "bounds")
@@ -113,7 +112,7 @@ def audit(
 
     begin(2)
     search = search_orders(problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed)
-    rounding = ROUNDING * fit.start
+    rounding = 1e-13 * fit.start  # less is not forgetting
     luck = _luck(problem, chosen, space.w0, given, search, seed, rounding)
 
     begin(3)
@@ -132,7 +131,7 @@ def audit(
     )
 
     begin(5)
-    found = Audit(
+    result = Audit(
         title=title or name,
         tasks=table,
         dim=problem.dim,
@@ -160,11 +159,11 @@ def audit(
         notes=tuple(dict.fromkeys(notes)),
     )
     progress("done", len(stages), len(stages))
-    return replace(found, recommendation=recommend(found))
+    return replace(result, recommendation=recommend(result))
 
 
 def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
-    """The tasks as given, notes on them, and what to call them."""
+    """The tasks from any form that `audit` accepts, notes about them, and a title."""
     notes: tuple[str, ...] | None = None
     name = "tasks"
     if isinstance(tasks, str | PathLike):
@@ -173,7 +172,7 @@ def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
     if isinstance(tasks, Reading):
         tasks, notes = tasks.tasks, tasks.notes
     elif isinstance(tasks, Mapping):
-        tasks = _from_pairs(tasks.values(), names=[str(one) for one in tasks])
+        tasks = _from_pairs(tasks.values(), names=[str(key) for key in tasks])
     elif not hasattr(tasks, "num_tasks") and isinstance(tasks, Iterable):
         tasks = _from_pairs(tasks)
     if not isinstance(tasks, LinearTasks):
@@ -187,7 +186,7 @@ def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
 
 
 def _prepared(tasks: Any, rows: int | None, features: Any, seed: int, name: str) -> tuple[LinearTasks, Any, str]:
-    """The tasks sub-sampled and mapped as asked, the map, and what to call them."""
+    """The tasks after sub-sampling and the feature map, the feature map, and the title."""
     if rows is not None:
         tasks = subsample_rows(tasks, rows, seed)
         name += f", at most {rows} row{'s' if rows != 1 else ''} each"
@@ -200,15 +199,15 @@ def _prepared(tasks: Any, rows: int | None, features: Any, seed: int, name: str)
 
 
 def _from_pairs(pairs: Iterable[Any], **options: Any) -> RegressionTasks:
-    several = list(pairs)
-    for number, pair in enumerate(several):
+    listed = list(pairs)
+    for number, pair in enumerate(listed):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidInputError(f"task {number}: expected a pair (X, y), got {type(pair).__name__}")
-    return RegressionTasks([X for X, _ in several], [y for _, y in several], **options)
+    return RegressionTasks([X for X, _ in listed], [y for _, y in listed], **options)
 
 
 class _Desk:
-    """Expected values of many orderings on one problem."""
+    """Computes the expected loss and forgetting of many orderings of a problem."""
 
     def __init__(
         self,
@@ -226,39 +225,39 @@ class _Desk:
         geometry = problem.geometry
         work = 8.0 * passes * float(geometry.ranks @ geometry.counts) * geometry.dim * 4096
         self.runs = runs or (4096 if work < 5e9 else 1024)
-        # a task that was solved has no loss but what no w explains
+        # whether a task that was just learned has no loss except the part that no w can fit
         self.solves = bool(np.all(linear_gains(geometry, scheme) == 1))
         self.unexplained = float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
 
     def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
-        """Every ordering after one pass and after several."""
+        """A row for every ordering after one pass, and a row after `passes` passes."""
         T, P = self.problem.num_tasks, self.passes
         both: list[tuple[str, Ordering]] = [
             ("given order", Explicit(np.tile(given, P))),
             ("random permutation", Reshuffled()),  # its first pass is without replacement
             ("with replacement", WithReplacement()),
         ]
-        for name, found in (("best order", search.best), ("worst order", search.worst)):
-            both.append((name, Explicit(found.order * P)))
+        for name, extreme in (("best order", search.best), ("worst order", search.worst)):
+            both.append((name, Explicit(extreme.order * P)))
         rows = []
         for name, ordering in both:
             values = self.values(ordering, [T, P * T])
             once, many = (self.row(name, ordering, k, values, at) for at, k in enumerate((T, P * T)))
             few = name == "random permutation" and T <= ALL_ORDERS
             rows += [once if once.exact or not few else self.averaged(once), many]
-        # greedy is another ordering where each task comes once
+        # in a single pass of the greedy ordering each task comes once, which takes another ordering
         for k, ordering in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
             rows.append(self.row("greedy", ordering, k, self.values(ordering, [k]), 0))
         return tuple(rows)
 
     def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
-        """`expect`, simulated where an exact answer would take too long."""
+        """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
         request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
         engine, _ = choose(request)
         method = engine.name if engine.cost(request).seconds <= self.patience else "monte-carlo"
-        # after whole passes every task was visited equally often: its forgetting is its loss, and need not be simulated
+        # after complete passes every task was visited equally often, so that forgetting follows from the loss
         derived = method == "monte-carlo" and self.solves and isinstance(ordering.law, laws.Reshuffled)
-        found = expect(
+        expectation = expect(
             self.problem,
             ordering,
             steps,
@@ -269,17 +268,17 @@ class _Desk:
             seed=self.seed,
             runs=self.runs,
         )
-        self.notes += [note for note in found.notes if not note.startswith("completed")]  # the fit says the rest
+        self.notes += [note for note in expectation.notes if not note.startswith("completed")]
         if not derived:
-            return found
+            return expectation
         return replace(
-            found,
-            values={**found.values, "forgetting": found.values["loss"] - self.unexplained},
-            intervals={**found.intervals, "forgetting": found.intervals["loss"] - self.unexplained},
+            expectation,
+            values={**expectation.values, "forgetting": expectation.values["loss"] - self.unexplained},
+            intervals={**expectation.intervals, "forgetting": expectation.intervals["loss"] - self.unexplained},
         )
 
     def averaged(self, row: OrderingRow) -> OrderingRow:
-        """The mean over all orders in place of a simulated one."""
+        """The row with the simulated values replaced by means over all orders."""
         orders = np.array(list(permutations(range(self.problem.num_tasks))))
         loss, forgetting = (
             float(order_value(self.problem, quantity, scheme=self.scheme, w0=self.w0)(orders).mean())
@@ -297,20 +296,20 @@ class _Desk:
             confidence=1.0,
         )
 
-    def row(self, name: str, ordering: Ordering, k: int, found: Expectation, at: int) -> OrderingRow:
-        """One row of the result."""
+    def row(self, name: str, ordering: Ordering, k: int, values: Expectation, at: int) -> OrderingRow:
+        """The row of an ordering after k steps; `at` is the index of step k in `values`."""
         (loss, a, b), (forgetting, c, d) = (
-            (float(np.asarray(found.values[quantity])[at]), *found.interval(quantity)[at].tolist())
+            (float(np.asarray(values.values[quantity])[at]), *values.interval(quantity)[at].tolist())
             for quantity in QUANTITIES
         )
-        passes = k // self.problem.num_tasks
-        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, found.method, found.confidence)
+        passes, method, confidence = k // self.problem.num_tasks, values.method, values.confidence
+        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, method, confidence)
 
 
 def _luck(
     problem: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
 ) -> float:
-    """The share of random orders that forget less than the given one; of all orders where these are few."""
+    """The fraction of orders that forget less than the given order: of all orders if T <= 6, else of random orders."""
     value = order_value(problem, scheme=scheme, w0=w0)
     count = int(np.clip(search.evaluations // 4, 300, 1000))
     if count_orders(problem.geometry.counts) == 1:
@@ -362,8 +361,8 @@ def _along(problem: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, sea
     ]
     passes = []
     for name, ordering in wanted:
-        made = whole_run(problem, ordering, T, scheme, w0=w0)
-        passes.append(Pass(name, tuple(made.order.tolist()), tuple(made.forgetting.tolist())))
+        trajectory = run(problem, ordering, T, scheme, w0=w0)
+        passes.append(Pass(name, tuple(trajectory.order.tolist()), tuple(trajectory.forgetting.tolist())))
     return tuple(passes)
 
 
@@ -373,9 +372,9 @@ def _splits(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) ->
     for baseline in ("given order", "worst order"):
         a, b, c, d = (values[name, count] for count in (1, passes) for name in (baseline, "random permutation"))
         falls = a - d > rounding and min(a, b, c, d) >= -rounding
-        share = ((a - b) + (c - d)) / 2 / (a - d) if falls else None
-        rest = None if share is None else 1 - share
-        splits.append(Split(baseline, passes, a, b, c, d, values["with replacement", 1], share, rest))
+        randomness = ((a - b) + (c - d)) / 2 / (a - d) if falls else None
+        repetition = None if randomness is None else 1 - randomness
+        splits.append(Split(baseline, passes, a, b, c, d, values["with replacement", 1], randomness, repetition))
     return tuple(splits)
 
 
@@ -389,17 +388,17 @@ def _guarantees(
         ("random permutation", 0): ("reshuffled", Reshuffled()),
         ("given order", 0): ("cyclic", Cyclic()),  # no bound depends on the numbers of the tasks
     }
-    found = []
+    guarantees = []
     for row in orderings:
         name, ordering = wanted.get((row.name, 1 if row.k == T else 0), ("", None))
         if ordering is None:
             continue
-        for one in bounds.evaluate(problem, ordering, row.k, w0, scheme=scheme).applicable():
-            if one.bound.kind == "upper" and one.quantity in QUANTITIES:
-                measured = row.loss if one.quantity == "loss" else row.forgetting
-                key = one.bound.key
-                found.append(Guarantee(name, row.k, one.quantity, key, one.value, measured, one.tightest, one.vacuous))
-    return tuple(found)
+        for entry in bounds.evaluate(problem, ordering, row.k, w0, scheme=scheme).applicable():
+            if entry.bound.kind == "upper" and entry.quantity in QUANTITIES:
+                measured = row.loss if entry.quantity == "loss" else row.forgetting
+                details = entry.bound.key, entry.value, measured, entry.tightest, entry.vacuous
+                guarantees.append(Guarantee(name, row.k, entry.quantity, *details))
+    return tuple(guarantees)
 
 
 def _plain(matrix: Array) -> tuple[tuple[float, ...], ...]:

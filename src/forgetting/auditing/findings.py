@@ -1,4 +1,4 @@
-"""Tasks that stand out, how far from jointly realizable the tasks are, and what would help."""
+"""Outliers among the tasks, and joint realizability of the tasks with ways to reach it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from forgetting.tasks.linear import LinearTasks
 
 __all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
 
-TRIED = 1000  # rows and features up to which an offer is tried out before it is made
+TRIED = 1000  # the most features for which an offer is tried out
 FACTOR = 3.0  # an outlier is at least this many times the typical value
-SPREADS = 5.0  # and this many robust standard deviations away from it
 
 
 @dataclass(frozen=True)
 class Outlier:
-    """A task far from the others in one measure.
+    """A task that is far from the others in some measure.
 
     Attributes:
-        task: its number.
+        task: the number of the task.
         measure: "norm", "forgotten" or "causes".
-        value, typical: its value and the median over tasks.
+        value, typical: the value of the task, and the median over tasks.
 
     >>> Outlier(2, "norm", 50.0, 1.0).ratio
     50.0
@@ -40,15 +39,15 @@ class Outlier:
 
     @property
     def ratio(self) -> float:
-        """How many times the typical value."""
+        """The value divided by the typical value."""
         return self.value / self.typical if self.typical > 0 else float("inf")
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A way to jointly realizable tasks: rows a task, number of random features (None: as they are).
+    """A way to make tasks jointly realizable: the number of rows per task and of random features (None: unchanged).
 
-    `tried` says that it was done, with the seed of the audit, and works; otherwise it may work.
+    `tried` says that this was tried with the seed of the audit, and works; otherwise it may work.
 
     >>> Offer(rows=12, features=None, tried=True).words
     'sub-sample to 12 rows a task (rows=12)'
@@ -62,7 +61,7 @@ class Offer:
 
     @property
     def words(self) -> str:
-        """What to do, and the options that do it."""
+        """The offer as a phrase, with the options of `audit`."""
         doubt = "" if self.tried else ", which may be enough"
         few = f"sub-sample to {self.rows} row{'s' if self.rows != 1 else ''} a task"
         lift = f"lift to {self.features} random features"
@@ -75,15 +74,15 @@ class Offer:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether one w solves all tasks, by how much not, and what would change that.
+    """Whether some w solves all tasks, and ways to make the tasks realizable.
 
     Attributes:
         holds, residual, tolerance: as in `RegressionTasks.realizability`.
         offenders: the tasks whose residual is above the tolerance.
-        floor: the smallest mean loss that any w has.
+        floor: the smallest mean loss of any w.
         start: the mean loss at the start.
-        offers: what would make them realizable; none where they are.
-        message: in words.
+        offers: ways to make the tasks realizable; empty if they are.
+        message: the sentence of `RegressionTasks.realizability`.
     """
 
     holds: bool
@@ -97,18 +96,18 @@ class Fit:
 
 
 def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
-    """Tasks far above the median, and of norms also far below it; at least 4 tasks are needed.
+    """Tasks whose value is far above the median (for norms: also far below), if there are at least 4 tasks.
 
-    A value counts if it is 3 times the typical one and 5 robust standard deviations (1.4826 times the median absolute
-    deviation) away from it. Norms are compared on a logarithmic scale. Of forgetting a task must also have a large
-    share of the whole (30 %, or 10 times the mean where that is less), even with several standard errors taken off.
-    Values below `floor` are rounding; if more than a quarter of the tasks stand out, none does.
+    An outlier is at least 3 times the median and 5 robust standard deviations (1.4826 times the median absolute
+    deviation) away from the median. Norms are compared on a logarithmic scale. For the other measures, the value less
+    several standard errors must also be above 30 % of the sum over tasks (or 10 times the mean, if that is less) and
+    above `floor`. If more than a quarter of the tasks are outliers in a measure, none is reported.
 
     >>> values = np.array([1.0, 1.2, 0.9, 1.1, 40.0])
     >>> find_outliers({"norm": values}, {}, 0.0)
     (Outlier(task=4, measure='norm', value=40.0, typical=1.1),)
     """
-    found: list[Outlier] = []
+    outliers: list[Outlier] = []
     for measure, values in measures.items():
         if len(values) < 4:
             continue
@@ -118,27 +117,29 @@ def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], fl
             away = np.abs(logs - np.median(logs))
             picked = away > max(np.log(FACTOR), _spread(logs))
         else:
-            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # the largest of so many normal errors, and some more
+            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # above the expected largest of T standard normal numbers
             sure = values - doubt * errors.get(measure, 0.0)
             share = min(0.3, 10 / len(values)) * float(np.maximum(values, 0.0).sum())
             picked = (sure > typical + _spread(values)) & (sure > max(FACTOR * abs(typical), share, floor))
         if picked.sum() <= len(values) / 4:
-            found += [Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()]
-    return tuple(found)
+            outliers += [
+                Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()
+            ]
+    return tuple(outliers)
 
 
 def _spread(values: Array) -> float:
     """Five robust standard deviations."""
-    return SPREADS * 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    return 5.0 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
 def measure_fit(
     tasks: LinearTasks, w0: Array, seed: int = 0, given: LinearTasks | None = None, features: Any = None
 ) -> Fit:
-    """Joint realizability, the least mean loss there is, and what would make it 0.
+    """Joint realizability of the tasks, the least mean loss of any w, and ways to make the tasks realizable.
 
-    If these tasks are already sub-sampled or lifted, `given` are the original ones and `features` the map: offers are
-    about those.
+    If the tasks were sub-sampled or mapped to features, `given` are the original tasks and `features` is the map; the
+    offers are changes of the original tasks.
 
     >>> import forgetting as fg
     >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
@@ -146,27 +147,27 @@ def measure_fit(
     >>> fit.holds, fit.offenders, round(fit.floor, 12), round(fit.start, 12)
     (False, (0, 1), 0.333333333333, 1.666666666667)
     """
-    geometry, found = tasks.geometry, tasks.realizability
+    geometry, realizability = tasks.geometry, tasks.realizability
     floor = 0.0
-    if not found.holds:
+    if not realizability.holds:
         weights = geometry.sigma**2 * geometry.counts[geometry.owner] / geometry.num_tasks
         pull = geometry.rows.T @ (weights * geometry.targets)
         best: Array = np.linalg.lstsq(geometry.hessian, pull, rcond=None)[0].astype(np.float64)
         floor = float(geometry.mean_losses(best))
     return Fit(
-        found.holds,
-        found.residual,
-        found.tolerance,
-        tuple(np.flatnonzero(geometry.residuals[geometry.index] > found.tolerance).tolist()),
+        realizability.holds,
+        realizability.residual,
+        realizability.tolerance,
+        tuple(np.flatnonzero(geometry.residuals[geometry.index] > realizability.tolerance).tolist()),
         floor,
         float(geometry.mean_losses(geometry.start(w0))),
-        tuple(_offers(tasks, given or tasks, features, seed)) if not found.holds else (),
-        found.message,
+        tuple(_offers(tasks, given or tasks, features, seed)) if not realizability.holds else (),
+        realizability.message,
     )
 
 
 def _offers(tasks: LinearTasks, given: Any, features: Any, seed: int) -> Iterator[Offer]:
-    """Fewer rows, more features, or both; tried out where that is quick."""
+    """Offers of fewer rows, of more features, and of both; an offer that is cheap to try is made only if it works."""
     if not isinstance(given, RegressionTasks):
         return
     distinct = tasks.geometry.num_distinct
@@ -177,7 +178,7 @@ def _offers(tasks: LinearTasks, given: Any, features: Any, seed: int) -> Iterato
         if fewer.realizability.holds:
             yield Offer(rows, None, True)
             break
-        # what was drawn may span less than all rows do
+        # the sampled rows may have a smaller joint rank than all rows
         rows = min(rows - 1, fewer.rank_joint // distinct)
     first = np.unique(tasks.geometry.index, return_index=True)[1]
     total = int(given.num_rows[first].sum())
@@ -185,7 +186,7 @@ def _offers(tasks: LinearTasks, given: Any, features: Any, seed: int) -> Iterato
         yield Offer(None, 2 * total, False)
     few = int(np.clip(TRIED // (2 * distinct), 1, 20))
     for offer in [Offer(None, 2 * total, True)] * (2 * total <= TRIED) + [Offer(few, 2 * few * distinct, True)]:
-        if int(offer.features or 0) <= tasks.dim:  # no lift
+        if int(offer.features or 0) <= tasks.dim:  # the features would not raise the dimension
             continue
         smaller = given if offer.rows is None else subsample_rows(given, offer.rows, seed)
         if apply_features(smaller, RandomFeatures(int(offer.features or 0), seed=seed)).realizability.holds:

@@ -1,4 +1,4 @@
-"""Which tasks are forgotten, and by which: the forgetting of a pass, split over pairs of tasks."""
+"""Which task makes which other task be forgotten: the forgetting of a pass, split over pairs of tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_count, as_kind, as_seed
-from forgetting.dynamics.loop import resolve, whole_run
+from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
@@ -19,22 +19,18 @@ from forgetting.tasks import Problem
 
 __all__ = ["Influence", "forgetting_matrix", "random_influence"]
 
-ALL = 720  # orders of so many or fewer are all taken
-RUNS = (32, 1000)
-FLOPS = 4e10
-
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The forgetting of one pass, by pairs of tasks, averaged over orders.
+    """The forgetting of a pass, split over pairs of tasks and averaged over orders.
 
     Attributes:
         matrix: T x T; entry (i, j) is the mean over orders of the increase of the loss of task i while task j is
-            learned, counted where i was learned before j, and 0 where it was not. Row i sums to the forgetting of
-            task i, and all entries together to T times the forgetting of the pass.
-        forgotten_error, caused_error: standard errors of the row sums and of the column sums; 0 where exact.
-        runs: how many orders.
-        exact: whether these are all orders.
+            learned (0 for orders in which i comes after j). Row i sums to the forgetting of task i, and all entries
+            sum to T times the forgetting of the pass.
+        forgotten_error, caused_error: standard errors of the row sums and of the column sums; 0 if exact.
+        runs: the number of orders.
+        exact: whether the average is over all orders.
     """
 
     matrix: Array
@@ -45,19 +41,19 @@ class Influence:
 
     @property
     def forgotten(self) -> Array:
-        """How much of each task is forgotten by the end of the pass."""
+        """The forgetting of each task at the end of the pass."""
         return np.asarray(self.matrix.sum(axis=1))
 
     @property
     def caused(self) -> Array:
-        """How much forgetting of other tasks happens while each task is learned."""
+        """The forgetting of other tasks that happens while each task is learned."""
         return np.asarray(self.matrix.sum(axis=0))
 
 
 def forgetting_matrix(
     problem: Problem, orders: Iterable[Any], scheme: Scheme | None = None, w0: Any = None, exact: bool = True
 ) -> Influence:
-    """The forgetting of one pass over given orders, split over pairs of tasks; see `Influence`.
+    """The forgetting of a pass in each of the given orders, split over pairs of tasks; see `Influence`.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.two_lines(0.5, w_star=(1, 0))
@@ -71,12 +67,12 @@ def forgetting_matrix(
     rows: list[Array] = []
     columns: list[Array] = []
     for order in orders:
-        made = whole_run(problem, Explicit(order), T, scheme, w0=w0)
+        trajectory = run(problem, Explicit(order), T, scheme, w0=w0)
         place = np.empty(T, dtype=np.int64)
-        place[made.order] = np.arange(T)
+        place[trajectory.order] = np.arange(T)
         seen = place[None, :] < np.arange(T)[:, None]
         matrix = np.zeros((T, T))
-        matrix[:, made.order] = (np.diff(made.loss_matrix, axis=0) * seen).T
+        matrix[:, trajectory.order] = (np.diff(trajectory.loss_matrix, axis=0) * seen).T
         total += matrix
         rows.append(matrix.sum(axis=1))
         columns.append(matrix.sum(axis=0))
@@ -90,18 +86,20 @@ def forgetting_matrix(
 def random_influence(
     problem: Problem, scheme: Scheme | None = None, w0: Any = None, seed: int = 0, runs: int | None = None
 ) -> Influence:
-    """The same averaged over random orders: all of them up to 6 tasks, simulated ones beyond.
+    """The forgetting of a pass, split over pairs of tasks and averaged over orders; see `Influence`.
+
+    The average is over all orders for up to 6 tasks, and over `runs` random orders for more tasks.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.gaussian(T=4, d=8, rank=2, seed=0)
-    >>> found = random_influence(tasks)
+    >>> influence = random_influence(tasks)
     >>> expected = fg.expect(tasks, fg.orderings.WithoutReplacement(), k=4).forgetting
-    >>> found.runs, round(float(found.matrix.sum() / 4 - expected), 12) + 0.0
+    >>> influence.runs, round(float(influence.matrix.sum() / 4 - expected), 12) + 0.0
     (24, 0.0)
     """
     _, space = resolve(problem, scheme, w0)
     T = problem.num_tasks
-    if math.factorial(min(T, 20)) <= ALL:
+    if T <= 6:
         return forgetting_matrix(problem, permutations(range(T)), scheme, space.w0)
     count = _affordable(problem) if runs is None else as_count(runs, "runs", least=2)
     rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed), spawn_key=(7,)))
@@ -109,10 +107,10 @@ def random_influence(
 
 
 def _affordable(problem: Problem) -> int:
-    """As many orders as a few seconds allow: every step needs the loss of every task."""
+    """The number of orders, between 32 and 1000, that take a few seconds: 4e10 operations."""
     geometry = problem.geometry
     if geometry is None:
-        return RUNS[0]
+        return 32
     T, total = geometry.num_tasks, len(geometry.sigma)
-    cost = 2.0 * (T + 1) * total * geometry.dim + 4.0 * total * geometry.dim
-    return int(np.clip(FLOPS / cost, *RUNS))
+    cost = 2.0 * (T + 1) * total * geometry.dim + 4.0 * total * geometry.dim  # every step needs the loss of every task
+    return int(np.clip(4e10 / cost, 32, 1000))

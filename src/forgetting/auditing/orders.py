@@ -1,4 +1,4 @@
-"""The best and the worst order of T tasks after one pass: all orders where they are few, local search elsewhere."""
+"""Search for the best and the worst order of T tasks, by trying all orders if they are few, else by local search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_count, as_index, as_seed
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
-from forgetting.dynamics.loop import resolve, whole_run
+from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
@@ -22,17 +22,14 @@ from forgetting.tasks import Problem
 __all__ = ["FoundOrder", "OrderSearch", "as_permutation", "count_orders", "order_value", "search_orders"]
 
 Quantity = Literal["forgetting", "loss"]
-MOST_ORDERS = 400_000  # all orders of 9 tasks
-EXACT_FLOPS = 3e10  # what enumerating them may cost
-SEARCH_FLOPS = 2.5e10  # what a search in one direction may cost
-EVALUATIONS = (400, 60_000)
-BATCH = 512
-GAIN = 1e-12  # an order is better only by more than rounding
+MOST_ORDERS = 400_000  # more orders than 9 tasks have
+BATCH = 512  # orders evaluated at once
+GAIN = 1e-12  # relative improvement below which two values count as equal
 
 
 @dataclass(frozen=True)
 class FoundOrder:
-    """An order of all tasks, and what it leads to after one pass.
+    """An order of all tasks, and the forgetting or loss after a pass in this order.
 
     >>> FoundOrder((1, 0), 0.25).value
     0.25
@@ -44,14 +41,14 @@ class FoundOrder:
 
 @dataclass(frozen=True)
 class OrderSearch:
-    """What `search_orders` found.
+    """The result of `search_orders`.
 
     Attributes:
         quantity: "forgetting" or "loss", after each task was learned once.
         best, worst: the orders with the smallest and the largest value.
-        exact: whether every order was looked at; if not, better and worse ones may exist.
-        evaluations: how many orders were evaluated.
-        seed: decides the search, and nothing where it is exact.
+        exact: whether every order was evaluated; if not, better and worse orders may exist.
+        evaluations: the number of orders that were evaluated.
+        seed: the seed of the local search; it has no effect if the search is exact.
     """
 
     quantity: str
@@ -63,21 +60,21 @@ class OrderSearch:
 
     @property
     def method(self) -> str:
-        """How it was found, in words."""
+        """A phrase that says how the orders were found."""
         if self.exact:
             return f"exact, all {self.evaluations} different orders"
         return f"local search, {self.evaluations} orders tried"
 
     def __str__(self) -> str:
         lines = [f"{self.quantity} after one pass, {self.method}"]
-        for name, found in (("best", self.best), ("worst", self.worst)):
-            lines.append(f"{name:>7} {found.value:.6g}  order {' '.join(map(str, found.order))}")
+        for name, extreme in (("best", self.best), ("worst", self.worst)):
+            lines.append(f"{name:>7} {extreme.value:.6g}  order {' '.join(map(str, extreme.order))}")
         return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class _Reluctant(GreedyDistance):
-    """The nearest unsolved task: as little progress as possible, a start for the search of bad orders."""
+    """Visits the nearest task not yet visited, for little progress: a start of the search for the worst order."""
 
     repeat: bool = False
 
@@ -96,26 +93,28 @@ def search_orders(
     starts: Iterable[Any] = (),
     seed: int = 0,
 ) -> OrderSearch:
-    """The best and the worst single order of all tasks, by forgetting or loss after one pass.
+    """The best and the worst order of all tasks, by forgetting or loss after a single pass.
 
-    Identical tasks are interchangeable, so T tasks have T! / prod n_i! different orders. All are evaluated where that
-    is cheap (T up to 8 or 9). Elsewhere a local search swaps two tasks, moves one, or turns a stretch around, from
-    greedy, given and random orders, until `evaluations` are spent in each direction.
+    Identical tasks are interchangeable, so that T tasks have T! / prod n_i! different orders. All are evaluated if that
+    is cheap (T up to 8 or 9). Otherwise a local search starts from greedy, given and random orders, and swaps two
+    tasks, moves a task, or reverses a part of the order, until it has evaluated `evaluations` orders for the best and
+    as many for the worst.
 
-    For schemes that solve each task, forgetting after one pass is the loss, less what no w explains.
+    For schemes that solve each task, forgetting after a pass is the loss without the part that no w can fit.
 
     Args:
         problem: regression or kernel tasks.
         quantity: "forgetting" or "loss".
         scheme, w0: as for `fg.run`; the scheme must be linear.
-        exact: True evaluates all orders whatever the cost, False always searches.
-        evaluations: orders that the search may evaluate in each direction; from the size of the tasks if left out.
-        starts: orders to begin with, besides 0, 1, ..., T - 1 and greedy ones.
-        seed: decides the search.
+        exact: True to evaluate all orders at any cost, False to use the local search.
+        evaluations: the most orders that the local search evaluates for the best and for the worst order; by default
+            as many as take a few seconds.
+        starts: orders from which the search starts, in addition to 0, 1, ..., T - 1 and greedy orders.
+        seed: the seed of the local search.
 
     >>> import forgetting as fg
-    >>> found = search_orders(fg.families.back_and_forth(T=6, theta=0.3))
-    >>> found.exact, found.evaluations, found.worst.value > 10 * found.best.value
+    >>> search = search_orders(fg.families.back_and_forth(T=6, theta=0.3))
+    >>> search.exact, search.evaluations, search.worst.value > 10 * search.best.value
     (True, 180, True)
     """
     if quantity not in get_args(Quantity):
@@ -128,7 +127,7 @@ def search_orders(
     total, cost = count_orders(geometry.counts), _cost(geometry)
     if exact is True and total > 10 * MOST_ORDERS:
         raise InvalidInputError(f"there are {total:.2g} orders of {problem.num_tasks} tasks: too many to try all")
-    if exact or (exact is None and total <= MOST_ORDERS and total * cost <= EXACT_FLOPS):
+    if exact or (exact is None and total <= MOST_ORDERS and total * cost <= 3e10):
         return _all_orders(geometry, quantity, value, seed)
     most = (
         as_count(evaluations, "evaluations", least=1)
@@ -142,16 +141,14 @@ def search_orders(
     downward = [_visited(problem, _Reluctant(), chosen, space.w0), *(order[::-1] for order in upward)]
     streams = np.random.SeedSequence(as_seed(seed)).spawn(2)
     best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
-    worst, more = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
-    return OrderSearch(
-        quantity, FoundOrder(best.order, -best.value), FoundOrder(worst.order, worst.value), False, spent + more, seed
-    )
+    worst, spent_on_worst = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
+    return OrderSearch(quantity, FoundOrder(best.order, -best.value), worst, False, spent + spent_on_worst, seed)
 
 
 def order_value(
     problem: Problem, quantity: Quantity = "forgetting", *, scheme: Scheme | None = None, w0: Any = None
 ) -> Callable[[IntArray], Array]:
-    """A function from orders (one per row, each a permutation of the tasks) to their values after one pass.
+    """A function that maps orders (rows, each a permutation of the tasks) to their forgetting or loss after a pass.
 
     >>> import forgetting as fg
     >>> value = order_value(fg.families.two_lines(0.5, w_star=(1, 0)))
@@ -205,11 +202,11 @@ def distinct_orders(counts: IntArray) -> IntArray:
 
 def _all_orders(geometry: Geometry, quantity: str, value: Callable[[IntArray], Array], seed: int) -> OrderSearch:
     orders = distinct_orders(geometry.counts)
-    # the i-th visit of a distinct task is its i-th clone
+    # the i-th visit of a distinct task visits its i-th clone
     tasks = np.empty_like(orders)
-    for which in range(geometry.num_distinct):
-        clones = np.flatnonzero(geometry.index == which)
-        tasks[orders == which] = np.tile(clones, len(orders))
+    for distinct in range(geometry.num_distinct):
+        clones = np.flatnonzero(geometry.index == distinct)
+        tasks[orders == distinct] = np.tile(clones, len(orders))
     values = value(tasks)
     low, high = (int(pick(values)) for pick in (np.argmin, np.argmax))
     best, worst = (FoundOrder(tuple(tasks[i].tolist()), float(values[i])) for i in (low, high))
@@ -217,23 +214,23 @@ def _all_orders(geometry: Geometry, quantity: str, value: Callable[[IntArray], A
 
 
 def _cost(geometry: Geometry) -> float:
-    """Roughly the operations of one pass."""
+    """About how many operations a pass takes."""
     pass_through = 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim
     return pass_through + 2.0 * geometry.dim * min(geometry.dim, len(geometry.sigma))
 
 
 def _affordable(cost: float, T: int) -> int:
-    least, most = EVALUATIONS
-    return int(np.clip(SEARCH_FLOPS / max(cost, 1.0), least, min(most, 200 * (T + 1) ** 2)))
+    """The number of orders that 2.5e10 operations can evaluate, between 400 and 60000."""
+    return int(np.clip(2.5e10 / max(cost, 1.0), 400, min(60_000, 200 * (T + 1) ** 2)))
 
 
 def _visited(problem: Problem, ordering: Ordering, scheme: Scheme, w0: Array) -> IntArray:
     T = problem.num_tasks
-    return whole_run(problem, ordering, T, scheme, w0=w0, record_every=T).order
+    return run(problem, ordering, T, scheme, w0=w0, record_every=T).order
 
 
 def as_permutation(order: Any, T: int) -> IntArray:
-    """An order that names each of T tasks once.
+    """Convert `order` to an array that names each of T tasks once; else raise.
 
     >>> as_permutation([0, 0, 1], 3)
     Traceback (most recent call last):
@@ -248,7 +245,10 @@ def as_permutation(order: Any, T: int) -> IntArray:
 def _search(
     score: Callable[[IntArray], Array], starts: list[IntArray], most: int, rng: np.random.Generator
 ) -> tuple[FoundOrder, int]:
-    """Climb from each start in turn, best first, then from random and shaken orders, until `most` are spent."""
+    """The order with the largest score found by climbs, and the number of orders evaluated, at most `most`.
+
+    Climbs begin at the best starts, then at random orders and at random changes of the best order so far.
+    """
     T = len(starts[0])
     draws = rng.permuted(np.tile(np.arange(T), (max(8, min(BATCH, most // 10)), 1)), axis=1)
     pool = np.concatenate([np.array(starts), draws])[:most]
@@ -272,7 +272,10 @@ def _search(
 def _climb(
     score: Callable[[IntArray], Array], order: IntArray, most: int, rng: np.random.Generator
 ) -> tuple[IntArray, float, int]:
-    """Improve by single moves, in random batches, until none helps or `most` orders were evaluated."""
+    """Improve an order by single moves, tried in random batches, until no move helps or `most` orders were evaluated.
+
+    Returns the order, its score and the number of orders evaluated.
+    """
     T = len(order)
     reached, spent = float(score(order[None])[0]), 1
     moves = _moves(T)
@@ -296,7 +299,7 @@ def _climb(
 
 
 def _moves(T: int) -> IntArray:
-    """(kind, i, j) of every single move: swaps, moves of one task, reversals."""
+    """(kind, i, j) of every move: kind 0 swaps two tasks, 1 moves a task, 2 reverses a part of the order."""
     i, j = np.triu_indices(T, 1)
     forth, back = np.stack([i, j]), np.stack([j, i])
     kinds = [(0, forth), (1, forth), (1, back), (2, forth)]
@@ -317,7 +320,7 @@ def _moved(order: IntArray, kind: int, i: int, j: int) -> IntArray:
 
 
 def _shaken(order: IntArray, rng: np.random.Generator) -> IntArray:
-    """The same with a few random moves."""
+    """The order after three random moves."""
     T = len(order)
     for _ in range(3):
         i, j = rng.choice(T, size=2, replace=False).tolist()

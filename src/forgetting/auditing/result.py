@@ -1,4 +1,4 @@
-"""What `audit` returns: plain data, a page for the terminal, and a page for a browser."""
+"""The result of `audit`: plain data, a page for the terminal, and a page for a browser."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Matrix = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One task.
+    """The results of an audit for a task.
 
     Attributes:
-        name, rows, rank: as given; rows is 0 where only inner products are known.
+        name, rows, rank: name, number of rows and rank of the task.
         norm: spectral norm of X.
         residual: relative residual at the common solution.
         forgotten: expected increase of its loss from when it was learned to the end of a random pass.
-        causes: expected increase of the losses of tasks learned before, while this one is learned, in a random pass.
-        forgotten_error, causes_error: standard errors of these; 0 where exact.
-        forgotten_given: the same as `forgotten`, in the given order.
-        worst_by: the task that does most of the forgetting, or None.
-        nearest: the task that shares most of its row space, or None.
-        overlap: with that task: mean cos^2 of the principal angles.
+        causes: expected increase of the losses of earlier tasks while this task is learned, in a random pass.
+        forgotten_error, causes_error: standard errors of `forgotten` and `causes`; 0 if exact.
+        forgotten_given: increase of its loss from when it was learned to the end of a pass in the given order.
+        worst_by: the task that causes most of its forgetting, or None.
+        nearest: the task whose row space overlaps most with its row space, or None.
+        overlap: mean cos^2 of the principal angles with the row space of `nearest`.
     """
 
     name: str
@@ -58,7 +58,7 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class OrderingRow:
-    """Expected loss and forgetting under one ordering after k steps, with intervals and the method.
+    """Expected loss and forgetting of an ordering after k steps, with intervals and the method.
 
     >>> OrderingRow("given order", "Cyclic()", 3, 1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, "deterministic", 1.0).exact
     True
@@ -85,7 +85,7 @@ class OrderingRow:
 
 @dataclass(frozen=True)
 class Pass:
-    """Forgetting along one pass, step by step.
+    """The forgetting after each step of a pass.
 
     >>> Pass("given order", (0, 1), (0.0, 0.25)).forgetting[-1]
     0.25
@@ -98,22 +98,21 @@ class Pass:
 
 @dataclass(frozen=True)
 class Split:
-    """How much of the small forgetting is randomness, and how much repetition.
+    """The shares of randomness and repetition in the fall of forgetting.
 
-    Four values of forgetting: a fixed order learned once and P times over (cyclic), a random order learned once
-    (without replacement) and P times (reshuffled). From the first to the last forgetting falls by
-    fixed_once - random_many, and each of the two causes has a share in that: the mean of its effect without and with
-    the other one,
+    There are four values of forgetting: for a fixed order learned once and P times (cyclic), and for a random order
+    learned once (without replacement) and P times (reshuffled). From the first value to the last, forgetting falls by
+    fixed_once - random_many. The share of a cause is the mean of its effect without and with the other cause:
 
         randomness = 1/2 ((fixed_once - random_once) + (fixed_many - random_many)) / (fixed_once - random_many),
 
-    and repetition = 1 - randomness. One half each: either alone would do. A share is negative where the cause makes it
-    worse.
+    and repetition = 1 - randomness. Shares of 1/2 mean that either cause alone has the full effect. A share is negative
+    if its cause raises forgetting.
 
     Attributes:
-        baseline: which fixed order.
-        replaced_once: for comparison, T draws with replacement: as many steps as one pass, with repetition.
-        randomness, repetition: the shares; None where forgetting does not fall, or is negative.
+        baseline: the name of the fixed order.
+        replaced_once: for comparison, the forgetting after T draws with replacement.
+        randomness, repetition: the shares; None if forgetting does not fall, or is negative.
     """
 
     baseline: str
@@ -129,7 +128,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An upper bound that applies, beside the measured value.
+    """An upper bound that applies to an ordering after k steps, and the measured value.
 
     >>> Guarantee("with replacement", 10, "loss", "demo", 1.0, 0.25, True, False).ratio
     0.25
@@ -146,34 +145,35 @@ class Guarantee:
 
     @property
     def ratio(self) -> float | None:
-        """The share of the bound that the measured value uses."""
+        """The measured value divided by the bound; None if the bound is 0."""
         return self.measured / self.value if self.value > 0 else None
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What `fg.audit` returns: plain data, so that `Audit.from_json(a.to_json()) == a`.
+    """The result of `fg.audit`: plain data, so that `Audit.from_json(a.to_json()) == a`.
 
-    `print` shows a page for the terminal; `write_page("page.html")` writes one for a browser.
+    `print` shows a page for the terminal; `write_page("page.html")` writes a page for a browser.
 
     Attributes:
-        title: what was audited.
-        tasks: one row per task.
+        title: the title of the pages.
+        tasks: a row for each task.
         dim, rank_joint, radius: d, D and R of the tasks.
-        scheme, seed, passes: how they were learned.
+        scheme, seed, passes: the scheme, the seed, and the number of passes P.
         given: the given order.
-        luck: the share of random orders that forget less in one pass than the given one.
-        fit: joint realizability, and what would help.
+        luck: the fraction of random orders that forget less in a pass than the given order.
+        fit: joint realizability of the tasks, and ways to make them realizable.
         overlap, smallest_angle, largest_angle: T x T, see `Similarity`.
-        orderings: expected loss and forgetting, by ordering, after one pass and after several.
+        orderings: expected loss and forgetting of each ordering after one pass and after P passes.
         search: the best and the worst order.
-        passes_along: forgetting along single passes.
-        splits: randomness against repetition, from the given and from the worst order.
-        influence: T x T, see `Influence`; influence_runs, influence_exact: over how many orders, and whether over all.
+        passes_along: forgetting after each step of a pass, for some orders.
+        splits: the shares of randomness and repetition, compared with the given and with the worst order.
+        influence: T x T, see `Influence`.
+        influence_runs, influence_exact: the number of orders in `influence`, and whether these are all orders.
         guarantees: the bounds that apply.
-        duplicates, outliers: tasks that repeat others or stand out.
-        notes: what a reader should know before quoting a number.
-        recommendation: what to do, in words.
+        duplicates, outliers: tasks that repeat other tasks, and tasks that stand out.
+        notes: warnings about the tasks and the numbers.
+        recommendation: sentences that say what to do.
     """
 
     title: str
@@ -209,11 +209,11 @@ class Audit:
         return len(self.tasks)
 
     def ordering(self, name: str, passes: int = 1) -> OrderingRow:
-        """The row of one ordering, by its name and the number of passes.
+        """The row of the ordering with this name and number of passes.
 
         >>> import forgetting as fg
-        >>> found = fg.audit(fg.families.two_lines(0.5))
-        >>> found.ordering("given order").k, found.ordering("with replacement", passes=3).k
+        >>> audit = fg.audit(fg.families.two_lines(0.5))
+        >>> audit.ordering("given order").k, audit.ordering("with replacement", passes=3).k
         (2, 6)
         """
         for row in self.orderings:
@@ -223,37 +223,37 @@ class Audit:
         raise InvalidInputError(f"no ordering {name!r} of {passes} passes; there are {names}, 1 and {self.passes}")
 
     def to_json(self, indent: int | None = None) -> str:
-        """As JSON text, on one line, or with every level indented by so many spaces."""
+        """The audit as JSON text, on a single line, or with every level indented by `indent` spaces."""
         spaces = None if indent is None else as_count(indent, "indent", most=100)
         return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=spaces)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Audit:
-        """Read what `to_json` wrote; what is not an audit is refused."""
+        """The audit from the text that `to_json` gave; an error for any other text."""
         try:
             data = decode_json(text)
             if data.pop("format", None) != FORMAT:
                 raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
-            found: Audit = typed(cls, data, "audit")
-            _check(found)
+            audit: Audit = typed(cls, data, "audit")
+            _check(audit)
         except ProblemFileError as error:
             raise InvalidInputError(f"not an audit ({error})") from error
-        return found
+        return audit
 
     def to_report(self) -> Report:
-        """Figures and tables as data, for every renderer of `forgetting.report`."""
+        """The figures and tables as data, for the renderers of `forgetting.report`."""
         from forgetting.auditing.page import report_of
 
         return report_of(self)
 
     def to_text(self, width: int = 80) -> str:
-        """A page for a terminal of this width."""
+        """A page for a terminal that is `width` characters wide."""
         from forgetting.auditing.page import text_of
 
         return text_of(self, as_count(width, "width", least=1))
 
     def to_html(self) -> str:
-        """A page for a browser, complete in one file."""
+        """A page for a browser, as a single HTML file."""
         from forgetting.report.render.html import to_html
 
         return to_html(self.to_report())
@@ -269,12 +269,13 @@ class Audit:
 
 
 def _check(audit: Audit) -> None:
-    """Raise unless its parts fit together: numbers of tasks, sizes, and the orderings that every audit has."""
+    """Raise if the parts of an audit do not fit together: task numbers, sizes, and required orderings."""
     T = audit.num_tasks
     named = [*audit.given, *audit.search.best.order, *audit.search.worst.order, *audit.fit.offenders]
-    named += [task for one in audit.passes_along for task in one.order]
+    named += [task for single_pass in audit.passes_along for task in single_pass.order]
     named += [task for row in audit.tasks for task in (row.worst_by, row.nearest) if task is not None]
-    named += [task for one in audit.duplicates for task in (one.task, one.of)] + [one.task for one in audit.outliers]
+    named += [task for duplicate in audit.duplicates for task in (duplicate.task, duplicate.of)]
+    named += [outlier.task for outlier in audit.outliers]
     stranger = next((task for task in named if not 0 <= task < T), None)
     if stranger is not None:
         raise ProblemFileError(f"there is no task {stranger} of {T}")
@@ -282,7 +283,7 @@ def _check(audit: Audit) -> None:
         rows = getattr(audit, name)
         if [len(row) for row in rows] != [T] * T:
             raise ProblemFileError(f"{name} is not {T} x {T}")
-    if any(len(one.forgetting) != T for one in audit.passes_along):
+    if any(len(single_pass.forgetting) != T for single_pass in audit.passes_along):
         raise ProblemFileError(f"a pass does not have {T} steps")
     rows = {(row.name, row.passes) for row in audit.orderings}
     for name in {"random permutation", *(name for name, _ in rows)}:

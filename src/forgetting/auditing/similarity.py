@@ -1,4 +1,4 @@
-"""How similar the tasks are: principal angles between their row spaces, and tasks that say the same."""
+"""Similarity of tasks: principal angles between their row spaces, and duplicates."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONFLICT = "same inputs, other labels"
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """T x T matrices over pairs of tasks.
+    """Comparison of all pairs of tasks, as T x T matrices.
 
-    With principal angles theta_1 <= ... <= theta_s between the row spaces, s the smaller of the two ranks:
+    theta_1 <= ... <= theta_s are the principal angles between the two row spaces, s the smaller of the two ranks.
 
     Attributes:
-        overlap: mean of cos^2 theta_i: 0 for orthogonal tasks, 1 if one row space contains the other.
+        overlap: mean of cos^2 theta_i: 0 for orthogonal tasks, 1 if a row space contains the other.
         smallest, largest: theta_1 and theta_s, in degrees.
         difference: |A - B|_F with A and B the matrices X^T X of the two tasks, each divided by its Frobenius norm: 0
             for tasks with the same inputs up to a factor.
@@ -36,12 +36,12 @@ class Similarity:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A task that repeats an earlier one, or contradicts it.
+    """A task that repeats or contradicts an earlier task.
 
     Attributes:
-        task, of: the task and the earlier one, by number.
-        kind: "identical"; "nearly identical"; "rescaled copy"; and of contradictions "same inputs, other labels".
-        difference: of the inputs, as in `Similarity`.
+        task, of: the numbers of the task and of the earlier task.
+        kind: "identical", "nearly identical" or "rescaled copy"; "same inputs, other labels" for a contradiction.
+        difference: the difference of the inputs, as in `Similarity`.
 
     >>> Duplicate(3, 1, "identical", 0.0).of, Duplicate(3, 1, "same inputs, other labels", 0.0).contradicts
     (1, True)
@@ -54,18 +54,18 @@ class Duplicate:
 
     @property
     def contradicts(self) -> bool:
-        """Whether no w solves both tasks, so that this is no repeat."""
+        """Whether no w solves both tasks."""
         return self.kind == CONFLICT
 
 
 def principal_angles(geometry: Geometry) -> Similarity:
     """Compare the row spaces of all pairs of tasks; identical tasks are compared once.
 
-    Cost: one product of the stacked bases with themselves, and an eigenvalue problem per pair of ranks above 1.
+    Cost: the product of the stacked bases with themselves, and an eigenvalue problem per pair of ranks above 1.
 
     >>> import forgetting as fg
-    >>> found = principal_angles(fg.families.two_lines(np.pi / 3).geometry)
-    >>> found.smallest.round(6).tolist(), found.overlap.round(6).tolist()
+    >>> similarity = principal_angles(fg.families.two_lines(np.pi / 3).geometry)
+    >>> similarity.smallest.round(6).tolist(), similarity.overlap.round(6).tolist()
     ([[0.0, 60.0], [60.0, 0.0]], [[1.0, 0.25], [0.25, 1.0]])
     """
     as_kind(geometry, Geometry, "the geometry of tasks")
@@ -74,7 +74,7 @@ def principal_angles(geometry: Geometry) -> Similarity:
     least = np.minimum.outer(ranks, ranks)
     for i in range(count):
         block = geometry.block(i)
-        cosines = geometry.rows[block] @ geometry.rows[offsets[i] :].T  # this task and the later ones
+        cosines = geometry.rows[block] @ geometry.rows[offsets[i] :].T  # with itself and the later tasks
         squares = np.zeros((count, ranks[i]))
         squares[i:] = np.stack([_squared(cosines, offsets, i, j, int(ranks[i])) for j in range(i, count)])
         scaled = (geometry.sigma[block][:, None] * cosines * geometry.sigma[offsets[i] :]) ** 2
@@ -101,19 +101,22 @@ def principal_angles(geometry: Geometry) -> Similarity:
 def find_duplicates(
     geometry: Geometry, similarity: Similarity, near: float = NEAR, realizable: bool = False
 ) -> tuple[Duplicate, ...]:
-    """Each task that repeats an earlier one (which repeats none itself), or contradicts it; the nearest such.
+    """Find the tasks that repeat or contradict an earlier task (the nearest earlier task that repeats no other).
 
-    Inputs are the same if X^T X is, up to a factor, as a whole and in every direction of the row space: one large
-    column alone does not make two tasks alike. Labels are the same if the solution of one task solves the other.
+    Two tasks have the same inputs if their matrices X^T X are equal up to a factor, in Frobenius norm and in every
+    direction of the row space: a single large column does not make two tasks alike. Two tasks have the same labels if
+    the solution of each solves the other.
 
     Args:
-        geometry, similarity: of the tasks.
-        near: what counts as the same.
-        realizable: one w solves all tasks, so that none contradicts another.
+        geometry: the geometry of the tasks.
+        similarity: the result of `principal_angles(geometry)`.
+        near: the relative difference up to which inputs or labels count as the same.
+        realizable: whether some w solves all tasks, so that no task contradicts another.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.repeated(fg.families.two_lines(0.5), 2)
-    >>> [(one.task, one.of, one.kind) for one in find_duplicates(tasks.geometry, principal_angles(tasks.geometry))]
+    >>> duplicates = find_duplicates(tasks.geometry, principal_angles(tasks.geometry))
+    >>> [(duplicate.task, duplicate.of, duplicate.kind) for duplicate in duplicates]
     [(2, 0, 'identical'), (3, 1, 'identical')]
     """
     as_kind(geometry, Geometry, "the geometry of tasks")
@@ -121,38 +124,38 @@ def find_duplicates(
     near = as_number(near, "near", least=0, below=1)
     index = geometry.index
     leaders: list[int] = []
-    seen: dict[int, int] = {}  # distinct tasks, and where they came first
-    found = []
+    seen: dict[int, int] = {}  # the first task of each distinct task
+    duplicates = []
     for task in range(geometry.num_tasks):
         a = int(index[task])
         if a in seen:
-            found.append(Duplicate(task, seen[a], "identical", 0.0))
+            duplicates.append(Duplicate(task, seen[a], "identical", 0.0))
             continue
         seen[a] = task
-        for of in sorted(leaders, key=lambda one: float(similarity.difference[task, one])):
+        for of in sorted(leaders, key=lambda leader: float(similarity.difference[task, leader])):
             apart, angle = float(similarity.difference[task, of]), float(similarity.largest[task, of])
             if apart > near:
                 leaders.append(task)
                 break
             kind = _kind(geometry, a, int(index[of]), near, apart, realizable) if angle <= np.degrees(near) else None
             if kind is not None:
-                found.append(Duplicate(task, of, kind, apart))
+                duplicates.append(Duplicate(task, of, kind, apart))
                 break
         else:
             leaders.append(task)
-    return tuple(found)
+    return tuple(duplicates)
 
 
 def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realizable: bool) -> str | None:
-    """What distinct task a is to b, whose row spaces are close to each other; None: another task."""
-    (U, s, c), (V, t, e) = (_equations(geometry, one) for one in (a, b))
+    """The kind of duplicate that distinct task a is of b, whose row spaces are close; None if a is no duplicate."""
+    (U, s, c), (V, t, e) = (_equations(geometry, task) for task in (a, b))
     if len(s) != len(t):
         return None
-    # singular values of X_a seen from X_b: all the same where one is a multiple of the other
+    # singular values of X_a X_b^+, which are all equal if X_a^T X_a is a multiple of X_b^T X_b
     ratios = np.linalg.svd(((U @ V.T) * s[:, None]) / t, compute_uv=False)
     if ratios[0] > (1 + 5 * near) * ratios[-1]:
         return None
-    own, other = s * c, s * (U @ (V.T @ e))  # labels of a, and what the solution of b says in their place
+    own, other = s * c, s * (U @ (V.T @ e))  # the labels of a, and the predictions of the solution of b
     size = max(np.linalg.norm(own), np.linalg.norm(other))
     if np.linalg.norm(own - other) > max(near, 5 * apart) * size:
         return CONFLICT if not realizable and _conflict(geometry, a, b) > near else None
@@ -160,19 +163,19 @@ def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realiza
 
 
 def _equations(geometry: Geometry, task: int) -> tuple[Array, Array, Array]:
-    """U^T, sigma and c of a distinct task: it is solved by w if U^T w = c."""
+    """U^T, sigma and c of a distinct task, which w solves if U^T w = c."""
     block = geometry.block(task)
     rows = geometry.rows[block]
     return rows, geometry.sigma[block], geometry.targets[block] + rows @ geometry.solution
 
 
 def _conflict(geometry: Geometry, a: int, b: int) -> float:
-    """The least residual of two tasks together, relative to their labels: 0 if one w solves both."""
-    parts = [_equations(geometry, one) for one in (a, b)]
+    """The least residual of two tasks together, relative to their labels: 0 if some w solves both."""
+    parts = [_equations(geometry, task) for task in (a, b)]
     left = np.concatenate([rows * (sigma / sigma[0])[:, None] for rows, sigma, _ in parts])
     right = np.concatenate([solved * (sigma / sigma[0]) for _, sigma, solved in parts])
-    rest = right - left @ np.linalg.lstsq(left, right, rcond=None)[0]
-    return float(np.linalg.norm(rest) / np.linalg.norm(right))
+    residual = right - left @ np.linalg.lstsq(left, right, rcond=None)[0]
+    return float(np.linalg.norm(residual) / np.linalg.norm(right))
 
 
 def _squared(cosines: Array, offsets: IntArray, i: int, j: int, rank: int) -> Array:

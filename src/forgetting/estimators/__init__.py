@@ -1,7 +1,7 @@
-"""scikit-learn estimators: one `partial_fit` is one task learned to convergence, by the library's own loop.
+"""scikit-learn estimators, in which a call of `partial_fit` learns a task to convergence.
 
-What is learned, and how, is decided elsewhere: an estimator builds the problem of the call (regression tasks, or one
-binary classification problem per class), runs its tasks from the weights it has, and keeps what the history needs.
+An estimator builds the problem of the call (regression tasks, or a binary classification problem per class), runs the
+loop from its current weights, and keeps the history.
 """
 
 from forgetting.estimators.classifier import ContinualClassifier

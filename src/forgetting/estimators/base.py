@@ -1,4 +1,4 @@
-"""What both estimators share: tasks read from a call, steps, history."""
+"""The base class of the estimators: reads the tasks of a call, learns them and keeps the history."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from forgetting.geometry import Matrix
 
 __all__ = ["Call", "Continual", "History", "Task", "columns"]
 
-Task = tuple[Matrix, Array]  # the rows of a task, and a column of targets for each output
+Task = tuple[Matrix, Array]  # the rows of a task, and its targets with a column for each output
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What one call of `fit` or `partial_fit` brings: distinct tasks, and the order in which they are learned."""
+    """The tasks of a call of `fit` or `partial_fit`, and the order in which they are learned (`visits`)."""
 
     outputs: list[str]
     ids: list[Hashable]
     tasks: list[Task]
     visits: IntArray
-    every: int  # steps from one recorded iterate to the next
+    every: int  # every how many steps an iterate is recorded
 
 
 @dataclass(eq=False)
 class History:
-    """Every task once, every iterate (as losses are computed on it), and the losses known so far."""
+    """All tasks so far, all (scaled) iterates, and the losses computed so far."""
 
     ids: dict[Hashable, int] = field(default_factory=dict)
     marks: list[bytes] = field(default_factory=list)
@@ -47,36 +47,36 @@ class History:
 
 
 class Continual(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: tasks, steps, history. One weight vector for each output, learned apart."""
+    """Base class of the estimators; each output has its own weight vector and is learned separately."""
 
     fit_intercept: bool
     keep_history: bool
     n_steps_: int
-    _scales: ClassVar[tuple[str, ...]]  # parameters that set the scale of weights or losses, and may not change
+    _scales: ClassVar[tuple[str, ...]]  # parameters that must not change between calls of `partial_fit`
     _scaled_by: dict[str, Any]
-    _weights: Array  # (outputs, d), or d + 1 with the intercept last
+    _weights: Array  # (outputs, d), or (outputs, d + 1) with the intercept last
     _history: History | None
 
-    # ------------------------------------------------------------------------------------------- what differs
+    # ---------------------------------------------------------------------------------- implemented by each estimator
 
     @abstractmethod
     def _read(self, X: Any, y: Any, fresh: bool, classes: Any) -> tuple[Matrix, Array, list[str], dict[str, Any]]:
-        """Validated X, the targets as columns, names for these, and attributes to set once the call has succeeded."""
+        """Validated X, the targets as columns, names of the columns, and attributes to set after the call succeeds."""
 
     @abstractmethod
     def _run(self, call: Call, output: int, w: Array) -> Trajectory:
-        """Learn one output, task after task."""
+        """Learn the tasks of the call for an output, from weights w."""
 
     @abstractmethod
     def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:
-        """Losses of one output, (iterates, tasks)."""
+        """Losses of an output, (iterates, tasks)."""
 
     @abstractmethod
     def _publish(self, runs: Sequence[Trajectory]) -> None:
         """Set coef_ and intercept_ from the weights."""
 
     def _kept(self, task: Task) -> Task:
-        """What the history keeps of a task."""
+        """The copy of a task that the history keeps."""
         return task[0].copy(), task[1].copy()
 
     # ---------------------------------------------------------------------------------------------- learning
@@ -103,16 +103,16 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         call = Call(outputs, ids, tasks, visits, len(visits) if history is None else 1)
         runs = [self._run(call, output, w) for output, w in enumerate(start)]
 
-        # all went well: from here on the estimator changes
+        # nothing can fail from here on: only now the estimator changes
         for name, value in attributes.items():
             setattr(self, name, value)
         if history is not None:
             self._remember(history, call, marks)
             history.iterates += [start] if fresh else []
-            history.iterates += list(np.stack([one.scaled_iterates[1:] for one in runs], axis=1))
+            history.iterates += list(np.stack([trajectory.scaled_iterates[1:] for trajectory in runs], axis=1))
         self._history = history
         self._scaled_by = scale
-        self._weights = np.stack([one.iterates[-1] for one in runs])
+        self._weights = np.stack([trajectory.iterates[-1] for trajectory in runs])
         self.n_steps_ = (0 if fresh else self.n_steps_) + len(visits)
         self._publish(runs)
         return self
@@ -166,17 +166,17 @@ class Continual(BaseEstimator):  # type: ignore[misc]
 
     @property
     def task_ids_(self) -> list[Hashable]:
-        """The tasks, in the order in which they first came; a number where none was given."""
+        """The ids of the tasks, in order of their first call; a number for a task without an id."""
         return list(self._past.ids)
 
     @property
     def order_(self) -> IntArray:
-        """(k,) the task of every step, as its place in `task_ids_`."""
+        """(k,) the task of every step, as an index into `task_ids_`."""
         return np.array(self._past.order, dtype=np.int64)
 
     @property
     def loss_matrix_(self) -> Array:
-        """(k + 1, T) the loss of every task after every step, from the start at 0; those learned later included."""
+        """(k + 1, T) the loss of every task at the start and after every step, including tasks learned later."""
         past = self._past
         shape = len(past.iterates), len(past.tasks)
         rows, columns = past.losses.shape
@@ -193,7 +193,8 @@ class Continual(BaseEstimator):  # type: ignore[misc]
 
     @property
     def forgetting_(self) -> Array:
-        """(k,) F(1), ..., F(k): the mean over the visits so far of the loss now minus the loss when just learned."""
+        """(k,) F(1), ..., F(k): the mean over the steps so far of (current loss of the task - loss right after it was
+        learned)."""
         return metrics.paper_forgetting(self.order_, self.loss_matrix_[1:])
 
     def __sklearn_tags__(self) -> Any:
@@ -203,14 +204,14 @@ class Continual(BaseEstimator):  # type: ignore[misc]
 
 
 def columns(tasks: Sequence[Task], output: int) -> tuple[list[Matrix], list[Array]]:
-    """The rows of every task, and its targets for one output."""
+    """The rows of every task, and the targets of every task for an output."""
     return [X for X, _ in tasks], [Y[:, output] for _, Y in tasks]
 
 
 def _visits(
     task_id: Any, order: Sequence[Any] | None, rows: int, taken: dict[Hashable, int]
 ) -> tuple[list[Hashable], list[Any], IntArray]:
-    """Ids and rows of the distinct tasks of a call, and the order in which these are learned."""
+    """Ids and row numbers of the distinct tasks of a call, and the order in which the tasks are learned."""
     ids: list[Hashable]
     members: list[Any]
     if any_array(task_id, "task_id").ndim == 0:
@@ -238,7 +239,7 @@ def _visits(
 
 
 def _plain(value: Any) -> Hashable:
-    """A task id as Python has it, so that 1 and np.int64(1) are the same in print too."""
+    """A task id as a Python object, so that 1 and np.int64(1) print alike."""
     plain = value.item() if isinstance(value, np.generic | np.ndarray) and value.size == 1 else value
     if not isinstance(plain, Hashable) or plain != plain:
         raise InvalidInputError(f"a task id is a number or a name, got {plain!r}")
@@ -246,7 +247,7 @@ def _plain(value: Any) -> Hashable:
 
 
 def _mark(history: History, name: Hashable, task: Task) -> bytes:
-    """A fingerprint of the data; an error if the task came before with others."""
+    """A hash of the data of a task; an error if the history has other data for the task."""
     matrix, targets = task
     parts = (matrix.indptr, matrix.indices, matrix.data) if is_sparse(matrix) else (matrix,)
     digest = hashlib.blake2b(repr((matrix.shape, targets.shape)).encode())

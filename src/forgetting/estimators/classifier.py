@@ -1,4 +1,4 @@
-"""Classification, task by task."""
+"""The classification estimator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from forgetting._arrays import Array, any_array
-from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSeparableError
 from forgetting.estimators.base import Call, Continual, Task, columns
@@ -26,29 +26,29 @@ __all__ = ["ContinualClassifier"]
 
 
 class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
-    """Linear classification that learns one task after another, each to convergence.
+    """Linear classifier that learns tasks one after another, each to convergence.
 
-    With two classes a step is w <- argmin_v sum_i exp(-y_i x_i.v) + lambda/2 |v - w|^2, which any data allow; or, in
-    the limit of small lambda, the nearest w with margins y_i x_i.w >= 1 on the task. More classes are learned one
-    versus rest, apart, and the largest x.w names the class. `fit` starts anew from w = 0, `partial_fit` goes on.
+    With two classes a step is w <- argmin_v sum_i exp(-y_i x_i.v) + lambda/2 |v - w|^2, for any data; or, in the limit
+    of small lambda, the projection onto {w: y_i x_i.w >= 1 for the rows of the task}. With more classes, each class is
+    learned against the rest, and the largest x.w gives the class. `fit` starts from w = 0, `partial_fit` continues.
 
     Args:
         log_lambda: log(lambda), from 0 down to -1e14; or "limit" for projections, with `NotSeparableError` for a task
             that is not separable (each class from all others).
-        fit_intercept: add a constant feature of value 1, which is learned and counted in |w| like any other.
-        keep_history: keep the iterates and the rows of each task. Without it nothing of the past is stored.
-        tol: by how much margins may be off, relative to their size; not used in the limit.
-        max_iter: Newton steps per task and class before it is given up with a `ConvergenceWarning`.
+        fit_intercept: add a constant feature of value 1, which is learned like any other feature.
+        keep_history: keep the iterates and the rows of each task. If False, no past data are stored.
+        tol: the largest allowed error of margins, relative to their size; not used in the limit.
+        max_iter: the most Newton steps per task and class; if these are too few, a `ConvergenceWarning` is given.
 
-    Losses are L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2, added over classes. At a finite lambda they are those of
-    w / log(1/lambda), as in `fg.run`; `coef_` is as learned. Sparse X is accepted and stored dense.
+    Losses are L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2, summed over classes. At a finite lambda the losses are those of
+    w / log(1/lambda), as in `fg.run`; `coef_` is w itself. Sparse X is accepted and stored dense.
 
     Attributes:
         classes_: the labels, sorted.
         coef_: (1, d) for two classes, else (classes, d).
         intercept_: (1,) or (classes,).
-        n_steps_: tasks learned since `fit`, repetitions counted.
-        n_iter_: the largest number of inner steps that a task took in the last call.
+        n_steps_: the number of tasks learned since `fit`, including repetitions.
+        n_iter_: the largest number of inner steps for a task in the last call.
         task_ids_, order_, loss_matrix_, forgetting_: the history, as in a `Trajectory`; and `accuracy_matrix_`.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
@@ -83,14 +83,14 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
-        """Forget all, then learn.
+        """Discard what was learned, and learn the given tasks from w = 0.
 
         Args:
             X: (n, d), dense or sparse.
             y: (n,) labels, numbers or names. A task may lack classes that others have.
-            task_id: None or one value: the rows are one task. n values: rows of equal value are a task, and tasks are
-                learned in the order in which they first appear.
-            order: task ids in the order to be learned, with repetitions if wanted; others are left out.
+            task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
+                task. Tasks are learned in order of their first row.
+            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out.
 
         >>> import forgetting as fg
         >>> X, y = [[1.0, 0.0], [-1.0, 2.0], [0.0, -4.0]], [1, 1, 0]
@@ -103,26 +103,26 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, task_id: Any = None, order: Sequence[Any] | None = None
     ) -> Self:
-        """Learn one more task, or several with n values in `task_id`; arguments as for `fit`.
+        """Learn another task, or several with n values in `task_id`; arguments as for `fit`.
 
-        All classes are given in `classes` at the first call, if its y does not have them all. A task id that came
-        before is a repetition, and must come with the same data. A call that raises changes nothing.
+        The first call needs `classes`, the list of all classes, if its y does not contain all of them. A task id that
+        was used before repeats the task and needs the same data. A call that raises changes nothing.
         """
         return self._learn(X, y, task_id, order, classes)
 
     def decision_function(self, X: Any) -> Array:
-        """x.w, of shape (n,) for two classes (above 0: the second), else (n, classes)."""
+        """x.w, of shape (n,) for two classes (positive for the second class), else (n, classes)."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Any:
-        """The labels."""
+        """The predicted labels, (n,)."""
         scores = self._scores(X)
         return self.classes_[_decided(scores)]
 
     @property
     def accuracy_matrix_(self) -> Array:
-        """(k + 1, T) the share of rows of every task that are classified correctly after every step."""
+        """(k + 1, T) the fraction of correctly classified rows of every task, at the start and after each step."""
         past = self._past
         truth = [_decided(signs) for _, signs in past.tasks]
         return np.array(
@@ -142,7 +142,7 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, fresh: bool, classes: Any) -> tuple[Matrix, Array, list[str], dict[str, Any]]:
         matrix, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=fresh)
-        with np.errstate(invalid="ignore"):  # it compares labels with whole numbers
+        with np.errstate(invalid="ignore"):  # scikit-learn converts labels to integers
             check_classification_targets(labels)
         known = _known_classes(labels, classes, None if fresh else self.classes_)
         places = np.searchsorted(known, labels).clip(max=len(known) - 1)
@@ -160,18 +160,18 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
     def _run(self, call: Call, output: int, w: Array) -> Trajectory:
         problem, steps = _binary(call.tasks, output), len(call.visits)
         try:
-            done = whole_run(problem, Explicit(call.visits), steps, scheme=self._scheme, w0=w, record_every=call.every)
+            trajectory = run(problem, Explicit(call.visits), steps, self._scheme, w0=w, record_every=call.every)
         except NotSeparableError as error:
-            which = "" if error.task is None else f"task id {call.ids[error.task]!r}, "
+            task = "" if error.task is None else f"task id {call.ids[error.task]!r}, "
             raise NotSeparableError(
-                f"{which}{call.outputs[output]}: {error}, and so does a finite log_lambda here",
+                f"{task}{call.outputs[output]}: {error}, and so does a finite log_lambda here",
                 certificate=error.certificate,
                 residual=error.residual,
                 task=error.task,
             ) from error
-        for complaint in done.complaints:
+        for complaint in trajectory.complaints:
             warnings.warn(f"{call.outputs[output]}: {complaint}", ConvergenceWarning, stacklevel=4)
-        return done
+        return trajectory
 
     def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:
         problem = _binary(tasks, output)
@@ -179,12 +179,14 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
 
     def _publish(self, runs: Sequence[Trajectory]) -> None:
         self.coef_, self.intercept_ = self._split()
-        self.n_iter_ = max(int(one.inner_steps.max()) for one in runs)
+        self.n_iter_ = max(int(trajectory.inner_steps.max()) for trajectory in runs)
 
 
 def _binary(tasks: Sequence[Task], output: int) -> ClassificationTasks:
-    """The tasks as one problem, which must have two labels: if there is one only, a task that is never learned has the
-    other. It is a row (-x, -y), which asks of w what (x, y) asks.
+    """The tasks of an output as a problem with two labels.
+
+    If all labels are equal, a task with a single row (-x, -y) is added, which gives the other label; the row restricts
+    w in the same way as (x, y), and the task is never learned.
     """
     matrices, signs = columns(tasks, output)
     if len({sign for column in signs for sign in np.unique(column).tolist()}) == 1:
@@ -193,12 +195,12 @@ def _binary(tasks: Sequence[Task], output: int) -> ClassificationTasks:
 
 
 def _decided(scores: Array) -> Any:
-    """The place of the class: the larger score, or above 0."""
+    """The index of the predicted class: of the largest score, or, with a single score, 1 if the score is above 0."""
     return np.argmax(scores, axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.int64)
 
 
 def _known_classes(labels: Any, given: Any, before: Any) -> Any:
-    """All classes, sorted."""
+    """All classes, sorted: those of the first call, else those given, else those of the labels."""
     given = None if given is None else any_array(given, "classes")
     if before is not None:
         if given is not None and not np.array_equal(np.unique(given), before):

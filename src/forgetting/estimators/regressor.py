@@ -1,4 +1,4 @@
-"""Regression, task by task."""
+"""The regression estimator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from forgetting._arrays import Array, is_sparse
-from forgetting.dynamics.loop import whole_run
+from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
 from forgetting.estimators.base import Call, Continual, Task, columns
@@ -22,22 +22,22 @@ __all__ = ["ContinualRegressor"]
 
 
 class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
-    """Linear regression that learns one task after another, each to convergence.
+    """Linear regression that learns tasks one after another, each to convergence.
 
-    A step is w <- w + X^+ (y - X w), the solution of the task nearest to w (block Kaczmarz; the nearest least-squares
-    solution where the task has none). `fit` starts anew from w = 0, `partial_fit` goes on. Several outputs are learned
-    apart, and their losses added; each costs one singular value decomposition per task.
+    A step is w <- w + X^+ (y - X w), the solution (or least-squares solution) of the task nearest to w (block
+    Kaczmarz). `fit` starts from w = 0, `partial_fit` continues. Several outputs are learned separately, and their
+    losses are summed; each output costs a singular value decomposition per task.
 
     Args:
-        fit_intercept: add a constant feature of value 1, which is learned and counted in |w| like any other.
-        keep_history: keep the iterates and, of each task, its rows (or, if there are more rows than columns, the
-            triangle of their QR factorisation, with the same losses). Without it nothing of the past is stored.
-        loss: "sum" for L_m(w) = 1/2 |X_m w - y_m|^2, or "mean" to divide by n_m. It changes the history only.
+        fit_intercept: add a constant feature of value 1, which is learned like any other feature.
+        keep_history: keep the iterates and the rows of each task (or, if there are more rows than columns, the triangle
+            of their QR factorisation, which has the same losses). If False, no past data are stored.
+        loss: "sum" for L_m(w) = 1/2 |X_m w - y_m|^2, or "mean" to divide by n_m; this changes only the history.
 
     Attributes:
         coef_: (d,), or (outputs, d).
         intercept_: a number, or (outputs,).
-        n_steps_: tasks learned since `fit`, repetitions counted.
+        n_steps_: the number of tasks learned since `fit`, including repetitions.
         task_ids_, order_, loss_matrix_, forgetting_: the history, as in a `Trajectory`.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
@@ -67,14 +67,14 @@ class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
         self.loss = loss
 
     def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
-        """Forget all, then learn.
+        """Discard what was learned, and learn the given tasks from w = 0.
 
         Args:
             X: (n, d), dense or sparse.
             y: (n,), or (n, outputs).
-            task_id: None or one value: the rows are one task. n values: rows of equal value are a task, and tasks are
-                learned in the order in which they first appear.
-            order: task ids in the order to be learned, with repetitions if wanted; others are left out.
+            task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
+                task. Tasks are learned in order of their first row.
+            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out.
 
         >>> import forgetting as fg
         >>> X, y = [[1.0, 0.0], [0.6, 0.8]], [1.0, 2.0]
@@ -85,10 +85,9 @@ class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
         return self._learn(X, y, task_id, order)
 
     def partial_fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
-        """Learn one more task, or several with n values in `task_id`; arguments as for `fit`.
+        """Learn another task, or several with n values in `task_id`; arguments as for `fit`.
 
-        A task id that came before is a repetition, and must come with the same data. A call that raises changes
-        nothing.
+        A task id that was used before repeats the task and needs the same data. A call that raises changes nothing.
         """
         return self._learn(X, y, task_id, order)
 
@@ -115,7 +114,7 @@ class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
 
     def _run(self, call: Call, output: int, w: Array) -> Trajectory:
         problem = RegressionTasks(*columns(call.tasks, output), copy=False)
-        return whole_run(problem, Explicit(call.visits), len(call.visits), w0=w, record_every=call.every)
+        return run(problem, Explicit(call.visits), len(call.visits), w0=w, record_every=call.every)
 
     def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:
         problem = RegressionTasks(*columns(tasks, output), copy=False)

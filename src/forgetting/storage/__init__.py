@@ -1,1 +1,1 @@
-"""Files: read as data, written whole or not at all."""
+"""Files: checked when read, and written atomically."""

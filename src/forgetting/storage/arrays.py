@@ -1,4 +1,4 @@
-"""Arrays from .npz files that nobody vouches for: sizes are checked before unpacking, and nothing is unpickled."""
+"""Arrays in .npz files. Files may be damaged or malicious: sizes are checked before unpacking, nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -24,21 +24,16 @@ from forgetting.storage.atomic import write
 
 __all__ = ["damaged", "entry", "open_regular", "read_arrays", "whole_number", "words", "write_arrays"]
 
-KINDS = "biufU"  # truth values, whole numbers, real numbers, text
-HEADER = 1024  # bytes that describe one array: its dtype and up to 32 lengths
-SUSPICIOUS = 256 * 2**20  # an archive that unpacks to more than this is compressed by a factor of RATIO at most
-RATIO = 100
+RATIO = 100  # the largest compression ratio of archives that unpack to more than 256 MiB
 PART = 2**20  # bytes unpacked at once
-METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-ENCRYPTED = 0x41
-LOCAL = struct.Struct("<4s22sHH")  # what stands before an entry; its last two numbers are lengths of what follows
+LOCAL = struct.Struct("<4s22sHH")  # header of a zip entry; the last two numbers are the lengths of name and extra data
 
 
 def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
-    """All arrays of an .npz file, or a `ProblemFileError` that says what is wrong with it.
+    """Read all arrays of an .npz file; a `ProblemFileError` says what is wrong with the file.
 
-    Arrays hold truth values, numbers or text. Together they may take a quarter of the available memory, and above
-    256 MiB at most 100 times the size of the file.
+    Arrays hold truth values, numbers or text. Together the arrays may take a quarter of the available memory, and, if
+    they take more than 256 MiB, at most 100 times the size of the file.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -56,16 +51,16 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
                 members = archive.infolist()
                 _check_names(members, path)
                 _check_places(handle, archive, path)
-                _check_total(sum(one.file_size for one in members), os.fstat(handle.fileno()).st_size, path)
-                return {one.filename[: -len(".npy")]: _unpack(archive, one, path) for one in members}
+                _check_total(sum(member.file_size for member in members), os.fstat(handle.fileno()).st_size, path)
+                return {member.filename[: -len(".npy")]: _unpack(archive, member, path) for member in members}
         except ProblemFileError:
             raise
-        except Exception as error:  # zipfile and zlib answer one damage or another with a dozen kinds of exceptions
+        except Exception as error:  # zipfile and zlib raise a dozen kinds of exceptions for damaged files
             raise ProblemFileError(f"{path}: not a readable .npz file ({_reason(error)})") from error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write an .npz file, whole or not at all; a file that this library did not write is kept.
+    """Write an .npz file atomically; an existing file that this library did not write is not replaced.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -82,16 +77,16 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file says that this library wrote it; a damaged one of ours says so too, as far as it can be read."""
+    """Whether the 'format' entry of a file says that this library wrote the file; other entries may be damaged."""
     try:
         with open_regular(path) as handle, zipfile.ZipFile(handle) as archive:
             return str(_unpack(archive, archive.getinfo("format.npy"), path)).startswith("forgetting/")
-    except Exception:  # as above: damage has many names
+    except Exception:  # damaged files raise many kinds of exceptions
         return False
 
 
 def open_regular(path: str | PathLike[str]) -> BinaryIO:
-    """A file opened for reading; folders, pipes and devices, which have no size or no end, are refused at once.
+    """Open a regular file for reading; folders, pipes and devices are refused.
 
     >>> open_regular("nowhere.npz")
     Traceback (most recent call last):
@@ -114,31 +109,34 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
 
 def _check_names(members: list[zipfile.ZipInfo], path: str | PathLike[str]) -> None:
     seen = set()
-    for one in members:
-        name = one.filename
-        what = ""
+    for member in members:
+        name = member.filename
+        fault = ""
         if not name.endswith(".npy") or name.startswith("/") or "\\" in name or ".." in name.split("/"):
-            what = "which is not the name of an array"
+            fault = "which is not the name of an array"
         elif name in seen:
-            what = "twice"
-        elif one.flag_bits & ENCRYPTED:
-            what = "encrypted"
-        elif one.compress_type not in METHODS:
-            what = f"compressed by method {one.compress_type}, which np.savez does not use"
-        if what:
-            raise ProblemFileError(f"{path}: not a readable .npz file (it holds {name!r:.80}, {what})")
+            fault = "twice"
+        elif member.flag_bits & 0x41:  # bits 0 and 6: encryption
+            fault = "encrypted"
+        elif member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            fault = f"compressed by method {member.compress_type}, which np.savez does not use"
+        if fault:
+            raise ProblemFileError(f"{path}: not a readable .npz file (it holds {name!r:.80}, {fault})")
         seen.add(name)
 
 
 def _check_places(handle: BinaryIO, archive: zipfile.ZipFile, path: str | PathLike[str]) -> None:
-    """Every entry has its own bytes: entries that share them unpack to any multiple of the file."""
+    """Raise if entries share bytes of the file: such a file could unpack to any multiple of its size."""
     spans = []
-    for one in archive.infolist():
-        handle.seek(one.header_offset)
+    for member in archive.infolist():
+        start = member.header_offset
+        handle.seek(start)
         magic, _, name, extra = LOCAL.unpack(handle.read(LOCAL.size))
         if magic != b"PK\x03\x04":
-            raise ProblemFileError(f"{path}: not a readable .npz file ({one.filename!r:.80} is not where it should be)")
-        spans.append((one.header_offset, one.header_offset + LOCAL.size + name + extra + one.compress_size))
+            raise ProblemFileError(
+                f"{path}: not a readable .npz file ({member.filename!r:.80} is not where it should be)"
+            )
+        spans.append((start, start + LOCAL.size + name + extra + member.compress_size))
     spans.sort()
     if any(after < end for (_, end), (after, _) in pairwise([*spans, (archive.start_dir, 0)])):
         raise ProblemFileError(f"{path}: not a readable .npz file (its entries overlap)")
@@ -146,7 +144,7 @@ def _check_places(handle: BinaryIO, archive: zipfile.ZipFile, path: str | PathLi
 
 def _check_total(total: int, size: int, path: str | PathLike[str]) -> None:
     require_memory(2.0 * total, "its arrays, and the copy that a problem keeps,", "split the file")
-    if total > SUSPICIOUS and total > RATIO * size:
+    if total > 256 * 2**20 and total > RATIO * size:
         raise ProblemFileError(
             f"{path}: {in_bytes(size)} that unpack to {in_bytes(total)}, more than {RATIO} times as much; if that is "
             "meant, write the file uncompressed, with np.savez"
@@ -156,12 +154,13 @@ def _check_total(total: int, size: int, path: str | PathLike[str]) -> None:
 # --------------------------------------------------------------------------------------------------------- one array
 
 
-def _unpack(archive: zipfile.ZipFile, one: zipfile.ZipInfo, path: str | PathLike[str]) -> Any:
-    where = f"{path}, array {one.filename[: -len('.npy')]!r:.80}"
-    with archive.open(one) as member:
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str]) -> Any:
+    """The array in an entry of the archive."""
+    where = f"{path}, array {info.filename[: -len('.npy')]!r:.80}"
+    with archive.open(info) as member:
         shape, fortran, dtype, header = _describe(member, where)
         declared = prod(shape) * dtype.itemsize
-        there = one.file_size - header
+        there = info.file_size - header
         if declared != there or prod(max(n, 1) for n in shape) * dtype.itemsize >= 2**62:
             raise ProblemFileError(
                 f"{where}: damaged (shape {shape!r:.80} of {dtype} takes {declared} bytes, but {there} are there)"
@@ -174,8 +173,8 @@ def _unpack(archive: zipfile.ZipFile, one: zipfile.ZipInfo, path: str | PathLike
             if not count:
                 raise ProblemFileError(f"{where}: damaged (it ends after {done} of {declared} bytes)")
             done += count
-        member.read(1)  # at the end the checksum is compared
-    limits = {"b": (np.uint8, 1, "truth values"), "U": (np.uint32, 0x10FFFF, "text")}  # other bits mean nothing there
+        member.read(1)  # at the end of the entry, zipfile compares the checksum
+    limits = {"b": (np.uint8, 1, "truth values"), "U": (np.uint32, 0x10FFFF, "text")}  # the largest valid values
     if declared and dtype.kind in limits:
         kind, most, name = limits[dtype.kind]
         if int(array.reshape(-1, order="A").view(np.dtype(kind).newbyteorder(dtype.byteorder)).max()) > most:
@@ -184,14 +183,14 @@ def _unpack(archive: zipfile.ZipFile, one: zipfile.ZipInfo, path: str | PathLike
 
 
 def _describe(member: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, order, dtype and the length of the header of one array."""
+    """Shape, whether the order is Fortran's, dtype and header length of an array, from its header."""
     start = member.read(8)
     sizes = {b"\x93NUMPY\x01\x00": "<H", b"\x93NUMPY\x02\x00": "<I"}
     if start not in sizes:
         raise ProblemFileError(f"{where}: damaged (it does not begin like an array)")
     counted = member.read(struct.calcsize(sizes[start]))
     length = struct.unpack(sizes[start], counted)[0]
-    if length > HEADER:
+    if length > 1024:  # enough for a dtype and 32 lengths
         raise ProblemFileError(
             f"{where}: described by {length} bytes; arrays of truth values, numbers or text need few"
         )
@@ -199,11 +198,11 @@ def _describe(member: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.
     reader = npy.read_array_header_1_0 if start[6] == 1 else npy.read_array_header_2_0
     try:
         shape, fortran, dtype = reader(text)
-    except Exception as error:  # it parses text, which fails in many ways
+    except Exception as error:  # parsing the text of the header can fail in many ways
         raise ProblemFileError(f"{where}: damaged ({_reason(error):.80})") from error
     if dtype.hasobject:
         raise ProblemFileError(f"{where}: it holds pickled objects, which are never loaded")
-    if dtype.kind not in KINDS or dtype.subdtype is not None or dtype.itemsize == 0:
+    if dtype.kind not in "biufU" or dtype.subdtype is not None or dtype.itemsize == 0:
         raise ProblemFileError(
             f"{where}: of dtype {dtype}; arrays of truth values, numbers or text are read, no others"
         )
@@ -216,12 +215,12 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 
-# ---------------------------------------------------------------------------------------------- what files are made of
+# ----------------------------------------------------------------------------------------------- entries of a file
 
 
 @contextmanager
 def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
-    """Whatever goes wrong while `what` is made from the arrays of a file is the fault of that file.
+    """Turn errors in the block, which makes `what` from the arrays of a file, into a `ProblemFileError`.
 
     >>> with damaged("tasks.npz", "collection"):
     ...     entry({}, "rows", "iu", 1)
@@ -237,7 +236,7 @@ def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
 
 
 def entry(arrays: Mapping[str, Any], name: str, kinds: str, ndim: int) -> Any:
-    """One array of a file, of one of these kinds of dtype ("iu": whole numbers) and with that many dimensions.
+    """The array `name` of a file, checked: its dtype kind is in `kinds` ("iu": whole numbers), its dimension `ndim`.
 
     >>> entry({"rows": np.array([1.5])}, "rows", "iu", 1)
     Traceback (most recent call last):
@@ -256,7 +255,7 @@ def entry(arrays: Mapping[str, Any], name: str, kinds: str, ndim: int) -> Any:
 
 
 def whole_number(arrays: Mapping[str, Any], name: str, least: int) -> int:
-    """One whole number of a file, at least `least`.
+    """The whole number `name` of a file, checked to be at least `least`.
 
     >>> whole_number({"k": np.array(3)}, "k", 0)
     3
@@ -268,12 +267,12 @@ def whole_number(arrays: Mapping[str, Any], name: str, least: int) -> int:
 
 
 def words(arrays: Mapping[str, Any], name: str, count: int) -> list[str]:
-    """So many words of a file.
+    """The `count` words in the array `name` of a file.
 
     >>> words({"names": np.array(["a", "b"])}, "names", 2)
     ['a', 'b']
     """
-    found: list[str] = entry(arrays, name, "U", 1).tolist()
-    if len(found) != count:
-        raise ForgettingError(f"entry {name!r} holds {len(found)} words, but should hold {count}")
-    return found
+    listed: list[str] = entry(arrays, name, "U", 1).tolist()
+    if len(listed) != count:
+        raise ForgettingError(f"entry {name!r} holds {len(listed)} words, but should hold {count}")
+    return listed

@@ -1,7 +1,7 @@
-"""One file, written whole or not at all: the content goes to a temporary name, to the disk, and then to its place.
+"""Atomic writing: the content goes to a temporary file, which is flushed to the disk and then renamed.
 
-A process that is killed leaves its temporary files. Each is locked by the process that writes it, and the lock ends
-with the process, so that the next process that writes to the same place removes what has no owner.
+A process that is killed leaves its temporary files. A temporary file is locked by the process that writes it, and the
+lock ends with the process; the next process that writes to the same path removes temporary files without a lock.
 """
 
 from __future__ import annotations
@@ -35,20 +35,19 @@ __all__ = [
 ]
 
 ENDING = ".partial"
-NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-#: what this process is writing; `clean_up` removes it when a signal comes at a bad moment
+#: paths that this process is writing; `clean_up` removes them after a signal
 _unfinished: set[Path] = set()
-#: what this process has written for its user, in words; an interruption ends with the last
+#: messages about the files that this process has completed; the message of an interruption ends with the last
 kept: list[str] = []
 
 
 def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: bool = True) -> None:
-    """Write a file: after a power cut, a kill or a full disk, the old file or the new one is there, whole.
+    """Write a file atomically: after a power cut, a kill or a full disk, the path holds the old or the new file.
 
     Args:
-        path: the file; its folder exists.
-        content: the bytes, or a function that writes them to the open file that it gets.
-        replace: if False, a file that is there stays, even one that appeared a moment ago, and an error says so.
+        path: the file; its folder must exist.
+        content: the bytes, or a function that writes the bytes to an open file.
+        replace: if False, an existing file is never replaced, and an error is raised.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -75,7 +74,7 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: b
 
 @contextmanager
 def as_file_error(path: Path) -> Iterator[None]:
-    """What the system refuses becomes a `ProblemFileError` that names the file and the reason.
+    """Turn an `OSError` in the block into a `ProblemFileError` that names the file and the reason.
 
     >>> with as_file_error(Path("a.txt")):
     ...     raise OSError(28, "No space left on device")
@@ -86,12 +85,12 @@ def as_file_error(path: Path) -> Iterator[None]:
         yield
     except ForgettingError:
         raise
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte, or with letters that no file has
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name, or characters that cannot be encoded
         raise ProblemFileError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
 
 
 def temporary_name(path: Path) -> Path:
-    """A new hidden name in the same folder.
+    """A new hidden name for a temporary file in the folder of `path`.
 
     >>> temporary_name(Path("a.txt")).name.startswith(".a.txt.")
     True
@@ -101,7 +100,7 @@ def temporary_name(path: Path) -> Path:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """A file or folder that is removed in the end, whatever happens, unless it was moved to its place.
+    """A temporary file or folder, which is removed at the end of the block unless it was renamed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -138,7 +137,7 @@ def own(handle: int) -> bool:
 
 
 def remove_ownerless(path: Path) -> None:
-    """Remove temporary files for `path` that processes left which are no more.
+    """Remove temporary files for `path` whose processes have ended.
 
     >>> remove_ownerless(Path("a.txt"))
     """
@@ -157,7 +156,7 @@ def remove_ownerless(path: Path) -> None:
 
 
 def clean_up() -> None:
-    """Remove what this process began to write and did not finish; for the end of a process that was interrupted.
+    """Remove the unfinished files of this process; called when the process is interrupted.
 
     >>> clean_up()
     """
@@ -167,7 +166,7 @@ def clean_up() -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or the list of files of a folder is on the disk, where the system can say so.
+    """Wait until a file, or the list of files of a folder, is on the disk, if the system supports this.
 
     >>> sync(Path("."))
     """
@@ -193,7 +192,7 @@ def _entries(folder: Path) -> list[Path]:
 
 @contextmanager
 def _owned_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file, locked before any other process can take it for one without an owner."""
+    """A new locked file; created again if another process removes it before it is locked."""
     while True:
         handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b")
         if own(handle.fileno()) and os.fstat(handle.fileno()).st_nlink:
@@ -204,14 +203,17 @@ def _owned_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _move_to_new_name(temporary: Path, path: Path) -> None:
-    """Give the file its name unless that is taken, in one step."""
+    """Rename the temporary file; an error if the path exists. Atomic where hard links are supported."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise ProblemFileError(f"{path} exists and is kept") from None
     except OSError as error:
-        if error.errno not in NO_LINKS:
+        # these errors mean that the disk has no hard links; then the check and the renaming are two steps
+        if error.errno not in (
+            errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS
+        ):  # fmt: skip
             raise
-        if os.path.lexists(path):  # a disk without hard links: two steps
+        if os.path.lexists(path):
             raise ProblemFileError(f"{path} exists and is kept") from None
         os.replace(temporary, path)

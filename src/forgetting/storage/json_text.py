@@ -1,4 +1,4 @@
-"""JSON of others as data: every field has the type that its dataclass says, or the text is refused."""
+"""JSON text from files, converted to dataclasses; text whose fields do not have the declared types is refused."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from forgetting.errors import ForgettingError, ProblemFileError
 
 __all__ = ["decode_json", "typed"]
 
-LONGEST = 2**28  # characters
-DEEPEST = 20  # of values that may be anything
+LONGEST = 2**28  # the most characters of a text
+DEEPEST = 20  # the deepest nesting of values of type Any
 WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def decode_json(text: str | bytes) -> dict[str, Any]:
-    """The object that a JSON text holds; names once each, numbers finite, in UTF-8.
+    """Parse a JSON object in UTF-8; duplicate names and numbers that are not finite are refused.
 
     >>> decode_json('{"seed": 0}')
     {'seed': 0}
@@ -44,10 +44,10 @@ def decode_json(text: str | bytes) -> dict[str, Any]:
 
 
 def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:
-    """The dataclass, tuple or number of this type that JSON data stand for; `where` names them in messages.
+    """Convert JSON data to the type `kind` (a dataclass, tuple, number, ...); `where` names the data in errors.
 
-    Fields with a default may be left out; fields that the class does not have are refused. With `unbounded` a float may
-    also be one of the words nan, inf and -inf.
+    Fields with a default may be missing; fields that the dataclass does not have are refused. With `unbounded`, a float
+    may also be given as the word nan, inf or -inf.
 
     >>> typed(tuple[float, ...], [1, 0.5], "x"), typed(int | None, None, "k")
     ((1.0, 0.5), None)
@@ -59,13 +59,13 @@ def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:
     if is_dataclass(kind) and isinstance(kind, type):
         return _object(kind, data, where, unbounded)
     if origin is tuple:
-        several = _of(data, (list, tuple), "a list", where)
-        kinds = [inner[0]] * len(several) if inner[1:] == (Ellipsis,) else list(inner)
-        if len(kinds) != len(several):
-            raise ProblemFileError(f"{where}: {len(several)} entries where {len(kinds)} were expected")
+        entries = _of(data, (list, tuple), "a list", where)
+        kinds = [inner[0]] * len(entries) if inner[1:] == (Ellipsis,) else list(inner)
+        if len(kinds) != len(entries):
+            raise ProblemFileError(f"{where}: {len(entries)} entries where {len(kinds)} were expected")
         return tuple(
-            typed(one, value, f"{where}[{i}]", unbounded=unbounded)
-            for i, (one, value) in enumerate(zip(kinds, several, strict=True))
+            typed(member, value, f"{where}[{i}]", unbounded=unbounded)
+            for i, (member, value) in enumerate(zip(kinds, entries, strict=True))
         )
     if origin in (Union, types.UnionType):
         return _either(inner, data, where, unbounded)
@@ -84,11 +84,13 @@ def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:
 def _object(kind: type[Any], data: Any, where: str, unbounded: bool) -> Any:
     given = _of(data, Mapping, "an object", where)
     hints, values = get_type_hints(kind), {}
-    for one in fields(kind):
-        if one.name in given:
-            values[one.name] = typed(hints[one.name], given[one.name], f"{where}, {one.name}", unbounded=unbounded)
-        elif one.default is MISSING and one.default_factory is MISSING:
-            raise ProblemFileError(f"{where}: no {one.name!r}")
+    for attribute in fields(kind):
+        if attribute.name in given:
+            values[attribute.name] = typed(
+                hints[attribute.name], given[attribute.name], f"{where}, {attribute.name}", unbounded=unbounded
+            )
+        elif attribute.default is MISSING and attribute.default_factory is MISSING:
+            raise ProblemFileError(f"{where}: no {attribute.name!r}")
     unknown = next((name for name in given if name not in hints), None)
     if unknown is not None:
         raise ProblemFileError(f"{where}: unknown {_name(unknown)}")
@@ -101,17 +103,17 @@ def _object(kind: type[Any], data: Any, where: str, unbounded: bool) -> Any:
 
 
 def _either(kinds: tuple[Any, ...], data: Any, where: str, unbounded: bool) -> Any:
-    """One of several types: nothing, a class told by its `kind`, or the only one left."""
+    """Convert data to a member of a union: None, the class whose `kind` the data name, or the only other member."""
     if data is None and type(None) in kinds:
         return None
-    rest = [one for one in kinds if one is not type(None)]
-    if len(rest) > 1:
+    candidates = [member for member in kinds if member is not type(None)]
+    if len(candidates) > 1:
         name = _of(data, Mapping, "an object", where).get("kind")
-        named = {one.kind: one for one in rest}
+        named = {member.kind: member for member in candidates}
         if not isinstance(name, str) or name not in named:
             raise ProblemFileError(f"{where}: the kind {_name(name)} is none of {', '.join(named)}")
-        rest = [named[name]]
-    return typed(rest[0], data, where, unbounded=unbounded)
+        candidates = [named[name]]
+    return typed(candidates[0], data, where, unbounded=unbounded)
 
 
 def _number(data: Any, where: str, unbounded: bool) -> float:
@@ -133,11 +135,11 @@ def _of(data: Any, kind: Any, words: str, where: str) -> Any:
 
 
 def _plain(data: Any, where: str, left: int) -> Any:
-    """Any data, but not without end."""
+    """Any data that are nested at most `left` deep."""
     if left == 0:
         raise ProblemFileError(f"{where}: nested more than {DEEPEST} deep")
-    for one in data.values() if isinstance(data, Mapping) else data if isinstance(data, (list, tuple)) else ():
-        _plain(one, where, left - 1)
+    for value in data.values() if isinstance(data, Mapping) else data if isinstance(data, (list, tuple)) else ():
+        _plain(value, where, left - 1)
     return data
 
 
@@ -149,18 +151,16 @@ def _name(data: Any) -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = set()
-        for name, _ in pairs:
-            if name in names:
-                raise ValueError(f"{_name(name)} is given twice")
-            names.add(name)
-    return found
+    data: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in data:
+            raise ValueError(f"{_name(name)} is given twice")
+        data[name] = value
+    return data
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _finite(word: str) -> float:

@@ -1,7 +1,7 @@
-"""What a user asked to be written, and nothing that a user made: a file is replaced only if this program wrote it.
+"""Output files of the command line, which replace an existing file only if this program wrote it.
 
-A hidden folder `.forgetting` beside the files holds the SHA-256 of each file that was written. A file that has
-changed since, or that came from elsewhere, is kept.
+A hidden folder `.forgetting` beside the files holds the SHA-256 of each file that this program wrote. A file with
+another SHA-256 is not replaced.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ KEEP = "use --force to replace it, or another --out"
 
 
 def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise if a file may not be written, before anything is computed.
+    """Raise if `path` must not or cannot be written; called before the content is computed.
 
     Args:
         path: the file to be written.
         force: whether a file that this program wrote may be replaced.
-        inputs: files that are read, and never replaced; words that name no file do no harm.
+        inputs: files that are read, and therefore never replaced; entries that name no file are ignored.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -39,7 +39,7 @@ def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path
     """
     for source in inputs:
         if _same_file(path, source):
-            raise ProblemFileError(f"{path} is what is read; choose another --out")
+            raise ProblemFileError(f"{path} is an input of this command; choose another --out")
     if os.path.lexists(path):
         if not force:
             raise ProblemFileError(f"{path} exists and is kept; {KEEP}")
@@ -55,7 +55,7 @@ def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path
 
 
 def write_output(path: Path, content: bytes | Callable[[BinaryIO], None], *, force: bool = False) -> None:
-    """Write a file, whole or not at all, and remember its SHA-256.
+    """Write a file atomically, and record its SHA-256.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -71,13 +71,13 @@ def write_output(path: Path, content: bytes | Callable[[BinaryIO], None], *, for
         buffer = BytesIO()
         content(buffer)
         content = buffer.getvalue()
-    # both the old file and the new one are known, whichever a power cut leaves
-    known = [hashlib.sha256(content).hexdigest(), *([digest(path)] if path.is_file() else [])]
+    # record both the old and the new SHA-256: after a power cut either file may be there
+    sums = [hashlib.sha256(content).hexdigest(), *([digest(path)] if path.is_file() else [])]
     record = _record(path)
     try:
         with as_file_error(path):
             record.parent.mkdir(exist_ok=True)
-        write(record, "".join(f"{one}  {path.name}\n" for one in known).encode())
+        write(record, "".join(f"{sha}  {path.name}\n" for sha in sums).encode())
         write(path, content, replace=force)
         kept.append(f"{path} is complete")
     except BaseException:
@@ -89,7 +89,7 @@ def write_output(path: Path, content: bytes | Callable[[BinaryIO], None], *, for
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file; "" for what is no plain file, a link included.
+    """The SHA-256 of a file; "" for a link, a folder, or a file that cannot be read.
 
     >>> digest(Path(os.devnull))
     ''
@@ -104,7 +104,7 @@ def digest(path: Path) -> str:
 
 
 def _record(path: Path) -> Path:
-    """Lines that `sha256sum --check` understands."""
+    """The file that records the SHA-256 of `path`, in the format of `sha256sum --check`."""
     return path.parent / HIDDEN / f"{path.name[:200]}.sha256"
 
 

@@ -1,4 +1,4 @@
-"""Finished parts of long work, in one file: what is in it survives a kill or a power cut, and is not computed again."""
+"""A file of finished parts of a long computation, which survive a kill or a power cut and are not computed again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from forgetting.errors import ProblemFileError
 
 __all__ = ["Store", "code_digest"]
 
-SCHEMA = "CREATE TABLE IF NOT EXISTS parts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-MARK = 0x66677431  # "fgt1": tells a file of this library from any other SQLite database
+MARK = 0x66677431  # "fgt1": the application id of SQLite files of this library
 
 
 class Store:
-    """Values by key, in an SQLite file: keys are text, values anything that JSON can hold.
+    """A dictionary in an SQLite file: keys are text, values are JSON data.
 
-    Several processes may use one file at the same time.
+    Several processes may use the file at the same time.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -49,25 +48,27 @@ class Store:
             raise
 
     def _open(self) -> None:
-        """Check that the file is new or one of ours; nothing is written to any other."""
+        """Create the table in a new file; raise if the file is a database of another program."""
         mark = self._base.execute("PRAGMA application_id").fetchone()[0]
         tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != MARK:
             if mark or tables:
                 raise ProblemFileError(f"{self.path}: a database of another program, and is kept")
             self._base.execute("PRAGMA synchronous = FULL")
-            self._base.execute(SCHEMA)
+            self._base.execute(
+                "CREATE TABLE IF NOT EXISTS parts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+            )
             self._base.execute(f"PRAGMA application_id = {MARK}")
         self._base.execute("PRAGMA synchronous = FULL")
 
     def get(self, key: str) -> Any:
-        """The value, or None."""
+        """The value of a key; None if the key is not stored."""
         with self._errors():
             row = self._base.execute("SELECT value FROM parts WHERE key = ?", (key,)).fetchone()
             return None if row is None else json.loads(row[0])
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a value; it is on the disk when this returns."""
+        """Store a value; the value is on the disk when the method returns."""
         with self._errors():
             self._base.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (key, json.dumps(value)))
 
@@ -80,7 +81,7 @@ class Store:
         self._base.close()
 
     def remove(self) -> None:
-        """Close the file and remove it: the work is done, and its result is elsewhere."""
+        """Close and remove the file, when the computation is finished."""
         self.close()
         self.path.unlink(missing_ok=True)
 
@@ -104,7 +105,7 @@ class Store:
 
 @cache
 def code_digest() -> str:
-    """A SHA-256 of this package's own source: parts that other code computed are not mixed with those of this one.
+    """The SHA-256 of the source of this package, so that parts computed by other versions are not used.
 
     >>> len(code_digest())
     64

@@ -1,10 +1,10 @@
-"""A folder of files that change together: the old ones or the new ones are there at every instant, and a user's stay.
+"""A folder whose files are replaced together: at every instant all files are old, or all are new.
 
     out/report.html            a link to .forgetting/current/report.html, and so on for each name
-    out/.forgetting/current    a link to the version that counts; replacing it is the one step that switches
+    out/.forgetting/current    a link to the current version; replacing this link switches all files at once
     out/.forgetting/version-*  the files, with `manifest.json`: the SHA-256 of each
 
-Only files whose SHA-256 is in the manifest are ever removed.
+Only files whose SHA-256 is in the manifest are ever removed, so that files of the user stay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VERSION = "version-"
 
 
 def check_folder(folder: Path, names: Sequence[str], *, force: bool = False) -> None:
-    """Raise if files of these names may not be put into a folder, before anything is computed.
+    """Raise if files with these names must not or cannot be put into a folder; called before they are computed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -56,7 +56,7 @@ def check_folder(folder: Path, names: Sequence[str], *, force: bool = False) -> 
 
 
 def current(folder: Path) -> Path | None:
-    """The folder that holds the files of the version that counts, or None.
+    """The folder of the current version, or None.
 
     >>> current(Path("nowhere")) is None
     True
@@ -71,11 +71,11 @@ def current(folder: Path) -> Path | None:
 
 @contextmanager
 def new_version(folder: Path, names: Sequence[str], *, force: bool = False) -> Iterator[Path]:
-    """An empty folder to fill; once it is full and on the disk, its files take the place of the old ones, at once.
+    """An empty folder to be filled in the block; at the end of the block its files replace the old ones, all at once.
 
     Args:
-        folder: what the user sees.
-        names: the files and folders that are made; each becomes a link in `folder`.
+        folder: the output folder that the user named.
+        names: the files and folders that the block makes; each becomes a link in `folder`.
         force: whether an older version may be replaced.
 
     >>> from tempfile import TemporaryDirectory
@@ -95,7 +95,7 @@ def new_version(folder: Path, names: Sequence[str], *, force: bool = False) -> I
             with _owned_folder(folder) as version:
                 yield version
                 _seal(version)
-                _refuse_foreign(folder, names)  # what appeared in the meantime stays
+                _refuse_foreign(folder, names)  # again, for files that appeared in the meantime
                 _link(folder, names, force, links)
                 _switch(hidden, version)
                 atomic.kept.append(f"{folder} is complete")
@@ -108,7 +108,7 @@ def new_version(folder: Path, names: Sequence[str], *, force: bool = False) -> I
 
 
 def _is_unused(folder: Path, names: Sequence[str]) -> bool:
-    """Whether a folder holds nothing, or only what a process left that was killed before its first version counted."""
+    """Whether a folder is empty, except for what a killed process left before its first version was complete."""
     if current(folder) is not None:
         return False
     return all(entry.name == HIDDEN or _is_ours(entry, names) for entry in folder.iterdir())
@@ -123,7 +123,7 @@ def _target(name: str) -> str:
 
 
 def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
-    """Raise if a file is in the way that this program did not write as it is now."""
+    """Raise if a file to be replaced was not written by this program, or has changed since."""
     for name in names:
         entry = folder / name
         if os.path.lexists(entry) and not _is_ours(entry, names):
@@ -133,7 +133,7 @@ def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
             )
     version = current(folder)
     strangers = [] if version is None else _strangers(version)
-    if current(folder) != version:  # replaced and removed by another process while this one looked
+    if current(folder) != version:  # another process replaced the version in the meantime
         _refuse_foreign(folder, names)
     elif strangers:
         raise ProblemFileError(
@@ -142,19 +142,19 @@ def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
 
 
 def _strangers(version: Path) -> list[Path]:
-    """Files that are not as the manifest says, relative to the version."""
+    """Files that are not in the manifest or differ from it, as paths relative to the version."""
     known = _manifest(version)
     strangers = [path for path in _files(version) if known.get(path.relative_to(version).as_posix()) != digest(path)]
     return [path.relative_to(version) for path in strangers if path not in (version / MANIFEST, version / CURRENT)]
 
 
 def _files(folder: Path) -> list[Path]:
-    """All files and links; what vanishes meanwhile is left out."""
-    found = []
+    """All files and links in a folder and its subfolders."""
+    paths = []
     for here, folders, names in os.walk(folder):
         links = [name for name in folders if Path(here, name).is_symlink()]
-        found += [Path(here, name) for name in names + links]
-    return sorted(found)
+        paths += [Path(here, name) for name in names + links]
+    return sorted(paths)
 
 
 def _manifest(version: Path) -> dict[str, str]:
@@ -166,7 +166,7 @@ def _manifest(version: Path) -> dict[str, str]:
 
 
 def _seal(version: Path) -> None:
-    """Write the manifest, and wait until all is on the disk."""
+    """Write the manifest, and wait until all files are on the disk."""
     sums = {path.relative_to(version).as_posix(): digest(path) for path in _files(version)}
     (version / MANIFEST).write_text(json.dumps({"format": FORMAT, "files": sums}, indent=1), encoding="utf-8")
     for path in version.rglob("*"):
@@ -192,7 +192,7 @@ def _link(folder: Path, names: Sequence[str], force: bool, made: list[Path]) -> 
 
 
 def _switch(hidden: Path, version: Path) -> None:
-    """The one step after which the new files count."""
+    """Make `version` the current version, by replacing a link."""
     os.symlink(version.name, version / CURRENT)
     os.replace(version / CURRENT, hidden / CURRENT)
     atomic.sync(hidden)
@@ -201,7 +201,7 @@ def _switch(hidden: Path, version: Path) -> None:
 
 @contextmanager
 def _owned_folder(folder: Path) -> Iterator[Path]:
-    """A new folder for a version, locked until it counts or is given up; it goes if it does not count in the end."""
+    """A new locked folder for a version; removed at the end unless it has become the current version."""
     version, handle = _new_name(folder), None
     try:
         while handle is None:
@@ -211,7 +211,7 @@ def _owned_folder(folder: Path) -> Iterator[Path]:
             if handle is not None and not (atomic.own(handle) and version.is_dir()):
                 os.close(handle)
                 handle = None
-            if handle is None:  # another process took the folder for one without an owner, and removed it
+            if handle is None:  # another process removed the folder before it was locked
                 version = _new_name(folder)
         yield version
     finally:
@@ -226,21 +226,21 @@ def _new_name(folder: Path) -> Path:
 
 
 def _remove_others(folder: Path) -> None:
-    """Remove versions that no longer count and have no owner; files that were changed or added since stay."""
+    """Remove versions that are neither current nor locked; files that were changed or added since are kept."""
     for entry in (folder / HIDDEN).iterdir():
         if not entry.name.startswith(VERSION) or not entry.is_dir():
             continue
         with suppress(OSError):
             handle = os.open(entry, os.O_RDONLY)
             try:
-                if atomic.own(handle) and current(folder) != entry:  # asked in this order: it may have begun to count
+                if atomic.own(handle) and current(folder) != entry:  # lock first: it may become current until then
                     _remove(entry)
             finally:
                 os.close(handle)
 
 
 def _remove(version: Path) -> None:
-    """Remove what the manifest knows; a version without a manifest was never finished, and goes as a whole."""
+    """Remove the files in the manifest; a version without a manifest was never finished and is removed entirely."""
     if not (version / MANIFEST).exists():
         shutil.rmtree(version)
         return
@@ -249,16 +249,16 @@ def _remove(version: Path) -> None:
         if path not in kept and not (kept and path == version / MANIFEST):
             path.unlink(missing_ok=True)
     for here, _, _ in os.walk(version, topdown=False):
-        with suppress(OSError):  # it is not empty
+        with suppress(OSError):  # the folder is not empty
             os.rmdir(here)
 
 
 def _missing(folder: Path) -> list[Path]:
-    """A folder and its parents, the deepest first, as far as they do not exist."""
+    """Those of a folder and its parents that do not exist, the deepest first."""
     return [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
     for folder in folders:
-        with suppress(OSError):  # it is in use by now
+        with suppress(OSError):  # the folder is not empty any more
             folder.rmdir()
