@@ -138,8 +138,9 @@ def _shares(split: Split, start: float) -> str:
     return (
         f"Forgetting falls from {_number(a, start)} ({where}, once) to {_number(d, start)} (random orders, "
         f"{split.passes} passes): {round(100 * split.randomness)} % of that is randomness, "
-        f"{round(100 * split.repetition)} % repetition. A random order alone takes away {taken[0]}, {split.passes} passes in this order {taken[1]}; as "
-        f"many steps as one pass, drawn with replacement, leave {_number(split.replaced_once, start)}."
+        f"{round(100 * split.repetition)} % repetition. A random order alone takes away {taken[0]}, {split.passes} "
+        f"passes in this order {taken[1]}; as many steps as one pass, drawn with replacement, leave "
+        f"{_number(split.replaced_once, start)}."
     )
 
 
