@@ -14,6 +14,8 @@ from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = [
+    "EPS",
+    "LARGEST",
     "SQUARED",
     "Array",
     "IntArray",
@@ -37,6 +39,7 @@ __all__ = [
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Kind = TypeVar("Kind")
+EPS = float(np.finfo(np.float64).eps)
 LARGEST = 2**63 - 1  # the largest 64-bit integer
 SQUARED = 1e300  # limit of |v|^2: sums and differences of vectors below this limit have finite squares too
 
@@ -166,17 +169,20 @@ def as_vector(value: Any, length: int, what: str) -> Array:
     return real_array(value, what, shape=(length,), squares=True)
 
 
-def as_count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> int:
-    """Convert `value` to a whole number between `least` and `most`.
+def as_count(value: Any, what: str, *, least: int = 0, most: int | None = LARGEST) -> int:
+    """Convert `value` to a whole number between `least` and `most` (None: no upper limit).
 
     >>> as_count(3.5, "k")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: k must be a whole number, got 3.5
     """
-    count = _integer(value, what)
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a whole number, got {_said(value)}") from None
     if count < least:
         raise InvalidInputError(f"{what} must be at least {least}, got {_said(value)}")
-    if count > most:
+    if most is not None and count > most:
         got = f"{count:g}" if count.bit_length() < 1024 else _said(value)  # a float holds less than 2^1024
         raise InvalidInputError(f"{what} must be at most {most:g}, got {got}")
     return count
@@ -188,17 +194,7 @@ def as_seed(value: Any, what: str = "seed") -> int:
     >>> as_seed(2**100) == 2**100
     True
     """
-    seed = _integer(value, what)
-    if seed < 0:
-        raise InvalidInputError(f"{what} must be at least 0, got {_said(value)}")
-    return seed
-
-
-def _integer(value: Any, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InvalidInputError(f"{what} must be a whole number, got {_said(value)}") from None
+    return as_count(value, what, most=None)
 
 
 def _said(value: Any) -> str:

@@ -70,7 +70,9 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
         _require(bool(inside), ordering, f"batch names tasks outside 0 to {num_tasks - 1}")
     _keeps_to_its_law(ordering, tasks, steps, order)
     if limit is not None and limit <= 10_000:
-        visits = islice(ordering.visits(_live_view(tasks), np.random.default_rng(0)), limit + 1)
+        w = np.zeros(tasks.dim)
+        view = TaskView(num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w))
+        visits = islice(ordering.visits(view, np.random.default_rng(0)), limit + 1)
         given = sum(np.size(item) for item in visits)
         _require(given == limit, ordering, f"gave {given} tasks or more, but limit({num_tasks}) is {limit}")
 
@@ -180,11 +182,6 @@ def _same_from_kernel(scheme: Scheme, tasks: RegressionTasks, tol: float) -> Non
     data, dual = (run(problem, Cyclic(), 8, scheme=scheme) for problem in (tasks, kernel))
     gap = float(np.abs(dual.iterates @ X - data.iterates).max())
     _require(gap < max(tol, 1e-6), scheme, f"differs by {gap:.2g} between data and kernel, though it is intrinsic")
-
-
-def _live_view(tasks: RegressionTasks) -> TaskView:
-    w = np.zeros(tasks.dim)
-    return TaskView(tasks.num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w))
 
 
 def _require(holds: bool, subject: Any, complaint: str) -> None:

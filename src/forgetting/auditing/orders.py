@@ -129,12 +129,8 @@ def search_orders(
         raise InvalidInputError(f"there are {total:.2g} orders of {problem.num_tasks} tasks: too many to try all")
     if exact or (exact is None and total <= MOST_ORDERS and total * cost <= 3e10):
         return _all_orders(geometry, quantity, value, seed)
-    most = (
-        as_count(evaluations, "evaluations", least=1)
-        if evaluations is not None
-        else _affordable(cost, problem.num_tasks)
-    )
     T = problem.num_tasks
+    most = _affordable(cost, T) if evaluations is None else as_count(evaluations, "evaluations", least=1)
     begin = [np.arange(T), *(as_permutation(order, T) for order in starts)]
     easy = (GreedyDistance(repeat=False), GreedyResidual(repeat=False))
     upward = [_visited(problem, ordering, chosen, space.w0) for ordering in easy]

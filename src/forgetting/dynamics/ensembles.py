@@ -168,24 +168,19 @@ def run_many(
     )
     if ordering.adaptive or linear is None or geometry is None:
         trajectories = [run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
-        return Ensemble(
-            problem,
-            ordering,
-            scheme,
-            seed,
-            np.stack([trajectory.order for trajectory in trajectories]),
-            steps,
-            np.stack([trajectory.losses for trajectory in trajectories]),
-            tuple(dict.fromkeys(complaint for trajectory in trajectories for complaint in trajectory.complaints)),
-            start,
-            np.stack([trajectory.before for trajectory in trajectories]),
-            np.stack([trajectory.after for trajectory in trajectories]),
-            workers,
+        orders = np.stack([trajectory.order for trajectory in trajectories])
+        losses, before, after = (
+            np.stack([getattr(trajectory, name) for trajectory in trajectories])
+            for name in ("losses", "before", "after")
         )
-    rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed)).spawn(1)[0])
-    orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
-    losses, before, after = batch_losses(geometry, linear, orders, start, steps, threads=workers)
-    return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, (), start, before, after, workers)
+        complaints = [complaint for trajectory in trajectories for complaint in trajectory.complaints]
+    else:
+        rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed)).spawn(1)[0])
+        orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
+        losses, before, after = batch_losses(geometry, linear, orders, start, steps, threads=workers)
+        complaints = []
+    said = tuple(dict.fromkeys(complaints))
+    return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, said, start, before, after, workers)
 
 
 def compiled_form(problem: Problem, scheme: Scheme) -> tuple[LinearScheme | None, Geometry | None]:

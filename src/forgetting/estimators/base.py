@@ -81,9 +81,28 @@ class Continual(BaseEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------------------------------------- learning
 
-    def _forget(self) -> None:
+    def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
+        """Discard what was learned, and learn the given tasks from w = 0.
+
+        Args:
+            X: (n, d), dense or sparse.
+            y: (n,) values, or (n, outputs), for regression; (n,) labels, numbers or names, for classification, where a
+                task may lack classes that others have.
+            task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
+                task. Tasks are learned in order of their first row.
+            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out.
+
+        >>> import forgetting as fg
+        >>> X, y = [[1.0, 0.0], [0.6, 0.8]], [1.0, 2.0]
+        >>> fg.ContinualRegressor().fit(X, y, task_id=["a", "b"], order=["b", "a", "b"]).forgetting_.round(4)
+        array([0.    , 0.0036, 0.0009])
+        >>> X, y = [[1.0, 0.0], [-1.0, 2.0], [0.0, -4.0]], [1, 1, 0]
+        >>> fg.ContinualClassifier("limit").fit(X, y, task_id=["a", "b", "b"]).forgetting_.round(12)
+        array([0.  , 0.04])
+        """
         for name in [name for name in vars(self) if name.endswith("_") or name in ("_weights", "_history", "_flat")]:
             delattr(self, name)
+        return self._learn(X, y, task_id, order)
 
     def _learn(self, X: Any, y: Any, task_id: Any, order: Any, classes: Any = None) -> Self:
         fresh = not hasattr(self, "_weights")

@@ -82,24 +82,6 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
-        """Discard what was learned, and learn the given tasks from w = 0.
-
-        Args:
-            X: (n, d), dense or sparse.
-            y: (n,) labels, numbers or names. A task may lack classes that others have.
-            task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
-                task. Tasks are learned in order of their first row.
-            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out.
-
-        >>> import forgetting as fg
-        >>> X, y = [[1.0, 0.0], [-1.0, 2.0], [0.0, -4.0]], [1, 1, 0]
-        >>> fg.ContinualClassifier("limit").fit(X, y, task_id=["a", "b", "b"]).forgetting_.round(12)
-        array([0.  , 0.04])
-        """
-        self._forget()
-        return self._learn(X, y, task_id, order)
-
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, task_id: Any = None, order: Sequence[Any] | None = None
     ) -> Self:

@@ -66,24 +66,6 @@ class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
         self.keep_history = keep_history
         self.loss = loss
 
-    def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
-        """Discard what was learned, and learn the given tasks from w = 0.
-
-        Args:
-            X: (n, d), dense or sparse.
-            y: (n,), or (n, outputs).
-            task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
-                task. Tasks are learned in order of their first row.
-            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out.
-
-        >>> import forgetting as fg
-        >>> X, y = [[1.0, 0.0], [0.6, 0.8]], [1.0, 2.0]
-        >>> fg.ContinualRegressor().fit(X, y, task_id=["a", "b"], order=["b", "a", "b"]).forgetting_.round(4)
-        array([0.    , 0.0036, 0.0009])
-        """
-        self._forget()
-        return self._learn(X, y, task_id, order)
-
     def partial_fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
         """Learn another task, or several with n values in `task_id`; arguments as for `fit`.
 

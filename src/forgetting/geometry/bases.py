@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting import _twofold as twofold
-from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting._arrays import EPS, Array, IntArray, is_sparse
 from forgetting._twofold import UNIT, Pair
 from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Data, Frame, Geometry
 
 __all__ = ["Bases", "plain_bases", "precise_bases"]
 
-EPS = float(np.finfo(np.float64).eps)
 Flags = NDArray[np.bool_]
 
 

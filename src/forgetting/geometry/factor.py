@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import EPS, Array
 
 __all__ = ["Factor", "Tolerance", "factor_task", "joint_directions"]
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

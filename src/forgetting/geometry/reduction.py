@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import SQUARED, Array, IntArray, is_sparse, read_only
+from forgetting._arrays import EPS, SQUARED, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.factor import Tolerance, factor_task, joint_directions
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
 
 Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
-EPS = float(np.finfo(np.float64).eps)
 CHUNK_ENTRIES = 2**24  # entries of X^T in one chunk of the QR factorisation: 128 MiB
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_flag, as_index, real_array
+from forgetting._arrays import EPS, Array, IntArray, as_flag, as_index, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings.view import TaskView
@@ -20,7 +20,6 @@ from forgetting.orderings.view import TaskView
 __all__ = ["Adaptive", "Cycle", "Fixed", "Independent", "Law", "Permutation", "Reshuffled", "Unknown"]
 
 BLOCK = 4096  # draws made at once; the tasks that a seed gives depend on this number, so that it must not change
-EPS = float(np.finfo(np.float64).eps)
 
 Visit = int | IntArray
 

@@ -28,11 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import EPS, Array
 
 __all__ = ["ExponentialTask", "Solution"]
 
-EPS = float(np.finfo(np.float64).eps)
 TRUSTED = 20.0  # up to this log a, Newton's method on w converges from 0, for separable rows or not
 ROUGH = 1e-3  # allowed error of margins at intermediate values of lambda
 FEW = 50  # Newton steps after which a stride in log(1/lambda) counts as too long

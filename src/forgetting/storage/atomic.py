@@ -209,11 +209,10 @@ def _move_to_new_name(temporary: Path, path: Path) -> None:
     except FileExistsError:
         raise ProblemFileError(f"{path} exists and is kept") from None
     except OSError as error:
-        # these errors mean that the disk has no hard links; then the check and the renaming are two steps
-        if error.errno not in (
-            errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS
-        ):  # fmt: skip
+        no_links = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+        if error.errno not in no_links:
             raise
+        # on a disk without hard links, the check and the renaming are two steps
         if os.path.lexists(path):
             raise ProblemFileError(f"{path} exists and is kept") from None
         os.replace(temporary, path)

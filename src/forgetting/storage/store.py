@@ -49,17 +49,16 @@ class Store:
 
     def _open(self) -> None:
         """Create the table in a new file; raise if the file is a database of another program."""
+        self._base.execute("PRAGMA synchronous = FULL")  # a setting of the connection, which writes nothing
         mark = self._base.execute("PRAGMA application_id").fetchone()[0]
         tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != MARK:
             if mark or tables:
                 raise ProblemFileError(f"{self.path}: a database of another program, and is kept")
-            self._base.execute("PRAGMA synchronous = FULL")
             self._base.execute(
                 "CREATE TABLE IF NOT EXISTS parts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
             )
             self._base.execute(f"PRAGMA application_id = {MARK}")
-        self._base.execute("PRAGMA synchronous = FULL")
 
     def get(self, key: str) -> Any:
         """The value of a key; None if the key is not stored."""

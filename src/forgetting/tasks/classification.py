@@ -18,7 +18,7 @@ from forgetting.sets import ConvexSet, Polyhedron
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.labels import Label, signs
 from forgetting.tasks.problem import Kind, Problem
-from forgetting.tasks.regression import as_task_matrix, split_rows
+from forgetting.tasks.regression import as_task_lists, as_task_matrix, split_rows
 from forgetting.tasks.separability import Separability, decide
 
 __all__ = ["ClassificationTasks", "one_versus_rest"]
@@ -62,11 +62,7 @@ class ClassificationTasks(Problem):
         label_names: Sequence[Any] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        matrices, labels = list(matrices), list(labels)
-        if len(matrices) == 0:
-            raise InvalidInputError("no tasks given; a collection needs at least one")
-        if len(matrices) != len(labels):
-            raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
+        matrices, labels, self.names = as_task_lists(matrices, labels, names)
         parts = [as_task_matrix(matrix, f"task {task}") for task, matrix in enumerate(matrices)]
         self.dim = int(parts[0].shape[1])
         for task, part in enumerate(parts):
@@ -78,9 +74,6 @@ class ClassificationTasks(Problem):
         for task, (part, sign) in enumerate(zip(parts, y, strict=True)):
             if len(sign) != part.shape[0]:
                 raise InvalidInputError(f"task {task}: X has {part.shape[0]} rows, but y has {len(sign)} labels")
-        if names is not None and len(names) != len(matrices):
-            raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
-        self.names = tuple(str(name) for name in (range(len(matrices)) if names is None else names))
         self.num_rows: IntArray = read_only(np.array([len(sign) for sign in y]))
         self._starts: IntArray = np.concatenate([[0], np.cumsum(self.num_rows)[:-1]])
         self._signs = np.concatenate(y)
@@ -265,9 +258,6 @@ class ClassificationTasks(Problem):
         """|w_0 - w*|^2 R^2, with w* the joint solution nearest to w_0."""
         gap = as_vector(w0, self.dim, "w0") - self.nearest_solution(w0)
         return float(gap @ gap) * self.radius**2
-
-    def __len__(self) -> int:
-        return self.num_tasks
 
     def __repr__(self) -> str:
         low, high = self.label_names

@@ -259,8 +259,5 @@ class ConvexSets(Problem):
         else:
             _ = self.w_star
 
-    def __len__(self) -> int:
-        return self.num_tasks
-
     def __repr__(self) -> str:
         return f"ConvexSets(T={self.num_tasks}, d={self.dim})"

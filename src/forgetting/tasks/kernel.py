@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -50,7 +50,6 @@ class KernelTasks(LinearTasks):
     array([ 0.66666667, -0.33333333])
     """
 
-    has_features: ClassVar[bool] = False
     kernel: Array
 
     def __init__(
@@ -142,7 +141,9 @@ class KernelTasks(LinearTasks):
         """L_m at dual coefficients w."""
         return float(self.task_losses(w)[as_task(task, self.num_tasks)])
 
-    def __len__(self) -> int:
+    @property
+    def num_tasks(self) -> int:
+        """T, known without any factorisation."""
         return len(self.rows_of)
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[li
     forgetting.errors.InvalidInputError: task 1, y[1] is 2, which is neither -1 nor 1...
     """
     columns = [_column(label, f"task {task}, y") for task, label in enumerate(labels)]
-    kinds = {_kind(column) for column in columns}
+    kinds = {"strings" if column.dtype.kind == "U" else "numbers" for column in columns}
     if len(kinds) > 1:
         raise InvalidInputError(f"y holds {' and '.join(sorted(kinds))}; use one kind of label in all tasks")
     distinct = np.unique(np.concatenate(columns))
@@ -89,10 +89,6 @@ def _plain(value: Any, what: str) -> Any:
     if isinstance(value, int) and abs(value) > LARGEST:
         raise InvalidInputError(f"{what} is {value!r:.40}; labels that are numbers fit into 64 bits")
     return value
-
-
-def _kind(column: Any) -> str:
-    return "strings" if column.dtype.kind == "U" else "numbers"
 
 
 def _pair(distinct: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tuple[Label, Label]:

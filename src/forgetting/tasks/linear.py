@@ -48,8 +48,6 @@ class LinearTasks(Problem):
     """T linear regression tasks, X_m w = y_m, represented by their geometry."""
 
     kind: ClassVar[Kind] = "regression"
-    #: whether iterates are vectors of d features; False if they are dual coefficients
-    has_features: ClassVar[bool] = True
     loss_kind: Literal["sum", "mean"]
     rtol: float
 
@@ -62,11 +60,6 @@ class LinearTasks(Problem):
     def linear(self) -> LinearTasks:
         """The tasks themselves."""
         return self
-
-    @property
-    def num_tasks(self) -> int:
-        """T."""
-        return self.geometry.num_tasks
 
     @property
     @abstractmethod

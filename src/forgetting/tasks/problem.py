@@ -85,6 +85,9 @@ class Problem(ABC):
     def distances(self, w: Array) -> Array:
         """The T distances from w to the solutions of the tasks."""
 
+    def __len__(self) -> int:
+        return self.num_tasks
+
     def loss(self, w: Array) -> float:
         """L(w), the mean of the task losses."""
         return float(np.mean(self.task_losses(w)))

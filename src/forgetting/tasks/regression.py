@@ -31,7 +31,7 @@ from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import Geometry, Matrix
 from forgetting.tasks.linear import LinearTasks
 
-__all__ = ["RegressionTasks", "as_task_matrix", "split_rows"]
+__all__ = ["RegressionTasks", "as_task_lists", "as_task_matrix", "split_rows"]
 
 
 class RegressionTasks(LinearTasks):
@@ -70,17 +70,7 @@ class RegressionTasks(LinearTasks):
         names: Sequence[str] | None = None,
         copy: bool = True,
     ) -> None:
-        try:
-            for sequence in (matrices, labels):  # a broadcast view may be too long for a list
-                count = len(sequence) if hasattr(sequence, "__len__") else 0
-                require_memory(64.0 * count, f"{count} tasks", "give fewer")
-            matrices, labels = list(matrices), list(labels)  # keeps the objects alive, so that their ids are unique
-        except TypeError as error:
-            raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
-        if len(matrices) == 0:
-            raise InvalidInputError("no tasks given; a collection needs at least one")
-        if len(matrices) != len(labels):
-            raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
+        matrices, labels, self.names = as_task_lists(matrices, labels, names)  # kept alive, so that ids are unique
         if loss not in ("sum", "mean"):
             raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
         self.loss_kind = loss
@@ -90,9 +80,6 @@ class RegressionTasks(LinearTasks):
         self._labels: list[Array] = []
         self._index = self._take_in(matrices, labels, copy)
         self.dim = int(self._matrices[0].shape[1])
-        if names is not None and len(names) != len(matrices):
-            raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
-        self.names = tuple(str(name) for name in (range(len(matrices)) if names is None else names))
         self._warn_of_small_rows()
 
     def _take_in(self, matrices: Sequence[Any], labels: Sequence[Any], copy: bool) -> IntArray:
@@ -234,11 +221,32 @@ class RegressionTasks(LinearTasks):
         missed = self._matrices[distinct] @ w - self._labels[distinct]
         return 0.5 * float((missed @ missed) / self._divisors[distinct])
 
-    def __len__(self) -> int:
-        return self.num_tasks
-
     def __repr__(self) -> str:
         return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rows={self.num_rows.sum()})"
+
+
+def as_task_lists(
+    matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
+) -> tuple[list[Any], list[Any], tuple[str, ...]]:
+    """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers.
+
+    >>> as_task_lists([[[1.0]]], [[2.0]], None)
+    ([[[1.0]]], [[2.0]], ('0',))
+    """
+    try:
+        for sequence in (matrices, labels):  # a broadcast view may be too long for a list
+            count = len(sequence) if hasattr(sequence, "__len__") else 0
+            require_memory(64.0 * count, f"{count} tasks", "give fewer")
+        matrices, labels = list(matrices), list(labels)
+    except TypeError as error:
+        raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
+    if not matrices:
+        raise InvalidInputError("no tasks given; a collection needs at least one")
+    if len(matrices) != len(labels):
+        raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
+    if names is not None and len(names) != len(matrices):
+        raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
+    return matrices, labels, tuple(map(str, range(len(matrices)) if names is None else names))
 
 
 def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
