@@ -22,6 +22,8 @@ from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["Trajectory", "remarks"]
 
+PART = 2**24  # numbers computed at once: 128 MiB
+
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
@@ -148,8 +150,8 @@ class Trajectory:
         require_memory(8.0 * steps * width, f"{name} at {steps} steps", "record fewer steps: record_every=")
 
     def _parts(self, most: int) -> Iterator[slice]:
-        """Slices of the recorded steps with at most `most` steps and about 2^24 numbers (128 MiB) each."""
-        total, size = len(self.steps), max(1, min(most, 2**24 // max(1, self._width)))
+        """Slices of the recorded steps, with at most `most` steps and about `PART` numbers each."""
+        total, size = len(self.steps), max(1, min(most, PART // max(1, self._width)))
         return (slice(start, min(start + size, total)) for start in range(0, total, size))
 
     def _over_visits(self, values: Callable[[Array], Array]) -> Array:

@@ -114,9 +114,10 @@ class ConvexSets(Problem):
         return len(self.sets)
 
     def digest_parts(self) -> Iterator[tuple[object, ...]]:
-        """The class of each set and what defines the set."""
-        for one in self.sets:
-            yield type(one).__name__, [getattr(one, name) for name in one.parts] if one.parts else vars(one)
+        """The class name and the defining values of each set."""
+        for member in self.sets:
+            values = [getattr(member, name) for name in member.parts] if member.parts else vars(member)
+            yield type(member).__name__, values
 
     @property
     def members(self) -> tuple[ConvexSet, ...]:
