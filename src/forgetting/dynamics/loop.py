@@ -37,7 +37,6 @@ __all__ = [
     "resolve",
     "run",
     "view_of",
-    "whole_run",
 ]
 
 CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short enough for Ctrl-C to act soon
@@ -305,8 +304,3 @@ def run(
         )
         raise
     return trajectory(f"completed {k} steps")
-
-
-def whole_run(*arguments: Any, **named: Any) -> Trajectory:
-    """`run`."""
-    return run(*arguments, **named)
