@@ -9,10 +9,11 @@ from typing import Generic, TypeVar
 
 from forgetting.errors import InvalidInputError
 
-__all__ = ["Registry", "dashed"]
+__all__ = ["Registry", "class_decorator", "dashed", "registered_class"]
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
+K = TypeVar("K")
 
 
 def dashed(name: str) -> str:
@@ -71,6 +72,17 @@ class Registry(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._members)
+
+
+def registered_class(registry: Registry[type[K]], name: str) -> type[K] | None:
+    """The registered class with this name, with which a file that names the class is read; None if there is none.
+
+    >>> from forgetting.sets import registry
+    >>> registered_class(registry, "Box"), registered_class(registry, "Boxes")
+    (<class 'forgetting.sets.boxes.Box'>, None)
+    """
+    member = registry.get(dashed(name)) if dashed(name) in registry else None
+    return member if member is not None and member.__name__ == name else None
 
 
 def class_decorator(registry: Registry[type], base: Callable[[], type]) -> Callable[[C], C]:

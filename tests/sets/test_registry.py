@@ -5,6 +5,7 @@ import pytest
 
 import forgetting as fg
 from forgetting import sets
+from forgetting._registry import registered_class
 from forgetting.errors import InvalidInputError
 
 
@@ -33,18 +34,18 @@ def test_every_public_class_of_sets_is_registered_under_its_name():
     classes = {kind for kind in public if issubclass(kind, sets.ConvexSet) and kind is not sets.ConvexSet}
     assert set(sets.registry.members()) == classes
     for kind in classes:
-        assert sets.registered(kind.__name__) is kind
+        assert registered_class(sets.registry, kind.__name__) is kind
     for name in ("ConvexSet", "box", "Nothing", "", "Second-Order-Cone"):
-        assert sets.registered(name) is None
+        assert registered_class(sets.registry, name) is None
 
 
 def test_a_set_of_another_package_is_listed_checked_rebuilt_and_projected_onto(ray):
     assert "ray" in sets.registry
-    assert sets.registered("Ray") is ray
+    assert registered_class(sets.registry, "Ray") is ray
     there = ray([1.0, 1.0])
     fg.checks.check_convex_set(there)
     values = [np.asarray(getattr(there, name)) for name in there.parts]  # what a file holds
-    again = sets.registered(type(there).__name__)(*values)
+    again = registered_class(sets.registry, type(there).__name__)(*values)
     assert again.project([2, 0]).tolist() == there.project([2, 0]).tolist() == [1, 1]
     problem = fg.ConvexSets([there, fg.Halfspace([1.0, 0.0], 2.0)])
     run = fg.run(problem, fg.orderings.Cyclic(), k=40, w0=[0.0, 5.0])

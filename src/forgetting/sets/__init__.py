@@ -2,7 +2,7 @@
 
 from forgetting.sets.affine import Affine, Subspace
 from forgetting.sets.balls import Ball, SecondOrderCone
-from forgetting.sets.base import ConvexSet, register, registered, registry
+from forgetting.sets.base import ConvexSet, register, registry
 from forgetting.sets.boxes import Box, Simplex
 from forgetting.sets.conformance import ProjectionCheckError, check_convex_set
 from forgetting.sets.custom import CustomSet
@@ -29,7 +29,6 @@ __all__ = [
     "check_convex_set",
     "nearest_common_point",
     "register",
-    "registered",
     "registry",
     "stacked",
 ]

@@ -9,23 +9,13 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from forgetting._arrays import SQUARED, Array, as_number, as_vector
-from forgetting._registry import Registry, class_decorator, dashed
+from forgetting._registry import Registry, class_decorator
 from forgetting.errors import InvalidInputError
 
-__all__ = ["ConvexSet", "check_near", "register", "registered", "registry"]
+__all__ = ["ConvexSet", "check_near", "register", "registry"]
 
 registry: Registry[type[ConvexSet]] = Registry("convex set")
 register: Callable[[type], type] = class_decorator(registry, lambda: ConvexSet)
-
-
-def registered(name: str) -> type[ConvexSet] | None:
-    """The registered class of this name, with which a file that names the class is read; None if there is none.
-
-    >>> registered("Box"), registered("Boxes")
-    (<class 'forgetting.sets.boxes.Box'>, None)
-    """
-    kind = registry.get(dashed(name)) if dashed(name) in registry else None
-    return kind if kind is not None and kind.__name__ == name else None
 
 
 def check_near(distance: float, what: str) -> None:

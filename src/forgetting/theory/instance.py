@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from inspect import isabstract
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from forgetting import orderings, schemes, sets
 from forgetting._arrays import Array, any_array, as_count, as_kind, as_seed, as_vector
 from forgetting._memory import require_memory
+from forgetting._registry import Registry, registered_class
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.schemes import Scheme
@@ -133,9 +133,9 @@ class Instance:
         with damaged(path, "instance"):
             return cls(
                 _problem_from(_under(arrays, "problem"), path),
-                _rebuild(orderings, Ordering, _under(arrays, "ordering")),
+                _rebuild(orderings.registry, _under(arrays, "ordering")),
                 whole_number(arrays, "k", 0),
-                scheme=_rebuild(schemes, Scheme, _under(arrays, "scheme")),
+                scheme=_rebuild(schemes.registry, _under(arrays, "scheme")),
                 w0=arrays.get("w0"),
                 extras=_under(arrays, "extras"),
             )
@@ -180,9 +180,9 @@ def _short(one: Any) -> str:
 
 def _settings(role: str, one: Any) -> dict[str, Any]:
     """The class and the fields of an ordering or a scheme."""
-    home, base = (orderings, Ordering) if role == "ordering" else (schemes, Scheme)
-    if _own_class(home, base, type(one).__name__) is not type(one):
-        raise NotSupportedError(f"{one} is not one of the library's own, and cannot be saved")
+    registry = orderings.registry if role == "ordering" else schemes.registry
+    if registered_class(registry, type(one).__name__) is not type(one):
+        raise NotSupportedError(f"{one} is not registered, and cannot be saved; put @fg.{role}s.register on its class")
     values = {f.name: getattr(one, f.name) for f in fields(one)}
     if values.get("p") is not None:
         values["p"] = one.law.p  # normalising once more what was normalised before may move a last bit
@@ -190,20 +190,14 @@ def _settings(role: str, one: Any) -> dict[str, Any]:
     return {f"{role}/class": np.array(type(one).__name__)} | saved
 
 
-def _own_class(home: Any, base: type, name: str) -> Any:
-    """The ordering, scheme or set of that name among those that the library makes public; None if there is none."""
-    kind = getattr(home, name) if name in home.__all__ else None
-    return kind if isinstance(kind, type) and issubclass(kind, base) and not isabstract(kind) else None
-
-
-def _rebuild(home: Any, base: type, saved: dict[str, Any]) -> Any:
+def _rebuild(registry: Registry[type], saved: dict[str, Any]) -> Any:
     """What `_settings` wrote, by its own constructor, which checks the values."""
     if not saved:
         return None
     name = str(entry(saved, "class", "U", 0))
-    kind = _own_class(home, base, name)
+    kind: Any = registered_class(registry, name)
     if kind is None:
-        raise ForgettingError(f"there is no {base.__name__.lower()} {name!r:.80}")
+        raise ForgettingError(f"there is no {registry.kind} {name!r:.80}")
     return kind(**{key: value.tolist() for key, value in saved.items() if key != "class"})
 
 
@@ -231,7 +225,7 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
         "names": np.array(problem.names),
     }
     for position, one in enumerate(problem.sets):
-        if _own_class(sets, ConvexSet, type(one).__name__) is not type(one) or not one.parts:
+        if registered_class(sets.registry, type(one).__name__) is not type(one) or not one.parts:
             raise NotSupportedError(f"set {position}: {type(one).__name__} cannot be saved")
         for name in one.parts:
             arrays[f"{position}/{name}"] = np.asarray(getattr(one, name))
@@ -241,7 +235,7 @@ def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
 def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
     members: list[ConvexSet] = []
     for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
-        known = _own_class(sets, ConvexSet, kind)
+        known = registered_class(sets.registry, kind)
         if known is None or not known.parts:
             raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
         values = [arrays[f"{position}/{name}"] for name in known.parts]
