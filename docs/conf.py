@@ -1,6 +1,8 @@
 """Sphinx settings: `make docs` builds the site into docs/_build/html."""
 
+import importlib.util
 import re
+from pathlib import Path
 
 from sphinx_gallery.sorting import FileNameSortKey
 
@@ -65,7 +67,16 @@ def short_aliases(app, what, name, obj, options, signature, returns):
     return tuple(re.sub(pattern, r"\1", text) if text else text for text in (signature, returns))
 
 
+def write_listing(app):
+    """docs/registered.md: what the registries hold."""
+    spec = importlib.util.spec_from_file_location("listing", Path(__file__).parent / "_tools" / "listing.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (Path(__file__).parent / "registered.md").write_text(module.listing(), encoding="utf-8")
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("builder-inited", write_listing)
     app.connect("autodoc-process-docstring", plain_text, priority=100)
     app.connect("autodoc-process-signature", short_aliases)
