@@ -413,7 +413,7 @@ def test_the_terminal_page_fits(digit_audit):
 def test_the_html_page_needs_nothing_else(digit_audit, tmp_path):
     digit_audit.write_page(tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text()
-    assert page.count('id="fig-') == 4
+    assert page.count('<figure class="figure" id="fig-') == 4
     assert 'id="fig-overlap"' in page
     assert 'id="fig-influence"' in page
     assert "http://" not in page

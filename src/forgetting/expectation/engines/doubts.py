@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.expectation.engines.pairs import EPS, two_floats
 from forgetting.geometry import Geometry
-from forgetting.geometry.bases import Bases
+
+if TYPE_CHECKING:
+    from forgetting.geometry.bases import Bases  # compiled code, which `import forgetting` does not load
 
 __all__ = ["Doubts", "doubts_of", "sensitivity"]
 
