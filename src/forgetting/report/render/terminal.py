@@ -13,28 +13,25 @@ from forgetting.report.numbers import cell
 __all__ = ["summary_text", "table_text"]
 
 
-#: a line of dashes under the headings, which every terminal can show
-LINES = "    \n    \n -- \n    \n    \n    \n    \n    \n"
-
-
 def table_text(table: Table, width: int = 80) -> str:
     """A table of at most this width, as plain text; long words are broken after their punctuation.
 
     >>> print(table_text(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5), (10, 0.25)))))
     Numbers
     k   loss
-    --------
+    --  ----
     1   0.5
     10  0.25
     """
-    from rich.box import Box
     from rich.console import Console
     from rich.table import Table as Grid
 
     cells = [[name, *(cell(row[place]) for row in table.rows)] for place, name in enumerate(table.columns)]
-    grid = Grid(box=Box(LINES, ascii=True), show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column, size in zip(cells, _widths(cells, width), strict=True):
+    widths = _widths(cells, width)
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column, size in zip(cells, widths, strict=True):
         grid.add_column(_Folded(column[0]), width=size)
+    grid.add_row(*("-" * size for size in widths))
     for row in zip(*(column[1:] for column in cells), strict=True):
         grid.add_row(*map(_Folded, row))
     console = Console(width=max(width, 1), file=StringIO(), color_system=None, legacy_windows=False)
