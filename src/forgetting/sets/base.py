@@ -32,8 +32,8 @@ def check_near(distance: float, what: str) -> None:
 class ConvexSet(ABC):
     """Base class of closed convex sets: implement `nearest`, and set `dim` with `_freeze` in `__init__`.
 
-    Sets do not change once made. A class that knows more may override `inequalities`, `reach` and `nearest_from`. A
-    class with `@fg.sets.register` and `parts` is saved and loaded by its name, also if another package defines it;
+    Sets do not change once made. A class that knows more may override `inequalities`, `reach` and `nearest_from`.
+    `@fg.sets.register` lists a class under its name in `fg.sets.registry`, also if another package defines the class;
     `fg.checks.check_convex_set` checks a set.
 
     >>> class Diagonal(ConvexSet):
