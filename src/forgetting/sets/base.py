@@ -33,8 +33,8 @@ class ConvexSet(ABC):
     """Base class of closed convex sets: implement `nearest`, and set `dim` with `_freeze` in `__init__`.
 
     Sets do not change once made. A class that knows more may override `inequalities`, `reach` and `nearest_from`.
-    `@fg.sets.register` lists a class under its name in `fg.sets.registry`, also if another package defines the class;
-    `fg.checks.check_convex_set` checks a set.
+    `@fg.sets.register` lists a class in `fg.sets.registry`, also if another package defines the class; a registered
+    class with `parts` is saved and loaded by its name. `fg.checks.check_convex_set` checks a set.
 
     >>> class Diagonal(ConvexSet):
     ...     def __init__(self):
