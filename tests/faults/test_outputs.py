@@ -383,3 +383,22 @@ def test_values_in_a_store_survive(tmp_path):
         one.put("y", 2)
         assert json.dumps(two.get("x"), ensure_ascii=False) == '[1, 0.1, null, "ä"]'
         assert (two.get("y"), len(two)) == (2, 2)
+
+
+def test_a_version_whose_manifest_was_not_finished_is_removed(tmp_path):
+    class KilledError(BaseException):
+        """The end of the process in the middle of the last step."""
+
+    def killed(*_):
+        raise KilledError
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(versions.os, "replace", killed)
+        patched.setattr(versions.shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(KilledError), versions.new_version(tmp_path / "out", ["a.txt"]) as version:
+            (version / "a.txt").write_text("one")
+    assert sorted(path.name for path in version.iterdir()) == ["a.txt", "manifest.json.partial"]
+    with versions.new_version(tmp_path / "out", ["a.txt"]) as version:
+        (version / "a.txt").write_text("two")
+    assert leftovers(tmp_path) == []
+    assert (tmp_path / "out" / "a.txt").read_text() == "two"

@@ -168,7 +168,9 @@ def _manifest(version: Path) -> dict[str, str]:
 def _seal(version: Path) -> None:
     """Write the manifest, and wait until all files are on the disk."""
     sums = {path.relative_to(version).as_posix(): digest(path) for path in _files(version)}
-    (version / MANIFEST).write_text(json.dumps({"format": FORMAT, "files": sums}, indent=1), encoding="utf-8")
+    draft = version / f"{MANIFEST}.partial"  # half a manifest would make every file of the version a stranger's
+    draft.write_text(json.dumps({"format": FORMAT, "files": sums}, indent=1), encoding="utf-8")
+    os.replace(draft, version / MANIFEST)
     for path in version.rglob("*"):
         atomic.sync(path)
     atomic.sync(version)
