@@ -133,6 +133,12 @@ def almost_shuffled(self, tasks, rng):
         yield np.roll(np.arange(tasks.num_tasks), 1 + int(rng.integers(tasks.num_tasks - 1)))
 
 
+def rotated(self, tasks, rng):
+    """Epochs in which each task is as likely at each place, but always comes after the same other."""
+    while True:
+        yield np.roll(np.arange(tasks.num_tasks), int(rng.integers(tasks.num_tasks)))
+
+
 laws = fg.orderings.laws
 
 
@@ -141,13 +147,14 @@ laws = fg.orderings.laws
     [
         (lying(laws.Reshuffled()), "does not visit every task once"),
         (lying(laws.Reshuffled(), almost_shuffled), "visits task . .* times in 400"),
+        (lying(laws.Reshuffled(), rotated), "its law gives it a probability of"),
         (lying(laws.Independent([1, 2, 3, 4, 5, 6, 7])), "its law gives it a probability of"),
         (lying(laws.Independent(), sticky), "its law gives it a probability of"),
         (lying(laws.Cycle()), "differs from seed to seed"),
         (lying(laws.Cycle(), lambda self, tasks, rng: iter([6, 5, 4, 3, 2, 1, 0] * 50)), "is not cyclic"),
         (lying(laws.Fixed([0, 1, 2]), lambda self, tasks, rng: iter([0, 2, 1])), "other tasks than the sequence"),
     ],
-    ids=["iid", "rotations", "weights", "sticky", "random", "reversed", "sequence"],
+    ids=["iid", "rotations", "all rotations", "weights", "sticky", "random", "reversed", "sequence"],
 )
 def test_an_ordering_that_does_not_keep_to_its_law_is_caught(ordering, message):
     with pytest.raises(AssertionError, match=message):

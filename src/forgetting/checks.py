@@ -97,6 +97,9 @@ def _keeps_to_its_law(
         share = np.full(T, 1 / T)
         for step in range(min(steps, T)):
             _fits(ordering, orders[:, step], share)
+        before, after = orders[:, : min(steps, T) - 1].ravel(), orders[:, 1 : min(steps, T)].ravel()
+        for task in range(T if T > 1 else 0):  # within an epoch, each other task is as likely to follow
+            _fits(ordering, after[before == task], np.where(np.arange(T) == task, 0.0, 1 / (T - 1)))
     elif isinstance(law, laws.Independent):
         share = law.probabilities(TaskView(T, tasks.norms))
         _fits(ordering, orders.ravel(), share)
