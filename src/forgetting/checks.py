@@ -103,7 +103,7 @@ def _keeps_to_its_law(
     elif isinstance(law, laws.Independent):
         share = law.probabilities(TaskView(T, tasks.norms))
         _fits(ordering, orders.ravel(), share)
-        for task in np.flatnonzero(share):  # the next task does not depend on the task just visited
+        for task in np.flatnonzero(share).tolist():  # the next task does not depend on the task just visited
             _fits(ordering, orders[:, 1:][orders[:, :-1] == task], share)
 
 
