@@ -195,6 +195,11 @@ class Bound:
             raise InvalidInputError(f"{self.key}: {reason}")
         return float(self.compute(setting, k))
 
+    def without(self, setting: Setting, k: int) -> dict[str, float]:
+        """The right-hand side at k without each of its terms, where it is one expression with several."""
+        terms = {} if self.expression is None else self.expression.without
+        return {text: float(compute(setting, k)) for text, compute in terms.items()}
+
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "rate": "= O of"}[self.kind]
         name = {"loss": "E L(w_k)", "forgetting": "E F(k)", "objective": "E f(w_k)"}.get(self.quantity, self.quantity)

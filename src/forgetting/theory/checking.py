@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from forgetting._arrays import Array
@@ -12,6 +13,7 @@ from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.schemes import Scheme
 from forgetting.theory.bound import Bound
 from forgetting.theory.claim import Draw, Missing, Paths, Sides
+from forgetting.theory.definition import replay
 from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
@@ -34,6 +36,7 @@ __all__ = [
     "setting_of",
     "small",
     "steps",
+    "summed",
     "trajectory",
     "with_doubt",
 ]
@@ -85,6 +88,16 @@ def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tupl
     before = numbers.doubt
     result = value(k)
     return result, numbers.doubt - before
+
+
+def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Sides:
+    """A left side against a sum of named terms.
+
+    >>> summed(1.0, {"rate": 2.0, "price": 0.5}, 0.0, "moments").without
+    {'rate': 0.5, 'price': 2.0}
+    """
+    without = {name: sum(value for other, value in terms.items() if other != name) for name in terms}
+    return Sides(lhs, sum(terms.values()), doubt, how=how, without=without)
 
 
 def all_of(*tests: Missing) -> Missing:
@@ -189,7 +202,9 @@ def trajectory(instance: Instance, scheme: Scheme | None = None) -> Trajectory:
     """One run of the instance with its own seed, by this scheme or the natural scheme of its problem."""
     if instance.ordering is None:
         raise InvalidInputError("needs an ordering")
-    return run(instance.posed, instance.ordering, instance.k, scheme, instance.seed, instance.w0)
+    made = run(instance.posed, instance.ordering, instance.k, scheme, instance.seed, instance.w0)
+    replay(replace(instance, scheme=scheme), made.order, made.iterates)
+    return made
 
 
 def setting_of(instance: Instance) -> Setting:
@@ -203,7 +218,8 @@ def expected_at_most(bound: Bound, *, part: str, statement: str, draw: Draw) -> 
     def check(instance: Instance, numbers: Expected) -> Sides:
         setting = setting_of(instance)
         lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
-        return Sides(lhs, bound.value(setting, instance.k), numbers.doubt + ROUNDING * setting.scale, how=numbers.how)
+        rhs, without = bound.value(setting, instance.k), bound.without(setting, instance.k)
+        return Sides(lhs, rhs, numbers.doubt + ROUNDING * setting.scale, how=numbers.how, without=without)
 
     def missing(instance: Instance) -> str | None:
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from forgetting._arrays import as_kind
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.theory.bound import STATUSES, Status
+from forgetting.theory.definition import DisagreementError
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER
 
@@ -49,6 +50,8 @@ class Sides:
         doubt: how far rounding or simulation may have moved the difference.
         scale: the natural size of an equality's terms; the larger side if left out.
         how: how the values were obtained.
+        without: the right side without one of its terms, by the name of the term, for each term.
+        shift: what was added to both sides, so that they are positive; constants of the statement do not multiply it.
 
     >>> Sides(1.0, 2.0).how
     'closed form'
@@ -59,6 +62,8 @@ class Sides:
     doubt: float = 0.0
     scale: float | None = None
     how: str = "closed form"
+    without: Mapping[str, float] = field(default_factory=dict)
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class Verdict:
         how: how the values were obtained.
         doubt: what was allowed for, beyond the tolerance.
         scale: the natural size of an equality's terms, the larger side of an inequality.
+        disputed: whether an engine and the definition of what it computes differ; lhs is what the engine gives, and
+            rhs what the definition gives.
 
     >>> import forgetting as fg
     >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
@@ -91,6 +98,7 @@ class Verdict:
     doubt: float = 0.0
     kind: Kind = "inequality"
     scale: float = 0.0
+    disputed: bool = False
 
     @property
     def coarse(self) -> bool:
@@ -110,6 +118,8 @@ class Verdict:
         return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
 
     def __str__(self) -> str:
+        if self.disputed:
+            return f"disputed: {self.how}"
         sign = "=" if self.kind == "equality" else "<="
         word = "violated" if not self.holds else "holds" if self.decided else "undecided"
         within = f", give or take {self.doubt:.2g}" if self.coarse else ""
@@ -139,6 +149,12 @@ class Verdict:
             kind=kind,
             scale=scale,
         )
+
+    @classmethod
+    def disputing(cls, error: DisagreementError) -> Verdict:
+        """The verdict where two roads to the same number disagree: nothing holds that is computed by the first."""
+        sides = Sides(error.computed, error.defined, how=str(error))
+        return replace(cls.of(sides, "equality"), holds=False, disputed=True)
 
 
 Check: TypeAlias = Callable[[Instance], Sides]
@@ -228,7 +244,10 @@ class Claim:
         reason = self.why_not(instance)
         if reason is not None:
             raise InvalidInputError(f"{self.name}: {reason}")
-        return Verdict.of(self.sides(instance), self.kind)
+        try:
+            return Verdict.of(self.sides(instance), self.kind)
+        except DisagreementError as error:
+            return Verdict.disputing(error)
 
     def confirm(self, instance: Instance) -> Verdict | None:
         """The verdict at 50 digits, or None where there is no such path for this claim or instance.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import permutations, product
-from math import perm
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -21,9 +19,10 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
-from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
+from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import SGD, natural_scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
+from forgetting.theory.definition import MOST_STATES, all_orders, compare, equations, law_of, orders_needed
 from forgetting.theory.instance import Instance
 from forgetting.theory.sampled import simulate
 
@@ -44,7 +43,6 @@ __all__ = [
 
 EPS = float(np.finfo(np.float64).eps)
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
-MOST_STATES = 20_000  # orders that an exact value may take
 MOST_SECONDS = 5.0  # that an average over all sets of seen tasks may take, roughly
 
 
@@ -101,20 +99,23 @@ class Numbers:
     def _expect(self, name: str, k: int) -> Any:
         one = self.instance
         options: dict[str, Any] = {"quantities": (name,), "seed": one.seed, "runs": one.runs}
-        if k > MANY_STEPS and isinstance(_law(one), Independent) and one.posed.dim <= SMALL:
+        if k > MANY_STEPS and isinstance(law_of(one), Independent) and one.posed.dim <= SMALL:
             options["method"] = "spectral"
         result = remembered(
             one,
             (name, k),
             lambda: expect(one.posed, one.ordering, k, one.scheme, one.w0, **options),  # type: ignore[arg-type]
         )
-        self.methods.add(result.method)
         if result.exact:
-            self.doubt += float(np.nan_to_num(np.max(result.uncertainty.get(name, 0.0))))
+            doubt = float(np.nan_to_num(np.max(result.uncertainty.get(name, 0.0))))
         else:
             low, high = np.moveaxis(result.interval(name), -1, 0)
-            self.doubt += float(np.max(high - low))
-        return result.values[name]
+            doubt = float(np.max(high - low))
+        value = result.values[name]
+        remembered(one, ("compared", name, k), lambda: compare(one, k, name, value, doubt))
+        self.methods.add(result.method)
+        self.doubt += doubt
+        return value
 
     @property
     def how(self) -> str:
@@ -165,12 +166,6 @@ class Numbers:
         return float(value)
 
 
-def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:
-    """(X_m, y_m) as they enter the loss, dense."""
-    matrix, label = problem.equations(task)
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix), label
-
-
 def distinct(problem: RegressionTasks) -> list[int]:
     """One task of each kind: clones come once.
 
@@ -184,14 +179,10 @@ def distinct(problem: RegressionTasks) -> list[int]:
 
 def probabilities(instance: Instance) -> Array:
     """p_m of an independent ordering, for every task."""
-    law = _law(instance)
+    law = law_of(instance)
     if not isinstance(law, Independent):
         raise NotSupportedError(f"{instance.ordering} has no sampling probabilities")
     return law.probabilities(view_of(instance.posed))
-
-
-def _law(instance: Instance) -> Law:
-    return Unknown() if instance.ordering is None else instance.ordering.law
 
 
 def as_least_squares(instance: Instance) -> Instance:
@@ -222,33 +213,6 @@ def as_least_squares(instance: Instance) -> Instance:
 # ------------------------------------------------------------------------------------------------------ enumeration
 
 
-def all_orders(instance: Instance, k: int) -> IntArray:
-    """Every order of k tasks, one per row: permutations, or sequences for independent uniform draws.
-
-    >>> import forgetting as fg
-    >>> all_orders(Instance(fg.families.orthogonal(3), fg.orderings.WithoutReplacement(), k=2), 2).tolist()
-    [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
-    """
-    T = instance.posed.num_tasks
-    if orders_needed(instance, k) > MOST_STATES:
-        raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
-    if isinstance(_law(instance), Permutation):
-        rows = list(permutations(range(T), k))
-    else:
-        rows = list(product(range(T), repeat=k))
-    return np.array(rows, dtype=np.int64).reshape(-1, k)
-
-
-def orders_needed(instance: Instance, k: int) -> int:
-    """How many orders of k tasks there are."""
-    T, law = int(instance.posed.num_tasks), _law(instance)
-    if isinstance(law, Permutation):
-        return perm(T, k)
-    if isinstance(law, Fixed):
-        return 1
-    return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
-
-
 class Visit(NamedTuple):
     """A node of the tree of orders: the tasks so far, where they lead, and how likely they are."""
 
@@ -266,7 +230,7 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
     >>> [(end.order, end.w.round(3).tolist(), end.probability) for end in ends]
     [((0, 1), [0.707, 0.707], 0.5), ((1, 0), [0.707, 0.707], 0.5)]
     """
-    problem, ordering, law = instance.posed, instance.ordering, _law(instance)
+    problem, ordering, law = instance.posed, instance.ordering, law_of(instance)
     T = problem.num_tasks
     if orders_needed(instance, k) > MOST_STATES:
         raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")

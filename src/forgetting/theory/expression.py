@@ -9,8 +9,9 @@ r"""A formula that is written once: the same expression gives its text, its LaTe
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -31,7 +32,10 @@ class Expression:
         compute: the value at a setting and a number of steps k.
         needs: names of the parameters of `Setting` that the value uses.
         level: how tightly the outermost operation binds: SUM, PRODUCT, POWER or ATOM.
+        without: the value without one term of the sums that the formula is made of, by the text of the term.
 
+    >>> (2 * S + S / K).without["2 S"](Setting(), 4)
+    0.25
     >>> ((DIM - RANK + 1) * S / (K - 1)).needs
     ('d', 'rank_avg')
     """
@@ -41,6 +45,7 @@ class Expression:
     compute: Compute = field(repr=False)
     needs: tuple[str, ...] = ()
     level: int = ATOM
+    without: Mapping[str, Compute] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: Expression | float) -> Expression:
         return _sum(self, _expression(other), "+")
@@ -63,6 +68,7 @@ class Expression:
             lambda s, k: a.compute(s, k) * b.compute(s, k),
             _together(a, b),
             PRODUCT,
+            _without(operator.mul, a, b),
         )
 
     def __rmul__(self, other: float) -> Expression:
@@ -78,6 +84,7 @@ class Expression:
             lambda s, k: a.compute(s, k) / b.compute(s, k),
             _together(a, b),
             PRODUCT,
+            _without(operator.truediv, a, replace(b, without={})),
         )
 
     def __rtruediv__(self, other: float) -> Expression:
@@ -121,6 +128,21 @@ def _together(*parts: Expression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts for name in part.needs))
 
 
+def _terms(part: Expression) -> Mapping[str, Compute]:
+    """What is left of a part of a sum without each of its own terms: nothing, if the part is one term."""
+    return part.without if part.level == SUM and part.without else {part.text: lambda s, k: 0.0}
+
+
+def _without(combine: Callable[..., float], *parts: Expression) -> Mapping[str, Compute]:
+    """The values of a combination of parts without one term of one part."""
+
+    def dropped(place: int, rest: Compute) -> Compute:
+        computes = [rest if at == place else part.compute for at, part in enumerate(parts)]
+        return lambda s, k: combine(*(compute(s, k) for compute in computes))
+
+    return {text: dropped(place, rest) for place, part in enumerate(parts) for text, rest in part.without.items()}
+
+
 def _beside(left: str, right: str) -> str:
     """Two pieces of LaTeX next to each other: a space keeps a command apart from the letter after it."""
     return f"{left} {right}" if re.search(r"\\[a-zA-Z]+$", left) and right[:1].isalpha() else left + right
@@ -138,6 +160,7 @@ def _sum(a: Expression, b: Expression, sign: str) -> Expression:
         else (lambda s, k: a.compute(s, k) - b.compute(s, k)),
         _together(a, b),
         SUM,
+        _without(operator.add, replace(a, without=_terms(a)), replace(b, without=_terms(b))) if sign == "+" else {},
     )
 
 
@@ -158,7 +181,8 @@ def called(name: str, latex: str, function: Callable[..., float], *arguments: Ex
 
 def minimum(*terms: Expression | float) -> Expression:
     """The smallest of the terms."""
-    return called("min", r"\min", min, *terms)
+    parts = [_expression(term) for term in terms]
+    return replace(called("min", r"\min", min, *parts), without=_without(min, *parts))
 
 
 def exponential(power: Expression) -> Expression:

@@ -147,7 +147,7 @@ def _judged(
     noise = 0
     suspected: tuple[Verdict, Instance] | None = None
     for _, verdict, instance in violations:
-        again = claim.confirm(instance)
+        again = None if verdict.disputed else claim.confirm(instance)
         if again is None:
             suspected = suspected or (verdict, instance)
         elif not again.holds:

@@ -20,8 +20,9 @@ from forgetting.theory.bound import Bound, Range
 from forgetting.theory.checking import all_of, classification, convex_sets, covers, pocs, setting_of, steps, trajectory
 from forgetting.theory.claim import Check, Missing, Paths, Sides
 from forgetting.theory.closed_forms import last_iterate
+from forgetting.theory.definition import MOST_STATES, compare, orders_needed
 from forgetting.theory.draws import classified, sets, weakly
-from forgetting.theory.expectations import MOST_STATES, orders_needed, remembered, walk
+from forgetting.theory.expectations import remembered, walk
 from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, number, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
@@ -74,6 +75,8 @@ def over_orders(instance: Instance) -> Orders:
         seen += end.probability * _mean(losses[list(end.order)])
         following += end.probability * _mean(np.delete(losses, list(end.order)))
         count += 1
+    for name, value in (("loss", loss), ("seen_loss", seen)):
+        compare(instance, k, name, value)
     return Orders((loss, 0.0), (seen, 0.0), (following, 0.0), f"all {count} orders")
 
 
@@ -85,9 +88,10 @@ def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
     """Both sides of the bound, where it applies, and the words after the quantity that it bounds."""
 
     def check(instance: Instance) -> Sides:
-        setting, orders = setting_of(instance), over_orders(instance)
+        orders, setting = over_orders(instance), setting_of(instance)
         lhs, doubt = orders.seen if bound.quantity == "forgetting" else orders.loss
-        return Sides(lhs, bound.compute(setting, instance.k), doubt + 1e-9 * setting.scale, how=orders.how)
+        rhs, without = bound.compute(setting, instance.k), bound.without(setting, instance.k)
+        return Sides(lhs, rhs, doubt + 1e-9 * setting.scale, how=orders.how, without=without)
 
     last = 0 if bound.orderings == WITHOUT else None
     words = f"<= {bound.formula}, w* the common solution nearest to w_0, {bound.orderings[0]}"

@@ -10,8 +10,8 @@ from forgetting._arrays import Array
 from forgetting.schemes import GradientDescent, Kaczmarz
 from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
 from forgetting.theory.claim import Sides
+from forgetting.theory.definition import equations
 from forgetting.theory.draws import points, projected
-from forgetting.theory.expectations import equations
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

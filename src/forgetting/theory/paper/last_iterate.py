@@ -79,9 +79,9 @@ def next_loss_at_most(bound: Bound) -> Paths:
     """Both sides of the statement that E f(w_k; i_k) is at most the bound."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
-        rhs = bound.value(setting(instance), instance.k)
-        lhs = numbers.next_loss(instance.k)
-        return Sides(lhs, rhs, numbers.doubt + ROUNDING * unit(instance), how=numbers.how)
+        case, k = setting(instance), instance.k
+        lhs, rhs, without = numbers.next_loss(k), bound.value(case, k), bound.without(case, k)
+        return Sides(lhs, rhs, numbers.doubt + ROUNDING * unit(instance), how=numbers.how, without=without)
 
     return paths(check, sgd=True)
 

@@ -19,6 +19,7 @@ from forgetting.theory.checking import (
     regression,
     setting_of,
     steps,
+    summed,
     with_doubt,
 )
 from forgetting.theory.claim import Sides
@@ -33,8 +34,9 @@ from forgetting.theory.statement import checked, declare_claim
 
 def _from_next(instance: Instance, numbers: Expected) -> Sides:
     scale = setting_of(instance).scale
-    rhs = 2 * numbers.next_loss(instance.k - 1) + scale / instance.k
-    return Sides(numbers.forgetting(instance.k), rhs, 2 * numbers.doubt + ROUNDING * scale, how=numbers.how)
+    terms = {"the next loss": 2 * numbers.next_loss(instance.k - 1), "S/k": scale / instance.k}
+    lhs = numbers.forgetting(instance.k)
+    return summed(lhs, terms, 2 * numbers.doubt + ROUNDING * scale, numbers.how)
 
 
 _NEXT_TASK = "E F(k) <= E |X_tau(k) w_(k-1) - y_tau(k)|^2 + |w_0 - w*|^2 R^2 / k"
@@ -57,8 +59,9 @@ _next_task(
 
 def _from_loss(instance: Instance, numbers: Expected) -> Sides:
     scale = setting_of(instance).scale
-    rhs = 2 * numbers.loss(instance.k - 1) + scale / instance.k
-    return Sides(numbers.forgetting(instance.k), rhs, 2 * numbers.doubt + ROUNDING * scale, how=numbers.how)
+    terms = {"the loss": 2 * numbers.loss(instance.k - 1), "S/k": scale / instance.k}
+    lhs = numbers.forgetting(instance.k)
+    return summed(lhs, terms, 2 * numbers.doubt + ROUNDING * scale, numbers.how)
 
 
 checked(

@@ -16,6 +16,7 @@ from forgetting._arrays import Array
 from forgetting.geometry import exact_rank
 from forgetting.theory.checking import all_of, regression, small, steps
 from forgetting.theory.claim import Sides
+from forgetting.theory.definition import check_projections
 from forgetting.theory.draws import collection, points
 from forgetting.theory.expectations import distinct, remembered
 from forgetting.theory.instance import Instance
@@ -35,8 +36,13 @@ def directions(instance: Instance) -> list[tuple[float, Array]]:
     (0.5, [[1.0, 0.0]])
     """
     geometry = instance.tasks.geometry
-    blocks = (geometry.frame.up(geometry.rows[geometry.block(m)]) for m in range(geometry.num_distinct))
-    return list(zip((geometry.counts / geometry.num_tasks).tolist(), blocks, strict=True))
+
+    def compute() -> list[tuple[float, Array]]:
+        blocks = [geometry.frame.up(geometry.rows[geometry.block(m)]) for m in range(geometry.num_distinct)]
+        check_projections(instance, distinct(instance.tasks), [rows.T @ rows for rows in blocks])
+        return list(zip((geometry.counts / geometry.num_tasks).tolist(), blocks, strict=True))
+
+    return remembered(instance, "directions", compute)
 
 
 def apply_q(instance: Instance, matrix: Array, times: int = 1) -> Array:
@@ -100,7 +106,7 @@ _EIGENVALUES = all_of(regression, small(MOST_DIM_SQUARED))
 def _(instance: Instance) -> Sides:
     psd = instance.extra("A") @ instance.extra("A").T
     size = _size(psd)
-    return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues")
+    return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues", shift=size)
 
 
 _symmetric = partial(
@@ -133,7 +139,7 @@ def _(instance: Instance) -> Sides:
     psd = instance.extra("A") @ instance.extra("A").T
     size, value = _size(psd), apply_q(instance, psd, instance.k)
     skew = float(np.linalg.norm(value - value.T))
-    return Sides(size - _least(value) + skew, size, EPS * size * (1 + instance.k), how="eigenvalues")
+    return Sides(size - _least(value) + skew, size, EPS * size * (1 + instance.k), how="eigenvalues", shift=size)
 
 
 @declare_claim(
@@ -160,7 +166,7 @@ def _(instance: Instance) -> Sides:
     geometry = problem.geometry
     up = geometry.frame.up(np.eye(geometry.dim))
     hessian = up.T @ geometry.hessian @ up / (problem.radius**2 or 1.0)
-    return Sides(1 - _least(space - apply_q(instance, space) - hessian), 1.0, 10 * EPS, how="eigenvalues")
+    return Sides(1 - _least(space - apply_q(instance, space) - hessian), 1.0, 10 * EPS, how="eigenvalues", shift=1.0)
 
 
 @declare_claim(
@@ -202,7 +208,7 @@ def _(instance: Instance) -> Sides:
 
 @_spectrum(part="at least 0", statement="every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1")
 def _(instance: Instance) -> Sides:
-    return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, EPS, how="eigenvalues")
+    return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, EPS, how="eigenvalues", shift=1.0)
 
 
 @declare_claim(

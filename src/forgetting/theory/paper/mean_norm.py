@@ -62,12 +62,13 @@ def _mean_norm(bound: Bound) -> Paths:
     def check(instance: Instance, numbers: Expected) -> Sides:
         problem, counts = numbers.instance.tasks, _multiplicity(numbers.instance)
         share = counts / float(np.sum(counts))
-        setting = setting_of(instance)
         radius_sq_mean = float(share @ problem.norms**2)
-        rhs = bound.compute(replace(setting, radius_sq_mean=radius_sq_mean), instance.k)
+        setting = replace(setting_of(instance), radius_sq_mean=radius_sq_mean)
+        rhs, without = bound.compute(setting, instance.k), bound.without(setting, instance.k)
         loss = bound.quantity == "loss"
         lhs = share @ numbers.task_losses(instance.k) if loss else numbers.forgetting(instance.k)
-        return Sides(lhs, rhs, numbers.doubt + ROUNDING * radius_sq_mean * setting.dist_sq, how=numbers.how)
+        doubt = numbers.doubt + ROUNDING * radius_sq_mean * setting.dist_sq
+        return Sides(lhs, rhs, doubt, how=numbers.how, without=without)
 
     def sampled(side: Check) -> Check:
         return lambda instance: side(_sampled(instance))

@@ -9,6 +9,7 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.theory.checking import convex_sets
 from forgetting.theory.claim import Sides
+from forgetting.theory.definition import check_point
 from forgetting.theory.draws import sets
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
@@ -18,7 +19,10 @@ _ALL = ("w", "z", "task")
 
 def _project(instance: Instance, w: Array) -> Array:
     """The projection onto the set of the task that the instance names."""
-    return np.asarray(instance.posed.project(int(instance.extra("task")), w))
+    task = int(instance.extra("task"))
+    point = instance.posed.project(task, w)
+    check_point(instance, task, w, point)
+    return np.asarray(point)
 
 
 def _half_square(instance: Instance, w: Array) -> tuple[float, Array]:

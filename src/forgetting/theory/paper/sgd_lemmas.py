@@ -9,8 +9,8 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting.theory.checking import ROUNDING, all_of, regression
 from forgetting.theory.claim import Sides
+from forgetting.theory.definition import equations
 from forgetting.theory.draws import points
-from forgetting.theory.expectations import equations
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

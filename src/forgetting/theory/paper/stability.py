@@ -17,11 +17,23 @@ from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
+from forgetting.theory import definition
 from forgetting.theory.bound import Bound, Condition, Origin, Range, Status
-from forgetting.theory.checking import ROUNDING, Expected, all_of, covers, least_squares, paths, steps, with_doubt
+from forgetting.theory.checking import (
+    ROUNDING,
+    Expected,
+    all_of,
+    covers,
+    least_squares,
+    paths,
+    steps,
+    summed,
+    with_doubt,
+)
 from forgetting.theory.claim import Missing, Paths, Settle, Sides, unchanged
+from forgetting.theory.definition import MOST_STATES, all_orders, orders_needed
 from forgetting.theory.draws import descents, permuted, with_beta
-from forgetting.theory.expectations import MOST_STATES, all_orders, as_least_squares, orders_needed, start_noise
+from forgetting.theory.expectations import as_least_squares, start_noise
 from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, X, logarithm, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
@@ -89,9 +101,9 @@ def _seen_and_next(bound: Bound, part: str, applies: Missing, settle: Settle = u
     """Register the bound with its check on E f-hat_(0:k)(w_k)."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
-        rhs, doubt = bound.value(setting(instance), instance.k), numbers.doubt + ROUNDING * unit(instance)
-        lhs, _, _, off = _seen_next(numbers, instance.k)
-        return Sides(lhs, rhs, doubt + off, how=numbers.how)
+        case, k, doubt = setting(instance), instance.k, numbers.doubt + ROUNDING * unit(instance)
+        lhs, _, _, off = _seen_next(numbers, k)
+        return Sides(lhs, bound.value(case, k), doubt + off, how=numbers.how, without=bound.without(case, k))
 
     return checked(
         bound,
@@ -225,16 +237,17 @@ def _seen_against_next(*, permuted: bool, corrected: bool) -> Paths:
                 with_doubt(numbers, value, k) for value in (numbers.next_loss, numbers.in_sample)
             )
             off = 2 * (off_next + off_seen)
-        rhs = 2 * following + _stability(instance, 1 / ((2 - x) * terms) if corrected else 1 / terms)
-        return Sides(lhs, rhs, doubt + off, how=numbers.how)
+        price = _stability(instance, 1 / ((2 - x) * terms) if corrected else 1 / terms)
+        return summed(lhs, {"the next loss": 2 * following, "stability": price}, doubt + off, numbers.how)
 
     return paths(check, sgd=True)
 
 
 def _whole_pass(instance: Instance, numbers: Expected) -> Sides:
     x, k = with_beta(instance)[0], instance.k
-    rhs = 2 * numbers.next_loss(k - 1) + _stability(instance, 1 / (4 * (2 - x) * k))
-    return Sides(numbers.in_sample(k), rhs, 2 * numbers.doubt + ROUNDING * unit(instance), how=numbers.how)
+    terms = {"the next loss": 2 * numbers.next_loss(k - 1), "stability": _stability(instance, 1 / (4 * (2 - x) * k))}
+    lhs = numbers.in_sample(k)
+    return summed(lhs, terms, 2 * numbers.doubt + ROUNDING * unit(instance), numbers.how)
 
 
 _UP_TO_ONE, _ABOVE_ONE = least_squares(0, 1, closed=True), least_squares(1, 2, closed=True)
@@ -334,6 +347,12 @@ def _swapped(orders: IntArray, i: IntArray, t: int) -> IntArray:
     return other
 
 
+def _defined_losses(instance: Instance, orders: IntArray, tasks: IntArray) -> Array:
+    """`losses_after` by plain numpy for few tasks, so that both sides of an equality do not share their code."""
+    few = instance.tasks.num_tasks <= definition.MOST_TASKS
+    return (definition.losses_after if few else losses_after)(instance, orders, tasks)
+
+
 def _equal(instance: Instance, lhs: Array, rhs: Array, how: str) -> Sides:
     """Both sides as means over permutations; of random ones, the difference is known up to its interval."""
     scale, doubt = unit(instance), 0.0
@@ -374,7 +393,7 @@ def _(instance: Instance) -> Sides:
     orders, _, how = _permutations(case, 1)
     swapped = _swapped(orders, np.full(len(orders), i), t)
     lhs = losses_after(case, orders[:, :k], orders[:, i])
-    return _equal(case, lhs, losses_after(case, swapped[:, :k], swapped[:, i]), how)
+    return _equal(case, lhs, _defined_losses(case, swapped[:, :k], swapped[:, i]), how)
 
 
 @declare_claim(
@@ -392,5 +411,5 @@ def _(instance: Instance) -> Sides:
     orders, i, how = _permutations(case, k)
     following = losses_after(case, orders[:, :k], orders[:, k])
     seen = losses_after(case, orders[:, :k], orders[np.arange(len(i)), i])
-    moved = losses_after(case, _swapped(orders, i, k)[:, :k], orders[:, k])
+    moved = _defined_losses(case, _swapped(orders, i, k)[:, :k], orders[:, k])
     return _equal(case, following - seen, following - moved, how)

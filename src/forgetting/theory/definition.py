@@ -1,0 +1,316 @@
+"""The definitions of the paper in plain numpy: a second road to what schemes, sets and engines compute.
+
+Both sides of a statement often come from the same engine, so that wrong dynamics would satisfy the statement as well.
+Checks therefore compare the engine with this module wherever all orders of the tasks can be walked through: one step
+after another, by `numpy.linalg.lstsq` for regression tasks and by `scipy.optimize.nnls` for polyhedra. Nothing here
+uses the geometry, the gains, the projections or the engines of the package.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from itertools import permutations, product
+from math import perm
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
+
+from forgetting._arrays import Array, IntArray
+from forgetting.dynamics.loop import view_of
+from forgetting.errors import NotSupportedError
+from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
+from forgetting.schemes import natural_scheme
+from forgetting.sets import Ball, ConvexSet
+from forgetting.tasks import RegressionTasks
+from forgetting.theory.instance import Instance
+
+__all__ = [
+    "MOST_STATES",
+    "MOST_TASKS",
+    "DisagreementError",
+    "all_orders",
+    "check_point",
+    "check_projections",
+    "compare",
+    "equations",
+    "expectations",
+    "law_of",
+    "losses_after",
+    "orders_needed",
+    "replay",
+]
+
+MOST_STATES = 20_000  # orders that an exact value may take
+MOST_ORDERS, MOST_PROJECTED = 300, 64  # orders that are walked through here: of regression tasks, and of other sets
+MOST_TASKS, MOST_REPLAYED = 8, 60
+MOST_CONDITION = 1e5  # sigma_max/sigma_min of a task, beyond which two roads may differ by rounding
+TOLERANCE = 1e-9  # by how much both roads may differ, of R^2 max |w_t|^2 + max L_m(w_t)
+Values = dict[str, Array]
+
+
+class DisagreementError(Exception):
+    """An engine and the definition differ.
+
+    Attributes:
+        name: the quantity on which they differ.
+        computed, defined: its value by the engine, and by the definition.
+
+    >>> print(DisagreementError("loss", 0.3, 0.25))
+    loss: computed 0.3, but its definition gives 0.25
+    """
+
+    def __init__(self, name: str, computed: float, defined: float) -> None:
+        super().__init__(f"{name}: computed {computed:.6g}, but its definition gives {defined:.6g}")
+        self.name, self.computed, self.defined = name, float(computed), float(defined)
+
+
+def law_of(instance: Instance) -> Law:
+    """The law of the ordering, `Unknown` where there is no ordering."""
+    return Unknown() if instance.ordering is None else instance.ordering.law
+
+
+def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:
+    """(X_m, y_m) as they enter the loss, dense."""
+    matrix, label = problem.equations(task)
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix), label
+
+
+def all_orders(instance: Instance, k: int) -> IntArray:
+    """Every order of k tasks, one per row: permutations, sequences for independent draws, or the one given order.
+
+    >>> import forgetting as fg
+    >>> all_orders(Instance(fg.families.orthogonal(3), fg.orderings.WithoutReplacement(), k=2), 2).tolist()
+    [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+    """
+    T, law = instance.posed.num_tasks, law_of(instance)
+    if orders_needed(instance, k) > MOST_STATES:
+        raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
+    if isinstance(law, Fixed):
+        return _given(instance, law, k)[None]
+    rows = list(permutations(range(T), k) if isinstance(law, Permutation) else product(range(T), repeat=k))
+    return np.array(rows, dtype=np.int64).reshape(len(rows), k)
+
+
+def _given(instance: Instance, law: Fixed, k: int) -> IntArray:
+    """The first k tasks of an order that is given."""
+    assert instance.ordering is not None
+    if law.sequence is not None:
+        return np.array(law.sequence[:k], dtype=np.int64)
+    return np.asarray(instance.ordering.first(view_of(instance.posed), k))
+
+
+def _chances(instance: Instance, law: Independent) -> Array:
+    """The probability of each task, from the weights that the law was made with."""
+    weights = law.p(view_of(instance.posed)) if callable(law.p) else law.p
+    given = np.ones(instance.posed.num_tasks) if weights is None else np.asarray(weights, dtype=float)
+    return np.asarray(given / np.sum(given))
+
+
+def orders_needed(instance: Instance, k: int) -> int:
+    """How many orders of k tasks there are."""
+    T, law = int(instance.posed.num_tasks), law_of(instance)
+    if isinstance(law, Permutation):
+        return perm(T, k)
+    if isinstance(law, Fixed):
+        return 1
+    return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
+
+
+# ------------------------------------------------------------------------------------------------------------- steps
+
+
+@singledispatch
+def nearest(member: ConvexSet, w: Array) -> Array:
+    """The point of a polyhedron {x: A x >= b} nearest to w, by least distance programming (Lawson and Hanson 1974).
+
+    >>> from forgetting.sets import Halfspace
+    >>> nearest(Halfspace([2.0, 0.0], 2.0), np.zeros(2)).round(12)
+    array([1., 0.])
+    """
+    constraints = member.inequalities()
+    if constraints is None:
+        raise NotSupportedError(f"{member} has no definition in inequalities")
+    A, b = constraints
+    missing = b - A @ w
+    if (missing <= 0).all():
+        return w
+    size = float(np.max(np.abs(missing)))
+    stacked = np.vstack([A.T, missing[None] / size])
+    target = np.zeros(len(w) + 1)
+    target[-1] = 1.0
+    residual = stacked @ nnls(stacked, target)[0] - target
+    return np.asarray(w - size * residual[:-1] / residual[-1])
+
+
+@nearest.register
+def _(member: Ball, w: Array) -> Array:
+    offset = w - member.center
+    return np.asarray(member.center + offset / max(1.0, float(np.linalg.norm(offset)) / max(member.radius, 1e-300)))
+
+
+def _condition(matrix: Array) -> float:
+    """The largest singular value over the smallest that is not 0."""
+    sigma = np.linalg.svd(matrix, compute_uv=False)
+    sigma = sigma[sigma > max(matrix.shape) * np.finfo(float).eps * np.max(sigma, initial=0.0)]
+    return float(sigma[0] / sigma[-1]) if len(sigma) else 1.0
+
+
+class _Defined:
+    """The step and the loss of every task of an instance, by their definitions."""
+
+    def __init__(self, instance: Instance) -> None:
+        problem = instance.posed
+        step = (instance.scheme or natural_scheme(problem)).as_sgd(radius=2.0)
+        if step is None:
+            raise NotSupportedError(f"{instance.scheme} is not a projection or a gradient step")
+        self.size, self.on_loss = step.step_size, step.smoothness != 1
+        self.members = problem.members if problem.linear is not problem else ()
+        self.signed = [problem.signed_rows(task) for task in range(problem.num_tasks)]
+        self.data: list[tuple[Array, Array]] = []
+        if not self.members:
+            if problem.linear is None or problem.kernel is not None:
+                raise NotSupportedError(f"{problem} has no definition in data or sets")
+            self.data = [equations(instance.tasks, task) for task in range(problem.num_tasks)]
+            if not self.on_loss and max(_condition(matrix) for matrix, _ in self.data) > MOST_CONDITION:
+                raise NotSupportedError(f"a task has a condition number above {MOST_CONDITION:g}")
+        self.radius = float(problem.radius or 1.0)
+
+    def learn(self, task: int, points: Array) -> Array:
+        """One step on the task from each point."""
+        if self.members:
+            moved = np.array([nearest(self.members[task], w) for w in points]).reshape(points.shape)
+            return np.asarray(points + self.size * (moved - points))
+        matrix, label = self.data[task]
+        missed = matrix @ points.T - label[:, None]
+        way = matrix.T @ missed if self.on_loss else np.linalg.lstsq(matrix, missed, rcond=None)[0]
+        return np.asarray(points - self.size * way.T)
+
+    def losses(self, points: Array) -> Array:
+        """The loss of every task at each point, (n, T)."""
+        return np.column_stack([self._loss(task, points) for task in range(len(self.members) or len(self.data))])
+
+    def _loss(self, task: int, points: Array) -> Array:
+        rows = self.signed[task]
+        if rows is not None:
+            return np.asarray(0.5 * np.max(np.maximum(1 - points @ rows.T, 0.0), axis=1) ** 2)
+        if self.members:
+            gaps = points - np.array([nearest(self.members[task], w) for w in points]).reshape(points.shape)
+        else:
+            matrix, label = self.data[task]
+            gaps = points @ matrix.T - label
+        return np.asarray(0.5 * np.sum(gaps**2, axis=1))
+
+    def along(self, orders: IntArray, start: Array) -> Array:
+        """The iterates of each order, (n, k + 1, d)."""
+        points = np.empty((len(orders), orders.shape[1] + 1, len(start)))
+        points[:, 0] = start
+        for t in range(orders.shape[1]):
+            for task in np.unique(orders[:, t]):
+                on = orders[:, t] == task
+                points[on, t + 1] = self.learn(int(task), points[on, t])
+        return points
+
+    def allowed(self, points: Array, losses: Array) -> float:
+        """By how much a loss may differ between two roads."""
+        return TOLERANCE * (self.radius**2 * float(np.max(np.sum(points**2, axis=-1))) + float(np.max(losses)))
+
+
+# ------------------------------------------------------------------------------------------------------ comparisons
+
+
+def expectations(instance: Instance, k: int) -> tuple[Values, float]:
+    """Every quantity of w_k by its definition, as a mean over all orders, and how far rounding may move a loss.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement(), 2)
+    >>> {name: round(float(value), 6) for name, value in expectations(case, 2)[0].items() if name != "task_losses"}
+    {'loss': 0.087891, 'seen_loss': 0.017578, 'forgetting': 0.017578, 'regret': 0.132812, 'next_loss': 0.087891}
+    """
+    problem, law, T = instance.posed, law_of(instance), instance.posed.num_tasks
+    few = MOST_ORDERS if problem.linear is problem else MOST_PROJECTED
+    if T > MOST_TASKS or orders_needed(instance, k) > few or not isinstance(law, Independent | Permutation | Fixed):
+        raise NotSupportedError("too many orders to walk through")
+    defined, orders = _Defined(instance), all_orders(instance, k)
+    share = _chances(instance, law) if isinstance(law, Independent) else np.full(T, 1 / T)
+    chances = np.prod(share[orders], axis=1) if isinstance(law, Independent) else np.full(len(orders), 1 / len(orders))
+    points = defined.along(orders, instance.start)
+    losses = np.stack([defined.losses(points[:, t]) for t in range(k + 1)], axis=1)
+    now, runs = losses[:, -1], np.arange(len(orders))[:, None]
+    values: Values = {"loss": chances @ now.mean(axis=1), "task_losses": chances @ now}
+    if k:
+        at = np.arange(k)
+        values["seen_loss"] = chances @ now[runs, orders].mean(axis=1)
+        values["forgetting"] = values["seen_loss"] - chances @ losses[runs, at + 1, orders].mean(axis=1)
+        values["regret"] = chances @ losses[runs, at, orders].mean(axis=1)
+    if isinstance(law, Independent):
+        values["next_loss"] = chances @ (now @ share)
+    elif isinstance(law, Permutation) and k < T:
+        left = np.ones_like(now)
+        left[runs, orders] = 0
+        values["next_loss"] = chances @ (np.sum(now * left, axis=1) / (T - k))
+    return values, defined.allowed(points, losses)
+
+
+def compare(instance: Instance, k: int, name: str, computed: Array | float, doubt: float = 0.0) -> None:
+    """Raise `DisagreementError` if a computed expectation is not what its definition gives, where that can be told."""
+    try:
+        values, allowed = expectations(instance, k)
+    except NotSupportedError:
+        return
+    if name in values:
+        _agree(name, computed, values[name], doubt + allowed)
+
+
+def replay(instance: Instance, order: IntArray, iterates: Array) -> None:
+    """Raise `DisagreementError` if these are not the iterates of this order, or not an order that the ordering gives."""
+    if len(order) > MOST_REPLAYED:
+        return
+    law = law_of(instance)
+    if isinstance(law, Fixed):
+        _agree("order", order, _given(instance, law, len(order)), 0.0)
+    if isinstance(law, Permutation):
+        _agree("number of different tasks", len(set(order.tolist())), len(order), 0.0)
+    try:
+        points = _Defined(instance).along(order[None], instance.start)[0]
+    except NotSupportedError:
+        return
+    _agree("iterates", iterates, points, 100 * TOLERANCE * float(np.max(np.abs(points))))
+
+
+def check_point(instance: Instance, task: int, w: Array, computed: Array) -> None:
+    """Raise `DisagreementError` if a point is not the point nearest to w in the set of the task."""
+    try:
+        point = nearest(instance.posed.members[task], w)
+    except NotSupportedError:
+        return
+    _agree("projection", computed, point, 100 * TOLERANCE * float(np.max(np.abs([w, point]))))
+
+
+def check_projections(instance: Instance, tasks: list[int], computed: list[Array]) -> None:
+    """Raise `DisagreementError` if these matrices are not X_m^+ X_m of the tasks, up to 50 x 50."""
+    for task, matrix in zip(tasks, computed, strict=True):
+        rows = equations(instance.tasks, task)[0]
+        if max(rows.shape) <= 50 and _condition(rows) <= MOST_CONDITION:
+            _agree("projection", matrix, np.linalg.lstsq(rows, rows, rcond=None)[0], 1e-8)
+
+
+def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array:
+    """The loss that each order, one per row, ends with on a task of its own.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
+    >>> losses_after(case, np.array([[0], [0]]), np.array([0, 1])).round(12)
+    array([0.  , 0.25])
+    """
+    defined = _Defined(instance)
+    last = defined.losses(defined.along(orders, instance.start)[:, -1])
+    return np.asarray(last[np.arange(len(orders)), tasks])
+
+
+def _agree(name: str, computed: ArrayLike, defined: ArrayLike, allowed: float) -> None:
+    one, other = np.broadcast_arrays(np.asarray(computed, dtype=float), np.asarray(defined, dtype=float))
+    gaps = np.abs(one - other)
+    if gaps.size and not np.max(gaps) <= allowed:
+        worst = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
+        raise DisagreementError(name, float(one[worst]), float(other[worst]))
