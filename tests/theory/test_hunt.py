@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.claims import Instance, get
+from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError
+from forgetting.theory.checking import setting_of
+from forgetting.theory.draws import collection, with_beta
+from forgetting.theory.expectations import as_least_squares
 from forgetting.theory.survey import Job, Row, hunt_one, main, table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -64,6 +67,107 @@ def test_a_violation_that_cannot_be_confirmed_is_only_suspected():
     found = wrong.hunt(budget=40)
     assert found.outcome == "suspected"
     assert str(found).startswith("planted: suspected by")
+
+
+def without_second_term(claim):
+    """The same claim with S/k, or the price of stability, left out."""
+
+    def second(case):
+        if claim.label == "lem:in_to_all_sample":
+            return setting_of(case).scale / case.k
+        case = as_least_squares(case)
+        x, beta = with_beta(case)
+        gap = case.tasks.nearest_solution(case.start) - case.start
+        price = 4 * beta * x * (gap @ gap) / (case.k if claim.label == "lem:wr_stability" else case.k + 1)
+        return price / (2 - x) if claim.part == "corrected" else price
+
+    def without(sides):
+        return lambda case: replace(both := sides(case), rhs=both.rhs - second(case))
+
+    return replace(claim, label="planted", sides=without(claim.sides), precise=without(claim.precise))
+
+
+SECOND_TERMS = [
+    ("lem:in_to_all_sample", "next task, with replacement"),
+    ("lem:in_to_all_sample", "next task, without replacement"),
+    ("lem:in_to_all_sample", "loss, with replacement"),
+    ("lem:wr_stability", "eta beta <= 1"),
+    ("lem:wr_stability", "eta beta > 1"),
+    ("lem:wr_stability", "corrected"),
+    ("lem:wor_generalization", "eta beta <= 1"),
+    ("lem:wor_generalization", "eta beta > 1"),
+    ("lem:wor_generalization", "corrected"),
+]
+
+
+@pytest.mark.parametrize(("label", "part"), SECOND_TERMS)
+def test_a_second_term_left_out_is_noticed_within_the_first_200_problems(label, part):
+    # the families in which it matters are those of `_overwritten`, every tenth problem from the 66th on
+    false = without_second_term(get(label, part))
+    for index in range(65, 200, 10):
+        case = false.settle(false.draw(np.random.default_rng([0, index]), index))
+        if false.why_not(case) is None and not false.check(case).holds:
+            break
+    again = false.confirm(case)
+    assert again.lhs > 2 * again.rhs
+    assert get(label, part).check(case).holds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("label", "part"), SECOND_TERMS[::4])
+def test_a_hunt_refutes_a_statement_without_its_second_term(label, part):
+    assert without_second_term(get(label, part)).hunt(budget=300).outcome == "refuted"
+
+
+def test_what_was_seen_first_may_be_overwritten_where_nothing_else_is_missed():
+    tasks = fg.RegressionTasks([[[1, 0]], [[1e-3, 1e-3]]], [[1], [2e-3]])
+    case = Instance(tasks, fg.orderings.WithReplacement(), k=2)
+    verdict = without_second_term(get("lem:in_to_all_sample", "loss, with replacement")).confirm(case)
+    assert verdict.lhs == pytest.approx(1 / 64)
+    assert verdict.rhs == pytest.approx(2.5e-7)
+
+
+LARGE = range(79, 700, 40)
+
+
+def test_hunts_reach_hundreds_of_tasks_and_of_dimensions():
+    shapes = [(one.num_tasks, one.dim) for i in LARGE for one in [collection(np.random.default_rng([0, i]), i)]]
+    assert max(T for T, _ in shapes) > 200
+    assert max(d for _, d in shapes) > 200
+    assert max(min(shape) for shape in shapes) > 100
+
+
+@pytest.mark.parametrize(
+    ("label", "branches"),
+    [("thm:cl_by_sgd_wor", ("universal", "dimension")), ("thm:random_convergence_rate", ("rows", "dimension"))],
+)
+def test_every_branch_of_a_minimum_binds_on_a_problem_that_is_hunted(label, branches):
+    claim, binding = get(label, "forgetting"), set()
+    for index in (*range(60, 64), *LARGE[:6]):
+        case = claim.draw(np.random.default_rng([0, index]), index)
+        values = {
+            name: fg.bounds.get(f"{label}/forgetting/{name}").value(setting_of(case), case.k) for name in branches
+        }
+        binding.add(min(values, key=values.get))
+        if index in LARGE[:2]:
+            verdict = claim.check(case)
+            assert verdict.holds
+            assert verdict.rhs == pytest.approx(min(values.values()))
+    assert binding == set(branches)
+
+
+def test_neighbours_of_large_problems_are_not_tried():
+    claim = get("thm:cl_by_sgd_wor", "loss")
+    large = next(case for i in LARGE if (case := claim.draw(np.random.default_rng([0, i]), i)).posed.num_tasks > 40)
+    sizes = []
+
+    def sides(case):
+        sizes.append(case.posed.num_tasks)
+        return Sides(case.posed.num_tasks, 1e6)
+
+    found = replace(claim, sides=sides, draw=lambda rng, i: large if i == 3 else claim.draw(rng, i)).hunt(budget=30)
+    assert found.instance is large
+    assert max(sizes[20:]) <= 12 < large.posed.num_tasks
 
 
 @pytest.mark.parametrize(

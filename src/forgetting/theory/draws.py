@@ -38,6 +38,9 @@ MOST_STEPS = 400
 MOST_CLONES = 10_000
 TRIES = 1000  # draws before a setting that no draw meets is given up
 MOST_COUNTED = 1e12  # where a task stands for many
+MANY_TASKS = 12  # more distinct ones than this are large: their permutations are simulated
+MOST_WORK = 10**7  # k T D^2 of distinct tasks; a few tenths of a second
+FEW_RUNS = 4096  # of simulated permutations of many tasks
 
 
 def realizable(matrices: list[Array], w_star: Array, counts: Any = None) -> RegressionTasks:
@@ -56,7 +59,9 @@ def collection(rng: Rng, index: int, *, clones: int = MOST_CLONES, distinct: int
 
     Structured: two lines over their angle, with w* halfway or on a line; the same cloned; orthogonal tasks; norms over
     orders of magnitude; nearly identical tasks; tasks of full rank, all or nearly all. Random: any number, dimension,
-    ranks (0 included), conditioning, norms, clones and w*.
+    ranks (0 included), conditioning, norms, clones and w*. Among the random ones, number 65 and every tenth from there
+    on overwrites what it learned first (see `_overwritten`), and number 79 and every fortieth from there on has up to
+    hundreds of distinct tasks or dimensions (see `_large`).
 
     >>> collection(np.random.default_rng(0), 0)
     RegressionTasks(T=2, d=2, rows=2)
@@ -87,7 +92,52 @@ def collection(rng: Rng, index: int, *, clones: int = MOST_CLONES, distinct: int
         dim, rest = 1 + index % 2, int(min(4.0 ** (index // 2 - 26), clones - 1))
         less = np.zeros((1, 1)) if dim == 1 else np.eye(dim)[:1]
         return realizable([np.eye(dim), less], np.ones(dim), [rest, 1])
-    return _random(rng, clones, distinct)
+    if _overwrites(index):
+        return _overwritten(rng, index, clones)
+    return _large(rng) if index % 40 == 39 else _random(rng, clones, distinct)
+
+
+def _overwrites(index: int) -> bool:
+    return index >= 60 and index % 10 == 5
+
+
+def _overwritten(rng: Rng, index: int, clones: int) -> RegressionTasks:
+    """Task A, and task B, which alone solves everything: B after A leaves A with a loss, and any other order none.
+
+    So what was seen has a loss, and what comes next has next to none: only the second terms of `lem:in_to_all_sample`
+    (with B of small norm), `lem:wr_stability` and `lem:wor_generalization` (with A rare) make up for that.
+    """
+    angle = rng.uniform(0.3, 1.3)
+    line, small = np.array([[np.cos(angle), np.sin(angle)]]), index % 20 == 5
+    others = 1 if small else int(min(10.0 ** rng.uniform(0.5, 1.5), clones - 1))
+    size = 10.0 ** -rng.uniform(1, 4) if small else 1.0
+    return realizable([np.array([[1.0, 0.0]]), size * line], line[0], [1, others])
+
+
+def _large(rng: Rng) -> RegressionTasks:
+    """Up to 130 tasks in as many dimensions, or hundreds of tasks in few dimensions, or few tasks in hundreds."""
+    many, few, kind = int(rng.integers(41, 131)), int(rng.integers(2, 7)), int(rng.integers(6))
+    if kind == 0:  # orthogonal rows
+        return families.orthogonal(many)
+    if kind == 1:  # random unit rows, as many as there are dimensions
+        return realizable(_unit_rows(rng, many, many), rng.standard_normal(many))
+    if kind == 2:  # two lines in each of many planes
+        lines = families.two_lines(rng.uniform(0.05, 1.5))
+        planes = [np.kron(row, np.asarray(lines.task(m)[0])) for row in np.eye(many // 2)[:, None] for m in range(2)]
+        return realizable(planes, np.tile(lines.w_star, many // 2))
+    if kind == 3:  # rows that share a direction, in which everything is to be learned
+        shared = np.column_stack([np.ones(many), np.eye(many)]) / np.sqrt(2)
+        return realizable(list(shared[:, None]), np.eye(many + 1)[0])
+    if kind == 4:  # many tasks in few dimensions
+        return realizable(_unit_rows(rng, 4 * many, few), rng.standard_normal(few))
+    rank = int(rng.integers(1, 4))  # few tasks of low rank in many dimensions
+    matrices = [rng.standard_normal((rank, 4 * many)) / np.sqrt(4 * many) for _ in range(few)]
+    return realizable(matrices, rng.standard_normal(4 * many))
+
+
+def _unit_rows(rng: Rng, count: int, dim: int) -> list[Array]:
+    rows = rng.standard_normal((count, dim))
+    return list((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, None])
 
 
 def _random(rng: Rng, clones: int, distinct: int) -> RegressionTasks:
@@ -120,6 +170,14 @@ def _random(rng: Rng, clones: int, distinct: int) -> RegressionTasks:
     return realizable(matrices, w_star, counts)
 
 
+def _steps_on(tasks: RegressionTasks, rng: Rng, index: int, first: int, most: int) -> int:
+    """Few steps where the first ones matter, and where one takes long; else as `_steps`."""
+    if _overwrites(index):
+        return max(first, 2 + index // 20 % 4)
+    work = tasks.geometry.num_distinct * tasks.geometry.dim**2
+    return _steps(rng, first, min(most, MOST_WORK // max(work, 1)))
+
+
 def _steps(rng: Rng, first: int, most: int) -> int:
     """The first allowed k a quarter of the time, else anything up to `most`, evenly on a log scale."""
     if rng.random() < 0.25 or most <= first:
@@ -140,7 +198,7 @@ def projected(ordering: str = "uniform", first: int = 1, most: int = MOST_STEPS)
 
     def draw(rng: Rng, index: int) -> Instance:
         tasks = collection(rng, index)
-        k = _steps(rng, first, most)
+        k = _steps_on(tasks, rng, index, first, most)
         if index < 12 and k > 1:  # the angle at which two lines are worst for this k, or near it
             tasks = families.two_lines(float(np.arcsin(np.sqrt(min(1.0, rng.uniform(1.5, 2.5) / (k + 1))))))
         chosen: Ordering = WithReplacement()
@@ -167,14 +225,16 @@ def permuted(
         tasks = collection(rng, index, clones=clones, distinct=distinct)
         most = 1500 if index >= 60 else 20_002  # sets of seen tasks; one task among 10^4 - 1 idle ones has so many
         for _ in range(TRIES):
-            if tasks.num_tasks >= first + last and np.prod(tasks.geometry.counts + 1.0) <= most:
+            many = tasks.geometry.num_distinct > MANY_TASKS
+            if tasks.num_tasks >= first + last and (many or np.prod(tasks.geometry.counts + 1.0) <= most):
                 break
             tasks = _random(rng, clones, distinct)
         else:
             raise InvalidInputError(f"{TRIES} draws gave no {first + last} tasks with at most {most} sets of seen ones")
         k = int(rng.integers(first, tasks.num_tasks - last + 1))
         scheme = None if projections else _sgd(rng, tasks)
-        return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=_start(rng, tasks.dim))
+        runs = FEW_RUNS if many else None
+        return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=_start(rng, tasks.dim), runs=runs)
 
     return draw
 
@@ -194,7 +254,7 @@ def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
 
     def draw(rng: Rng, index: int) -> Instance:
         tasks = collection(rng, index)
-        k = _steps(rng, first, most)
+        k = _steps_on(tasks, rng, index, first, most)
         chosen: Ordering = WithReplacement()
         if ordering == "sequence":
             chosen = Explicit(rng.integers(tasks.num_tasks, size=k) if rng.random() < 0.7 else np.zeros(k, dtype=int))

@@ -27,6 +27,9 @@ __all__ = ["Hunt", "search"]
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 FRESH = 2 / 3  # of the budget
 MOST_CONFIRMED = 5  # candidates computed again at 50 digits
+MOST_MOVED = (
+    400  # numbers in the row spaces of a problem whose neighbours are tried; those of larger ones take too long
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +82,10 @@ def score(verdict: Verdict) -> float:
     """What is maximised: the ratio of an inequality, the residual of an equality.
 
     A ratio of negative sides says nothing: the excess relative to their size is used there, and 0 for sides that are
-    no larger than their rounding errors.
+    no larger than their rounding errors, and for a residual that simulation explains.
     """
     if verdict.kind == "equality":
-        return verdict.residual
+        return 0.0 if verdict.holds and verdict.coarse else verdict.residual
     size = max(abs(verdict.lhs), abs(verdict.rhs))
     if verdict.holds and size <= 100 * verdict.doubt:
         return 0.0
@@ -97,11 +100,12 @@ def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | Non
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
     tried = checked = 0
     best: tuple[float, Verdict, Instance] | None = None
+    moving: tuple[float, Verdict, Instance] | None = None  # the best of those whose neighbours are tried
     violations: list[tuple[float, Verdict, Instance]] = []
 
     def attempt(make: Callable[[], Instance]) -> bool:
-        """Make an instance and check it, where the claim applies; whether it is the best so far."""
-        nonlocal checked, best
+        """Make an instance and check it, where the claim applies; whether it is the best to move on from so far."""
+        nonlocal checked, best, moving
         try:
             instance = claim.settle(make())
             verdict = claim.check(instance)
@@ -117,6 +121,8 @@ def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | Non
             del violations[MOST_CONFIRMED:]
         if best is None or found[0] > best[0]:
             best = found
+        if (moving is None or found[0] > moving[0]) and _movable(instance):
+            moving = found
             return True
         return False
 
@@ -127,11 +133,16 @@ def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | Non
         tried += 1
         attempt(partial(claim.draw, np.random.default_rng([seed, index]), index))
     size = 0.3
-    while tried < budget and best is not None and monotonic() <= deadline:
+    while tried < budget and moving is not None and monotonic() <= deadline:
         tried += 1
-        better = attempt(partial(mutate, np.random.default_rng([seed, tried, 1]), best[2], size))
+        better = attempt(partial(mutate, np.random.default_rng([seed, tried, 1]), moving[2], size))
         size = min(0.5, 1.5 * size) if better else max(1e-4, 0.97 * size)
     return _judged(claim, seed, tried, checked, best, violations, cut_short=tried < budget and monotonic() > deadline)
+
+
+def _movable(instance: Instance) -> bool:
+    linear = None if instance.problem is None else instance.problem.linear
+    return linear is None or linear.geometry.rows.size <= MOST_MOVED
 
 
 def _judged(
