@@ -289,3 +289,38 @@ def test_seen_and_next_losses_of_tasks_that_no_w_solves_hold_what_no_w_fits():
     assert e.seen_loss[0] >= 0.25 - 1e-12
     with pytest.raises(NotRealizableError):
         fg.expect(tasks, WR, 2, method="moments", quantities="seen_loss")
+
+
+@pytest.mark.parametrize("scheme", [fg.schemes.NLMS(0.5), fg.schemes.SGD(0.5)], ids=str)
+def test_the_mean_of_the_iterates_is_simulated_within_its_intervals(scheme):
+    same = fg.schemes.SGD(0.5)
+    names = ("averaged_loss", "averaged_task_losses")
+    lines = fg.families.two_lines(0.7)
+    exact = fg.expect(lines, WR, [1, 6], same, quantities=names)
+    e = fg.expect(lines, WR, [1, 6], scheme, method="monte-carlo", quantities=names, runs=400, seed=3)
+    for name in names:
+        low, high = np.moveaxis(e.interval(name), -1, 0)
+        assert np.all((low - 1e-12 <= exact.values[name]) & (exact.values[name] <= high + 1e-12)), name
+        assert np.all(high[0] - low[0] == 0)  # the mean of one iterate is w_0
+        assert np.all(high[1] > low[1])
+
+
+def test_the_mean_of_the_iterates_is_for_forms_of_tasks_and_not_for_the_spectrum():
+    with pytest.raises(NotSupportedError, match="does not average iterates"):
+        fg.expect(GAUSSIAN, WR, 5, method="spectral", quantities="averaged_loss")
+    with pytest.raises(InvalidInputError, match="the mean of the iterates is for"):
+        Quantity("mine", "what is forgotten at a mean", "visited", iterate="mean")
+    with pytest.raises(InvalidInputError, match="iterate must be one of last, mean"):
+        Quantity("mine", "at no iterate", iterate="first")
+    with pytest.raises(NotSupportedError, match="record_every=1"):
+        _ = fg.run(GAUSSIAN, WR, k=4, record_every=2).averaged_losses
+
+
+def test_the_mean_of_the_iterates_of_projections_onto_sets():
+    boxes = fg.ConvexSets([fg.sets.Box([0.0, 0.0], [1.0, 1.0]), fg.sets.Halfspace([1.0, 1.0], 1.5)])
+    run = fg.run(boxes, fg.orderings.Cyclic(), k=3, w0=[3.0, -1.0])
+    mean = run.iterates[:3].mean(axis=0)
+    np.testing.assert_allclose(run.averaged_iterates[3], mean, rtol=1e-15)
+    e = fg.expect(boxes, fg.orderings.Cyclic(), [0, 3], w0=[3.0, -1.0], quantities="averaged_loss")
+    np.testing.assert_allclose(e.averaged_loss, [np.nan, boxes.task_losses(mean).mean()], rtol=1e-14)
+    np.testing.assert_allclose(run.averaged_losses[[0, 3]], e.averaged_loss, rtol=1e-14)

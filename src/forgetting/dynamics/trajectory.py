@@ -102,6 +102,41 @@ class Trajectory:
         return np.concatenate(parts)
 
     @cached_property
+    def averaged_states(self) -> Array:
+        """The states of `averaged_iterates`, with w_0 at k = 0, where there is nothing to average."""
+        if len(self.steps) <= self.k:
+            raise NotSupportedError("the mean of the iterates needs every iterate: use record_every=1")
+        self._require(2 * self.states.shape[1], "averaged_iterates")
+        sums = np.cumsum(self.states[:-1], axis=0)
+        return np.concatenate([self.states[:1], sums / np.arange(1, self.k + 1)[:, None]])
+
+    @property
+    def averaged_iterates(self) -> Array:
+        """The mean of w_0, ..., w_(k-1), from which the first k steps start, (steps + 1, d); NaN at k = 0.
+
+        Bounds of Table 3 of the paper on an average of the iterates are bounds on f of this mean.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0]]], [[1.0]])
+        >>> run = fg.run(tasks, fg.orderings.Cyclic(), k=2, scheme=fg.schemes.SGD(0.5))
+        >>> run.iterates.ravel(), run.averaged_iterates.ravel()
+        (array([0.  , 0.5 , 0.75]), array([ nan, 0.  , 0.25]))
+        >>> run.averaged_losses
+        array([    nan, 0.5    , 0.28125])
+        """
+        return self._after_start(self._space.iterates(self.averaged_states))
+
+    @property
+    def averaged_losses(self) -> Array:
+        """L of the `averaged_iterates`, (steps + 1,); NaN at k = 0."""
+        return self._after_start(self._space.mean_losses(self.averaged_states))
+
+    def _after_start(self, values: Array) -> Array:
+        result = np.array(values)
+        result[0] = np.nan
+        return result
+
+    @cached_property
     def loss_matrix(self) -> Array:
         """Every task's loss at the recorded steps, (len(steps), T)."""
         self._require(self._width, "loss_matrix")

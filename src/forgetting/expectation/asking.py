@@ -62,6 +62,7 @@ def expect(
     - forgetting: the mean over the k visits of the loss at w_k less the loss just after the visit.
     - seen_loss: the mean over the k visits of the loss at w_k, without that subtraction.
     - next_loss: the loss at w_k of the task that is learned next; NaN where no task comes next.
+    - averaged_loss: the mean loss of all tasks at the mean of w_0, ..., w_(k-1). averaged_task_losses: of every task.
     - regret: the mean over the k steps of the loss of the task just before it is learned.
 
     All floats, labels included, count as the exact numbers that they are. Small problems are computed with 31 digits,

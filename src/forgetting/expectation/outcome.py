@@ -97,6 +97,11 @@ class Expectation:
         return self._get("next_loss", self.values)
 
     @property
+    def averaged_loss(self) -> Array:
+        """E L of the mean of w_0, ..., w_(k-1), from which the first k steps start; NaN at k = 0."""
+        return self._get("averaged_loss", self.values)
+
+    @property
     def loss_interval(self) -> Array:
         """(low, high) for `loss`."""
         return self._get("loss", self.intervals)

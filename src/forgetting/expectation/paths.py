@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 
-__all__ = ["Along", "curve_at", "form_along", "made_run", "next_at", "values_of"]
+__all__ = ["Along", "averaged", "curve_at", "form_along", "made_run", "next_at", "values_of"]
 
 
 class Along(NamedTuple):
@@ -34,7 +35,9 @@ class Along(NamedTuple):
 def made_run(request: Request, seed: int = 0) -> Trajectory:
     """One run of the request, with one more step if a quantity looks at the next task and there is one."""
     # a run knows its losses before and after each step; other forms are computed from the iterates of all steps
-    every = any(q.form is not LOSS and q.average in ("visited", "learnt", "next") for q in request.quantities)
+    every = request.averaged or any(
+        q.form is not LOSS and q.average in ("visited", "learnt", "next") for q in request.quantities
+    )
 
     def made(k: int) -> Trajectory:
         record = 1 if every else request.steps.tolist()
@@ -60,6 +63,11 @@ def form_along(request: Request, trajectory: Trajectory, form: Form) -> Along:
     return Along(now, table[steps, trajectory.order], table[steps + 1, trajectory.order])
 
 
+def averaged(trajectory: Trajectory) -> Trajectory:
+    """A run in which the mean of w_0, ..., w_(k-1) stands in the place of w_k, for forms at these means."""
+    return replace(trajectory, states=trajectory.averaged_states)
+
+
 def values_of(request: Request, trajectory: Trajectory) -> Values:
     """Every quantity of a run at the steps of the request."""
     return {quantity.name: _value(request, trajectory, quantity) for quantity in request.quantities}
@@ -73,6 +81,12 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
             return np.asarray(np.sum(trajectory.states**2, axis=1)[where])
         iterates = trajectory.scaled_iterates
         return np.asarray(np.sum((iterates - trajectory.problem.nearest_solution(iterates[0])) ** 2, axis=1)[where])
+    if quantity.iterate == "mean":
+        trajectory = averaged(trajectory)
+        table = form_along(request, trajectory, quantity.form).now
+        means = table if quantity.average == "each" else table.mean(axis=1)
+        means[steps == 0] = np.nan
+        return means
     if quantity.average == "tasks" and quantity.form is LOSS:
         return trajectory.losses[where]
     along = form_along(request, trajectory, quantity.form)

@@ -27,6 +27,7 @@ from forgetting.tasks import Problem
 __all__ = ["HALF_SQUARED_DISTANCE", "LOSS", "Form", "Quantity", "quantities", "register_quantity", "resolved"]
 
 Average = Literal["tasks", "each", "visited", "next", "learnt", "error"]
+Iterate = Literal["last", "mean"]
 
 
 class Form:
@@ -91,7 +92,7 @@ HALF_SQUARED_DISTANCE: Form = _HalfSquaredDistance()
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of `expect`: a form of each task, evaluated at w_k and averaged.
+    """A quantity of `expect`: a form of each task, evaluated at w_k, or at a mean of iterates, and averaged.
 
     Attributes:
         name: what callers write in `quantities=`.
@@ -102,6 +103,8 @@ class Quantity:
         form: of each task.
         subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
             at w_k; for the average over visits.
+        iterate: "last": w_k. "mean": (w_0 + ... + w_(k-1)) / k, the points that the first k steps start from; for the
+            averages "tasks" and "each".
 
     >>> quantities.get("forgetting").average
     'visited'
@@ -112,21 +115,28 @@ class Quantity:
     average: Average = "tasks"
     form: Form = LOSS
     subtracts_kept: bool = False
+    iterate: Iterate = "last"
 
     def __post_init__(self) -> None:
         if self.average not in get_args(Average):
             raise InvalidInputError(f"average must be one of {', '.join(get_args(Average))}, got {self.average!r}")
         if self.subtracts_kept and self.average != "visited":
             raise InvalidInputError("only the average over visits can subtract what was kept when tasks were learned")
+        if self.iterate not in get_args(Iterate):
+            raise InvalidInputError(f"iterate must be one of {', '.join(get_args(Iterate))}, got {self.iterate!r}")
+        if self.iterate == "mean" and self.average not in ("tasks", "each"):
+            raise InvalidInputError(f"the mean of the iterates is for 'tasks' and 'each', not for {self.average!r}")
 
     @property
     def needs_steps(self) -> bool:
         """Whether the quantity is a mean over the steps so far, of which there are none at k = 0."""
-        return self.average in ("visited", "learnt")
+        return self.average in ("visited", "learnt") or self.iterate == "mean"
 
     @property
     def certain_at(self) -> int | None:
         """The step k at which the quantity is the same for all orders, if there is one."""
+        if self.iterate == "mean":
+            return 1  # w_0
         if self.average in ("tasks", "each", "error"):
             return 0
         return 1 if self.subtracts_kept else None  # nothing is forgotten after one step
@@ -169,5 +179,7 @@ for _quantity in (
     Quantity("task_losses", "E L_m(w_k) for every task m", "each"),
     Quantity("seen_loss", "E 1/k sum_t L_tau(t)(w_k)", "visited"),
     Quantity("next_loss", "E L_tau(k+1)(w_k)", "next"),
+    Quantity("averaged_loss", "E L((w_0 + ... + w_(k-1)) / k)", iterate="mean"),
+    Quantity("averaged_task_losses", "E L_m((w_0 + ... + w_(k-1)) / k) for every task m", "each", iterate="mean"),
 ):
     register_quantity(_quantity)

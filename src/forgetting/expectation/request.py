@@ -102,6 +102,11 @@ class Request:
         limit = self.ordering.limit(self.problem.num_tasks)
         return int(self.averages("next") and (limit is None or self.last < limit))
 
+    @property
+    def averaged(self) -> bool:
+        """Whether a quantity is evaluated at a mean of iterates."""
+        return any(quantity.iterate == "mean" for quantity in self.quantities)
+
     def averages(self, average: Average) -> bool:
         """Whether a quantity is averaged like this."""
         return any(quantity.average == average for quantity in self.quantities)

@@ -104,10 +104,19 @@ class Moment(NamedTuple):
 class Deep:
     """The tasks and steps of a request, at the precision of the current decimal context.
 
-    With a `solution`, labels count as X_m solution, and the state is w - solution, without a constant.
+    With a `solution`, labels count as X_m solution, and the state is w - solution, without a constant. With `averaged`,
+    the state is (v, s), with s the sum of v before each step.
     """
 
-    def __init__(self, geometry: Geometry, scheme: LinearScheme, w0: Array, solution: Array | None = None) -> None:
+    def __init__(
+        self,
+        geometry: Geometry,
+        scheme: LinearScheme,
+        w0: Array,
+        solution: Array | None = None,
+        *,
+        averaged: bool = False,
+    ) -> None:
         assert geometry.data is not None
         self.geometry = geometry
         dense = [lift(rows.toarray() if is_sparse(rows) else rows) for rows in geometry.data.matrices]
@@ -141,12 +150,22 @@ class Deep:
             self.error, *self.losses = (form[:-1, :-1] for form in (self.error, *self.losses))
             self.steps = [step[:-1, :-1] for step in self.steps]
             self.factors = [(squares, errors[:, :-1]) for squares, errors in self.factors]
+        self.size = len(self.start)
+        if averaged:
+            one = lift(np.eye(self.size))
+            self.start = np.append(self.start, 0 * self.start)
+            self.steps = [np.block([[step, 0 * one], [one, one]]) for step in self.steps]
+            self.error, *self.losses = (
+                np.block([[form, 0 * one], [0 * one] * 2]) for form in (self.error, *self.losses)
+            )
+            self.factors = [(squares, np.hstack([errors, 0 * errors])) for squares, errors in self.factors]
         self._forms: dict[Form, tuple[list[Numbers], list[Numbers]]] = {}
 
     @cached_property
     def scale(self) -> Decimal:
         """The size of what is computed, at the start."""
-        first = [abs(form[-1, -1]) for form in self.losses] + [self.error[-1, -1]]
+        last = self.size - 1
+        first = [abs(form[last, last]) for form in self.losses] + [self.error[last, last]]
         return Decimal(max([*first, Decimal("1e-300")]))
 
     def forms(self, form: Form) -> tuple[list[Numbers], list[Numbers]]:
@@ -165,6 +184,9 @@ class Deep:
         if quantity.average == "error":
             return _trace(self.error, moment.now)
         forms, kept = self.forms(quantity.form)
+        if quantity.iterate == "mean":
+            times = Decimal(1) / k**2 if k else Decimal("nan")
+            forms = [np.roll(form, self.size, (0, 1)) * times for form in forms]
         match quantity.average:
             case "each":
                 each = [_trace(form, moment.now) for form in forms]
@@ -273,7 +295,7 @@ def answer(
     """All quantities of a request, and the digits it took; `order` holds the distinct tasks where it is not random."""
 
     def compute() -> tuple[dict[str, Numbers], Decimal]:
-        deep = Deep(request.geometry, request.linear_scheme, request.w0)
+        deep = Deep(request.geometry, request.linear_scheme, request.w0, averaged=request.averaged)
         repeats = dict(zip(*np.unique(request.steps, return_counts=True), strict=True))
         if order is not None:
             moments = deep.along(order, repeats)
@@ -296,7 +318,7 @@ def products(request: Request) -> float:
     geometry, law = request.geometry, request.law
     if geometry.data is None or precise_gain(request.linear_scheme, Decimal(1)) is None:
         return float("inf")
-    size, tasks = geometry.dim + 1, geometry.num_distinct
+    size, tasks = (geometry.dim + 1) * (2 if request.averaged else 1), geometry.num_distinct
     rows = sum(matrix.shape[0] for matrix in geometry.data.matrices)
     reduction = (
         rows * geometry.data.matrices[0].shape[1] * geometry.dim + 60.0 * float(np.sum(geometry.ranks**2)) * size

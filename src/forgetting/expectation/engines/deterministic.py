@@ -13,7 +13,7 @@ from forgetting.expectation.engines.moment_map import Moments, batches, moment_m
 from forgetting.expectation.engines.pairs import EPS, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.paths import form_along, made_run, values_of
+from forgetting.expectation.paths import averaged, form_along, made_run, values_of
 from forgetting.expectation.quantities import Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits
@@ -62,7 +62,7 @@ def _products(request: Request) -> float:
     """Products of two numbers that a run takes, roughly."""
     geometry = request.geometry
     looks = 5e4 if request.ordering.adaptive else 0.0  # before each step, by an ordering that is not compiled
-    return float(request.last * (products_of_step(geometry) / geometry.num_distinct + 4 * geometry.dim**2 + looks))
+    return float(request.last * (products_of_step(request) / geometry.num_distinct + 4 * geometry.dim**2 + looks))
 
 
 def _along(moments: Moments, order: IntArray, request: Request) -> Concluded:
@@ -135,13 +135,14 @@ class _RunBounds:
 
     def of(self, quantity: Quantity, value: Array) -> Array:
         """A bound on the error of a quantity at each step."""
-        geometry, trajectory, form = self.request.geometry, self.trajectory, quantity.form
+        geometry, form, mean = self.request.geometry, quantity.form, quantity.iterate == "mean"
+        trajectory = averaged(self.trajectory) if mean else self.trajectory
         if quantity.average == "error":
             lost = self.off + self.moments.unit * self.moments.doubts.misplaced
             return np.asarray(2 * np.sqrt(value) * lost + lost**2 + 64 * geometry.dim * EPS * value)
         along = form_along(self.request, trajectory, form)
         every = np.arange(geometry.num_tasks, dtype=np.int64)
-        each = self._doubt(form, along.now, every, (self.off + self.seen)[:, None])
+        each = self._doubt(form, along.now, every, ((1 + mean) * self.off + self.seen)[:, None])
         if quantity.average == "each":
             return each
         if quantity.average == "tasks":

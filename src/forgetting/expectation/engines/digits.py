@@ -10,7 +10,6 @@ from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.request import Request
-from forgetting.geometry import Geometry
 from forgetting.orderings.laws import Law
 
 __all__ = ["FLOPS", "TWOFOLD", "concluded", "in_two_floats", "products_of_step", "refined", "refusal"]
@@ -31,9 +30,10 @@ def refusal(request: Request, *laws: type[Law]) -> str | None:
     return None
 
 
-def products_of_step(geometry: Geometry) -> float:
-    """Products of two numbers that one step of Q takes, roughly."""
-    return 3.0 * len(geometry.sigma) * geometry.dim**2 + 4.0 * geometry.dim**2 + 300
+def products_of_step(request: Request) -> float:
+    """Products of two numbers that one step of Q takes, roughly; sums of iterates double the order of the moments."""
+    geometry, times = request.geometry, 4 if request.averaged else 1
+    return times * (3.0 * len(geometry.sigma) * geometry.dim**2 + 4.0 * geometry.dim**2) + (3e4 if times > 1 else 300)
 
 
 def in_two_floats(request: Request, products: float) -> bool:

@@ -9,6 +9,9 @@ Beside A runs a matrix E with -E <= (error of A) <= E in the order of symmetric 
 plus what each step adds: gamma A for relative errors, gamma tr(A) I for all others. Since the c_m(k) add up to k, the
 errors of the moments E[c_m z z^T] are together at most k E. So E costs one more matrix, and the bound that E gives for
 a value falls as the value falls.
+
+For means of iterates the state is (x, s), with s the sum of x before each step: s + x replaces s, and then a step moves
+x alone, so that E x s^T and E s s^T come out of the same maps.
 """
 
 from __future__ import annotations
@@ -61,6 +64,8 @@ class Reading(NamedTuple):
         spread: E|z|^2.
         spread_doubt: a bound on its error.
         travelled: the sum of E|z|^2 over the steps.
+        summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
+        summed_spread: E|z summed over the iterates before each step|^2, at most.
     """
 
     k: int
@@ -73,6 +78,8 @@ class Reading(NamedTuple):
     spread: tuple[float, float]
     spread_doubt: float
     travelled: float
+    summed: Squares | None = None
+    summed_spread: float = 0.0
 
 
 @dataclass(eq=False)
@@ -100,6 +107,7 @@ class Moments:
         unexplained: for each distinct task, half the squared norm of what no w can fit.
         first: the state at the start, divided by `unit`.
         doubts: by how much all of this can be off.
+        averaged: whether iterates are summed: the state is (x, s), with x as above and s the sum of x before each step.
     """
 
     geometry: Geometry
@@ -114,6 +122,7 @@ class Moments:
     first: Pair = field(repr=False)
     unit: float
     doubts: Doubts = field(repr=False)
+    averaged: bool = False
     _forms: dict[Form, tuple[Pair, Array]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -147,6 +156,11 @@ class Moments:
 
     def advance(self, state: State, order: IntArray) -> None:
         """As many steps as `order` is long: the distinct task to learn, or -1 for one drawn by the probabilities."""
+        if self.averaged and len(order) != 1:
+            for i in range(len(order)):
+                self.advance(state, order[i : i + 1])
+            return
+        self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None])
         state.steps += len(order)
         sums = np.zeros(1)
         if self.twofold:
@@ -195,6 +209,11 @@ class Moments:
             value = two_floats().mul(*here.value, high, chance[1][owner])
             coming = Squares(value, high * (here.doubt + self.doubts.known * np.abs(here.value[0])))
         spread, spread_doubt = self.spread((state.stack[0][:1], state.stack[1][:1]), state.error[None])
+        summed, total = None, 0.0
+        if self.averaged:
+            first = state.stack[0][:1], state.stack[1][:1]
+            squares, off, size = self.read_sums(first, state.error[None], state.steps)
+            summed, total = Squares((squares[0][0], squares[1][0]), off[0]), float(size[0])
         return Reading(
             k=state.steps,
             now=here,
@@ -206,7 +225,44 @@ class Moments:
             spread=(float(spread[0][0]), float(spread[1][0])),
             spread_doubt=float(spread_doubt[0]),
             travelled=state.travelled,
+            summed=summed,
+            summed_spread=total,
         )
+
+    # --------------------------------------------------------------------------------------------- sums of iterates
+
+    def gather(self, moments: Pair, errors: Array) -> None:
+        """(x, s) becomes (x, s + x), in place, for each matrix of a stack and the bound on its error."""
+        if not self.averaged:
+            return
+        half = self.size // 2
+        x, s = slice(half), slice(half, None)
+
+        def grow(high: Array, low: Array, plus: Any) -> None:
+            """A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
+            now, cross = (high[:, x, x], low[:, x, x]), (high[:, s, x].copy(), low[:, s, x].copy())
+            part = plus(*cross, 0.5 * now[0], 0.5 * now[1])
+            both = plus(*part, *(np.swapaxes(number, 1, 2) for number in part))
+            high[:, s, s], low[:, s, s] = plus(high[:, s, s], low[:, s, s], *both)
+            high[:, s, x], low[:, s, x] = plus(*cross, *now)
+            high[:, x, s], low[:, x, s] = (np.swapaxes(number[:, s, x], 1, 2) for number in (high, low))
+
+        grow(*moments, two_floats().add if self.twofold else _add)
+        grow(errors, np.zeros_like(errors), _add)
+        # what rounds A_xs, here and in the step that follows, is at most a multiple of tr(A_xx) I + tr(A_ss) I
+        places = np.arange(self.size)
+        sums = np.trace(np.abs(moments[0][:, s, s]), axis1=1, axis2=2)
+        worst = np.max(self.doubts.noise, axis=0, initial=0.0)
+        errors[:, places, places] += (worst[2] * np.trace(errors, axis1=1, axis2=2))[:, None] + np.where(
+            places < half, 0.0, (worst[3] * sums)[:, None]
+        )
+
+    def read_sums(self, moments: Pair, errors: Array, steps: int) -> tuple[Pair, Array, Array]:
+        """`read` of the sum of the iterates of so many steps, and at most how large its square is on average."""
+        half = self.size // 2
+        high, low, error = (np.roll(part, half, axis=(1, 2)) for part in (*moments, errors))
+        squares, doubts = self.read((high, low), error, steps)
+        return squares, doubts, self.trace(high) + np.maximum(np.trace(error, axis1=1, axis2=2), 0.0)
 
     # ---------------------------------------------------------------------------------------------- forms of tasks
 
@@ -238,8 +294,11 @@ class Moments:
 
     # -------------------------------------------------------------------------------------------- several at once
 
-    def read(self, moments: Pair, errors: Array | None) -> tuple[Pair, Array]:
-        """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error."""
+    def read(self, moments: Pair, errors: Array | None, summed: int = 1) -> tuple[Pair, Array]:
+        """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error.
+
+        `summed` is of how many iterates z is the sum.
+        """
         right = self.right
         if self.twofold:
             found = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
@@ -250,7 +309,7 @@ class Moments:
         if errors is None:
             return (high, low), np.zeros_like(high)
         trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
-        tau = (self.trace(moments[0]) + self.doubts.base)[:, None]
+        tau = (self.trace(moments[0]) + self.doubts.base * summed**2)[:, None]
         own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
         found = np.maximum(self.quadratic(errors), 0.0) + own * trace + reading * tau
         return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
@@ -419,6 +478,9 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         right = _widened(rows, (-leftover[0] / unit, -leftover[1] / unit))
         left = _widened(left, (nothing, nothing))
         first = np.append(first[0], 1.0), np.append(first[1], 0.0)
+    if request.averaged:
+        left, right = _doubled(left), _doubled(right)
+        first = np.append(first[0], 0 * first[0]), np.append(first[1], 0 * first[1])
     probability, known = _probability(request)
     moving = sensitivity(geometry, scheme.gains)
     return Moments(
@@ -434,6 +496,7 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         first=first,
         unit=unit,
         doubts=doubts_of(geometry, moving, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
+        averaged=request.averaged,
     )
 
 
@@ -468,6 +531,16 @@ def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tupl
 def _widened(pair: Pair, column: Pair) -> Pair:
     """One more column."""
     return np.column_stack([pair[0], column[0]]), np.column_stack([pair[1], column[1]])
+
+
+def _doubled(pair: Pair) -> Pair:
+    """As many columns of zeros again."""
+    return np.hstack([pair[0], 0 * pair[0]]), np.hstack([pair[1], 0 * pair[1]])
+
+
+def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
+    """The sum of numbers whose low parts are zero."""
+    return high + other, low
 
 
 def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:

@@ -29,12 +29,12 @@ class MomentsEngine(Engine):
     def cost(self, request: Request) -> Cost:
         geometry, last = request.geometry, request.last
         counted = geometry.num_distinct if request.averages("visited") else 0
-        size, total = geometry.dim + 1, len(geometry.sigma)
+        size, total = (geometry.dim + 1) * (2 if request.averaged else 1), len(geometry.sigma)
         needed = 8.0 * size * max(size, total) * 4 * (1 + max(counted, 1))
         products = _products(request)
         if in_two_floats(request, products):
             return Cost(needed, products * TWOFOLD)
-        step: float = 4 * total * geometry.dim**2 / FLOPS + 3e-5
+        step: float = 4 * total * size**2 / FLOPS + (2e-4 if request.averaged else 3e-5)
         return Cost(needed, 2e-5 * last + last * step * (2 + (1.2 * counted if counted > 1 else 0)))
 
     def solve(self, request: Request) -> Outcome:
@@ -46,7 +46,7 @@ class MomentsEngine(Engine):
 def _products(request: Request) -> float:
     """Products of two numbers that iterating takes, roughly."""
     counted = request.geometry.num_distinct if request.averages("visited") else 0
-    return float(request.last * products_of_step(request.geometry) * (1 + counted))
+    return float(request.last * products_of_step(request) * (1 + counted))
 
 
 def _iterate(moments: Moments, request: Request) -> Concluded:

@@ -70,7 +70,7 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
 def _compiled(request: Request) -> bool:
     """Whether all runs of a batch can be made at once by the compiled loops, which know losses alone."""
     plain = all(q.form is LOSS and q.average not in ("error", "each") for q in request.quantities)
-    return request.linear is not None and not request.ordering.adaptive and plain
+    return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
 
 
 def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Values:

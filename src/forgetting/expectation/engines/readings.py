@@ -60,7 +60,8 @@ class _Conclusion:
         """The value in float64, and a bound on its error."""
         found = self._of(quantity)
         if found is None:
-            return np.full((), np.nan), np.full((), np.nan)
+            nothing = np.full(self.geometry.index.shape if quantity.average == "each" else (), np.nan)
+            return nothing, nothing
         (high, low), doubt = found
         single = high + low
         if not quantity.subtracts_kept:  # a square cannot be negative; NaN is more than float64 can hold
@@ -73,16 +74,20 @@ class _Conclusion:
     def _of(self, quantity: Quantity) -> Bounded | None:
         """The value with all its digits; None where it is not defined."""
         form, reading = quantity.form, self.reading
+        if quantity.iterate == "mean" and not self.k:
+            return None
         match quantity.average:
             case "error":
                 return self._error()
             case "each":
-                each = self._each(form)
+                each = self._each(quantity)
                 index = self.geometry.index
                 return Bounded((each.value[0][index], each.value[1][index]), each.doubt[index])
             case "tasks":
                 counts = self.geometry.counts.astype(np.float64)
-                return self._divided(self._weighted(self._each(form), (counts, np.zeros_like(counts))), counts.sum())
+                return self._divided(
+                    self._weighted(self._each(quantity), (counts, np.zeros_like(counts))), counts.sum()
+                )
             case "next":
                 if reading.coming is None or reading.chance is None:
                     return None
@@ -106,9 +111,16 @@ class _Conclusion:
         doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2 + self.rounding * np.abs(high)
         return Bounded((high * self.factor, low * self.factor), doubt * self.factor)
 
-    def _each(self, form: Form) -> Bounded:
-        """The form of each distinct task at w_k."""
-        value, doubt = self._losses(form, self.reading.now, 1.0, self._reach(final=True))
+    def _each(self, quantity: Quantity) -> Bounded:
+        """The form of each distinct task at w_k, or at the mean of the iterates, from their sum."""
+        form, reading = quantity.form, self.reading
+        if quantity.iterate == "mean":
+            assert reading.summed is not None
+            reach = float(np.sqrt(reading.summed_spread)) + self.k * self.moments.doubts.labels
+            total = self._losses(form, reading.summed, float(self.k) ** 2, reach)
+            value, doubt = self._divided(self._divided(total, float(self.k)), float(self.k))
+        else:
+            value, doubt = self._losses(form, reading.now, 1.0, self._reach(final=True))
         if form.with_unfitted:
             value = two_floats().add(*value, *self.moments.unexplained)
             doubt = doubt + self.moments.doubts.unexplained
@@ -197,7 +209,8 @@ class _Conclusion:
         return Bounded(two_floats().total(parts), np.asarray(np.abs(weights[0]) @ each.doubt + lost))
 
     def _divided(self, number: Bounded, by: float) -> Bounded:
-        value: Pair = two_floats().div(*number.value, np.asarray(by), np.zeros(()))
+        divisor = np.full_like(number.value[0], by)
+        value: Pair = two_floats().div(*number.value, divisor, np.zeros_like(divisor))
         return Bounded(value, np.asarray(number.doubt / by))
 
     def _ones(self, count: int) -> Pair:

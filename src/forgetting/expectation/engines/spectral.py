@@ -50,7 +50,7 @@ class SpectralEngine(Engine):
     needs_realizable = True
 
     def covers(self, request: Request) -> str | None:
-        return refusal(request, Independent)
+        return "it does not average iterates" if request.averaged else refusal(request, Independent)
 
     def cost(self, request: Request) -> Cost:
         geometry, visited = request.geometry, request.averages("visited")

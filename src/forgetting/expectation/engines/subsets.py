@@ -39,10 +39,11 @@ class SubsetsEngine(Engine):
     def cost(self, request: Request) -> Cost:
         geometry = request.geometry
         states, widest = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
-        needed = 8.0 * (geometry.dim + 1) ** 2 * widest * 8
+        size = (geometry.dim + 1) * (2 if request.averaged else 1)
+        needed = 8.0 * size**2 * widest * 8
         if in_two_floats(request, self._products(request, states)):
             return Cost(needed, self._products(request, states) * TWOFOLD)
-        each = 8 * geometry.dim**2 * len(geometry.sigma) / geometry.num_distinct / FLOPS + 6e-6
+        each = 8 * size**2 * len(geometry.sigma) / geometry.num_distinct / FLOPS + 6e-6
         return Cost(needed, 2 * epochs_of(request) * states * geometry.num_distinct * each)
 
     def solve(self, request: Request) -> Outcome:
@@ -55,7 +56,7 @@ class SubsetsEngine(Engine):
 
     def _products(self, request: Request, states: float) -> float:
         """Products of two numbers that the recursion takes, roughly."""
-        return float(epochs_of(request) * states * products_of_step(request.geometry))
+        return float(epochs_of(request) * states * products_of_step(request))
 
 
 class Layer(NamedTuple):
@@ -104,7 +105,7 @@ class Walk:
         rows = len(moments.squares[0])
         self.moments, self.epochs = moments, epochs
         self.counts, self.num_tasks = geometry.counts, geometry.num_tasks
-        self.layer = Layer.first(moments.second(), moments.doubts.first, len(self.counts))
+        self.layer = Layer.first(moments.second(), moments.doubts.first.copy(), len(self.counts))
         self.learnt: Pair = np.zeros(rows), np.zeros(rows)
         self.learnt_doubt = np.zeros(rows)
         self.travelled = 0.0
@@ -121,6 +122,7 @@ class Walk:
         self.learnt_doubt = self.learnt_doubt + gained.doubt
         spread = self.layer.weights[0] @ moments.trace(self.layer.moments[0])
         self.travelled += float(spread) + moments.doubts.base
+        moments.gather(self.layer.moments, self.layer.errors)
         self.layer = self._next(self.layer, chance, self.k - self.begun)
         self.k += 1
 
@@ -182,6 +184,10 @@ class Walk:
         counts = self.counts.astype(np.float64)
         every = np.ones(layer.seen.shape)
         weights = layer.weights[0][:, None] * every, layer.weights[1][:, None] * every
+        summed, summed_spread = None, 0.0
+        if moments.averaged:
+            sums, off, sizes = moments.read_sums(layer.moments, layer.errors, self.k)
+            summed, summed_spread = self._weighted(sums, off, weights), float(layer.weights[0] @ sizes)
         spread, spread_doubt = moments.spread(layer.moments, layer.errors)
         size = tools.total(tools.mul(*spread, *layer.weights))
         total = np.full_like(counts, self.num_tasks), np.zeros_like(counts)
@@ -201,6 +207,8 @@ class Walk:
             spread=(float(size[0]), float(size[1])),
             spread_doubt=float(layer.weights[0] @ spread_doubt),
             travelled=self.travelled,
+            summed=summed,
+            summed_spread=summed_spread,
         )
 
     def _visits(self) -> Array:
