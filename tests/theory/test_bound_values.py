@@ -13,7 +13,7 @@ from forgetting.bounds import Setting, all_bounds, get
 # d - r = 25, T r = 100, D - r = 16, S = 18, Rbar |w|^2 = 10, x = eta beta = 1/2, beta |w|^2 = 4
 BASE = {
     "T": 20, "d": 30, "rank_avg": 5, "rank_max": 6, "rank_joint": 21, "dist_sq": 2, "radius": 3, "radius_sq_mean": 5,
-    "weight_ratio": 7, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3, "previous_loss": 0.5,
+    "weight_ratio": 7, "spectral_gap": 0.25, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3, "previous_loss": 0.5,
 }  # fmt: skip
 STATED_SGD = 4 * e / (1.5 * 2**2.25)  # k = 16: k^((1 - 1/4)^2) = 16^0.5625 = 2^2.25, and 2 x (2 - x) = 1.5
 
@@ -65,6 +65,8 @@ CASES = [
     ("trivial/regret", 1, 9, {}),
     ("trivial/residual", 1, 1, {}),
     ("trivial/objective", 1, 2, {}),
+    ("trivial/averaged_objective", 1, 2, {}),
+    ("trivial/error", 1, 2, {}),
     ("thm:sgd_last_iterate_main/objective", 16, STATED_SGD, {}),
     ("thm:sgd_last_iterate_main/objective/greedy", 16, e, {"eta": 0.5}),  # e * 4 / (2 * 2)
     ("thm:sgd_last_iterate_main/objective/log", 16, log(2), {"eta": 1 / (2 * log(16))}),  # 4 * 4 log 2 / 16
@@ -78,10 +80,13 @@ CASES = [
     ("thm:wor_sgd_last_iterate_main/objective/product", 2, 3 + 4 * 1.751953125 / 13.5, {}),
     ("sgd:shamir-zhang-2013/objective", 16, 0.5 + 9 * log(2), {}),  # 2/(4) + 0.25 * 9 * 4 log 2
     ("sgd:nesterov-1998/objective", 16, 1 / 3, {}),  # 0.5 / 1.5
-    ("sgd:lan-2012/objective", 16, 1.5, {}),  # 0.5 + 0.25 * 4
+    ("sgd:lan-2012/averaged_objective", 16, 1.5, {}),  # 0.5 + 0.25 * 4
     ("sgd:liu-2024/objective", 16, 0.5 + 4 * log(2), {}),
-    ("sgd:srebro-2010/objective", 16, 1, {}),  # 0.5 / 0.5
-    ("sgd:bach-moulines-2013/objective", 16, 0.5, {}),
+    ("sgd:srebro-2010/averaged_objective", 16, 1, {}),  # 0.5 / 0.5
+    ("sgd:bach-moulines-2013/averaged_objective", 16, 0.5, {}),
+    ("sgd:mean-of-iterates/averaged_objective", 16, 1 / 6, {}),  # 2 / (2 * 0.25 * 1.5 * 16)
+    ("gower2015:any weights/error", 2, 1.125, {}),  # 2 * 0.75^2
+    ("strohmer2009:single rows/error", 2, 1.125, {"rank_max": 1, "rank_avg": 1, "rank_joint": 20}),
     # x = 1/32 and 2 x log(16) = log(2)/4
     ("sgd:varre-2021/objective", 16, 2 / (1 - log(2) / 4), {"eta": 0.0625, "beta": 0.5}),
     ("thm:pocs-rate/residual/with", 16, 7, {}),

@@ -170,6 +170,16 @@ CASES = [
     # half the orders of two repeat a task and forget nothing
     ("cor:pocs_forgetting", "with replacement", Instance(CLASSES, WITH, 2), 0.1152, 35 / 2**0.25),
     ("cor:pocs_forgetting", "without replacement, corrected", Instance(CLASSES, WITHOUT, 2), 0.2304, 5 * (0.875 + 0.5)),
+    # the mean of 0 and 1/2 is 1/4, with f = 9/32; the gradients of one task do not vary
+    ("sgd:mean-of-iterates", None, descent(2), 9 / 32, 1 / 3),
+    ("sgd:lan-2012", None, descent(2), 9 / 32, 1.0),
+    ("sgd:srebro-2010", None, descent(2), 9 / 32, 2.0),
+    ("sgd:bach-moulines-2013", None, descent(2), 9 / 32, 1.0),
+    # gradients 2 (2 w_1 - 2) and w_2: Hessians diag(4, 0) and diag(0, 1) vary by diag(4, 1/4), so sigma^2 = 4; w_0 = 0
+    ("sgd:lan-2012", None, Instance(STEEP, WITH, 1, scheme=fg.schemes.SGD(0.25, "loss")), 1.0, 5.0),
+    # errors 3/4 after one step; then 3/4 again, or 3/16. Eigenvalues of (P_1 + P_2)/2 are (1 +- cos)/2
+    ("gower2015:any weights", None, Instance(LINES, WITH, 2), 15 / 32, 9 / 16),
+    ("strohmer2009:single rows", None, Instance(LINES, fg.orderings.NormWeighted(), 2), 15 / 32, 9 / 16),
 ]
 FALSE = {("prop:mean_norm", "loss, uniform"), ("prop:mean_norm", "forgetting"),
          ("cor:dimensionality_bound", "rank equality"), ("cor:pocs_forgetting", "display, w_(k-1)")}  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.theory.bound import STATUSES
+from forgetting.theory.numbering import PRINTED
 
 # every statement of the paper that is to be executable, with the parts that it is split into there
 LABELS = {
@@ -59,6 +60,12 @@ LABELS = {
     "lem:proj_gradineq": ["inequality", "inside"],
     "lem:wr_stability": ["eta beta <= 1", "eta beta > 1", "corrected"],
     "prop:mean_norm": ["loss", "loss, uniform", "forgetting", "forgetting, uniform", "forgetting, corrected"],
+    "sgd:mean-of-iterates": [None],
+    "sgd:lan-2012": [None],
+    "sgd:srebro-2010": [None],
+    "sgd:bach-moulines-2013": [None],
+    "gower2015:any weights": [None],
+    "strohmer2009:single rows": [None],
 }
 
 
@@ -70,13 +77,14 @@ def test_every_statement_and_part_is_there_and_no_other():
 @pytest.mark.parametrize(("label", "parts"), LABELS.items())
 def test_a_label_alone_means_its_first_part(label, parts):
     assert fg.claims.get(label).part == parts[0]
-    assert fg.claims.get(label).status in ("holds as stated", "holds where proved", "gap in the printed proof")
+    known = ("holds as stated", "holds where proved", "gap in the printed proof", "rate only")
+    assert fg.claims.get(label).status in known
 
 
 @pytest.mark.parametrize("claim", fg.claims.all(), ids=lambda claim: claim.name)
 def test_a_claim_says_what_it_states_where_it_is_and_what_is_known(claim):
     assert fg.claims.get(claim.label, claim.part) is claim
-    assert claim.label in claim.source
+    assert claim.label in claim.source or (claim.source and claim.label not in PRINTED)
     assert len(claim.statement) > 15
     assert claim.status in STATUSES
     if claim.status != "holds as stated":

@@ -137,8 +137,9 @@ def test_ordering_is_recognised(ordering, k, covered):
         (orderings.WithoutReplacement(), 4, "thm:wor_sgd_last_iterate_main/objective",
          "k = 4, but the bound covers 2 <= k <= T-1 = 3"),
         (orderings.GreedyDistance(repeat=False), 4, "tsipory2025:single-pass/loss/lower", "is for d >= 30"),
-        (orderings.WithReplacement(), 4, "sgd:lan-2012/objective",
-         "bounds an average of the iterates, not the last one"),
+        (orderings.WithReplacement(), 4, "sgd:lan-2012/averaged_objective", "needs sigma, not known here"),
+        (orderings.NormWeighted(), 4, "strohmer2009:single rows/error", "is for tasks of rank 1"),
+        (orderings.Cyclic(), 4, "gower2015:any weights/error", "covers i.i.d. orderings"),
         (orderings.WithReplacement(), 4, "lem:in_to_all_sample/forgetting", "needs previous_loss, not known here"),
         (orderings.WithReplacement(), 4, "cor:pocs_forgetting/forgetting/with", "covers classification or sets"),
         (orderings.WithReplacement(), 0, "thm:cl_by_sgd_main/loss/proof", "k = 0, but the bound covers k >= 1"),
@@ -227,7 +228,7 @@ def test_a_setting_with_a_step_size_is_sgd():
 def test_other_schemes_get_only_what_covers_them():
     rows = evaluate(TASKS, orderings.WithReplacement(), 9, scheme=schemes.Ridge(0.1))
     assert {row.bound.label for row in rows.applicable()} == {"trivial"}
-    assert {row.quantity for row in rows.applicable()} == {"loss", "forgetting", "residual", "regret"}
+    assert {row.quantity for row in rows.applicable()} == {"loss", "forgetting", "residual", "regret", "error"}
 
 
 def test_affine_sets_are_regression_and_others_get_the_rates_of_projections():
@@ -276,7 +277,7 @@ def test_contradicting_tasks_are_refused():
         ("thm:cl_by_sgd_wor/loss", 10, {}, "2 <= k <= T = 9"),
         ("thm:random_convergence_rate/loss", 5, {"rank_avg": None}, "needs rank_avg"),
         ("thm:random_convergence_rate/loss/proof", 5, {"T": None, "d": None}, "rank_joint"),
-        ("sgd:srebro-2010/objective", 5, {"eta": 1.0}, "below 1/beta"),
+        ("sgd:srebro-2010/averaged_objective", 5, {"eta": 1.0}, "below 1/beta"),
         ("evron2022:alternating/forgetting", 5, {}, "T = 2"),
         ("thm:cl_by_sgd_main/loss", 2.5, {}, "whole number"),
     ],

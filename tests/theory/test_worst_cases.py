@@ -37,9 +37,13 @@ def iid(problem, p, k, w0=None, eta=1.0, objective="modified"):
     losses = [X.T @ X / 2 for X in matrices]
     W = np.outer(z, z)
     visits = [np.zeros_like(W) for _ in matrices]
+    mean = sum(q * M for q, M in zip(p, steps, strict=True))
+    cross, total = np.zeros_like(W), np.zeros_like(W)  # E s z^T and E s s^T, with s the sum of z before each step
     regret = 0.0
     for _ in range(k):
         regret += sum(q * np.sum(L * W) for q, L in zip(p, losses, strict=True))
+        total = total + cross + cross.T + W
+        cross = (cross + W) @ mean
         visits = [
             sum(q * M @ S @ M for q, M in zip(p, steps, strict=True)) + p[m] * steps[m] @ W @ steps[m]
             for m, S in enumerate(visits)
@@ -50,7 +54,9 @@ def iid(problem, p, k, w0=None, eta=1.0, objective="modified"):
         "forgetting": sum(np.sum(L * S) for L, S in zip(losses, visits, strict=True)) / k,
         "residual": np.mean([np.sum(np.linalg.pinv(X) @ X * W) / 2 for X in matrices]),
         "objective": sum(q * np.sum(H * W) / 2 for q, H in zip(p, hessians, strict=True)),
+        "averaged_objective": sum(q * np.sum(H * total) / 2 for q, H in zip(p, hessians, strict=True)) / k**2,
         "regret": regret / k,
+        "error": np.trace(W),
     }
 
 
@@ -59,11 +65,13 @@ def single_pass(problem, k, eta=1.0, objective="modified"):
     matrices, z0 = reduced(problem)
     steps, hessians = moves(matrices, eta, objective)
     T = len(matrices)
-    total = {"loss": 0.0, "forgetting": 0.0, "residual": 0.0, "objective": 0.0, "regret": 0.0}
+    names = ("loss", "forgetting", "residual", "objective", "averaged_objective", "regret", "error")
+    total = dict.fromkeys(names, 0.0)
     orders = list(permutations(range(T), min(k + 1, T)))
     for order in orders:
-        z = z0
+        z, s = z0, 0.0
         for m in order[:k]:
+            s = s + z / k
             total["regret"] += 0.5 * np.sum((matrices[m] @ z) ** 2) / k
             z = steps[m] @ z
         losses = [0.5 * np.sum((X @ z) ** 2) for X in matrices]
@@ -72,6 +80,8 @@ def single_pass(problem, k, eta=1.0, objective="modified"):
         total["forgetting"] += np.mean([losses[m] for m in order[:k]])
         total["residual"] += np.mean([0.5 * z @ (np.linalg.pinv(X) @ X) @ z for X in matrices])
         total["objective"] += np.mean([goals[m] for m in order])  # the k tasks seen and the next one
+        total["averaged_objective"] += np.mean([0.5 * s @ H @ s for H in hessians])
+        total["error"] += z @ z
     return {name: value / len(orders) for name, value in total.items()}
 
 
@@ -175,7 +185,9 @@ def test_cyclic_on_random_problems():
         run = fg.run(tasks, fg.orderings.Cyclic(), k=k)
         rows = evaluate(tasks, fg.orderings.Cyclic(), k)
         check(rows, {"loss": run.losses[-1], "forgetting": run.forgetting[-1], "regret": run.regret[-1],
-                     "residual": np.mean(tasks.distances(run.iterates[-1]) ** 2) / 2}, skip=("objective",))  # fmt: skip
+                     "residual": np.mean(tasks.distances(run.iterates[-1]) ** 2) / 2,
+                     "error": np.sum((run.iterates[-1] - tasks.w_star) ** 2)},
+              skip=("objective", "averaged_objective"))  # fmt: skip
 
 
 # Convex sets ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def bounds_command(
     k: LastStep = None,
     scheme: Scheme = None,
     quantity: Annotated[
-        str, typer.Option(help="loss, forgetting, regret, objective, residual, or all.")
+        str, typer.Option(help="loss, forgetting, regret, objective, averaged_objective, residual, error, or all.")
     ] = "loss,forgetting",
     everything: Annotated[bool, typer.Option("--all", help="Also those that do not apply, with the reason.")] = False,
     seed: Seed = None,

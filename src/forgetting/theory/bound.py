@@ -14,7 +14,7 @@ from forgetting.theory.setting import ORDERINGS, ProblemKind, Setting
 
 __all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status"]
 
-Quantity = Literal["loss", "forgetting", "objective", "residual", "regret"]
+Quantity = Literal["loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error"]
 Kind = Literal["upper", "lower", "rate"]
 Origin = Literal["statement", "branch", "proof", "tightened", "trivial"]
 #: What is known about the truth of a statement, for bounds and claims alike.
@@ -28,6 +28,13 @@ Status = Literal[
     "rate only",
 ]
 QUANTITIES: tuple[str, ...] = get_args(Quantity)
+NAMES = {
+    "loss": "E L(w_k)",
+    "forgetting": "E F(k)",
+    "objective": "E f(w_k)",
+    "averaged_objective": "E f((w_0 + ... + w_(k-1)) / k)",
+    "error": "E |w_k - w*|^2",
+}
 KINDS: tuple[str, ...] = get_args(Kind)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -93,7 +100,8 @@ class Bound:
         key: unique; the paper's own label where there is one, then the part.
         title: in a few words.
         source: author, year, theorem.
-        quantity: loss, forgetting, objective (of SGD), residual (mean of half squared distances) or regret.
+        quantity: loss, forgetting, objective (of SGD), averaged_objective (of the mean of w_0, ..., w_(k-1)), residual
+            (mean of half squared distances), regret or error (|w_k - w*|^2).
         kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known).
         status: what is known about its truth; `note` says more.
         origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
@@ -105,7 +113,6 @@ class Bound:
             |w_0 - w*|^2 R^2, r for the average rank.
         expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
         convention: how the source's numbers were converted, and what exactly is bounded.
-        iterate: the last iterate, or an average of iterates.
         tight: whether equality is reached, at least in the limit.
 
     >>> import forgetting as fg
@@ -136,7 +143,6 @@ class Bound:
     conditions: tuple[Condition, ...] = ()
     convention: str = "losses carry the factor 1/2"
     note: str = ""
-    iterate: Literal["last", "average"] = "last"
     tight: bool = False
     expression: Expression | None = field(default=None, repr=False)
 
@@ -202,5 +208,5 @@ class Bound:
 
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "rate": "= O of"}[self.kind]
-        name = {"loss": "E L(w_k)", "forgetting": "E F(k)", "objective": "E f(w_k)"}.get(self.quantity, self.quantity)
+        name = NAMES.get(self.quantity, self.quantity)
         return f"[{self.key}] {name} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"

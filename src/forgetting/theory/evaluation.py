@@ -163,8 +163,6 @@ def _mismatch(bound: Bound, setting: Setting, orderings: frozenset[str], schemes
         return f"covers {_either(bound.orderings)} orderings"
     if schemes.isdisjoint(bound.schemes):
         return f"covers {_either(bound.schemes)} schemes"
-    if bound.iterate == "average":
-        return "bounds an average of the iterates, not the last one"
     if bound.status == "refuted":
         return f"refuted: {bound.note}"
     return None

@@ -47,7 +47,8 @@ def at_full_precision(compute: _F) -> _F:
 class Precise:
     """`Numbers` at 50 digits, for linear schemes on regression tasks of small dimension.
 
-    The problem is the one with the matrices and the w* of the instance, taken as exact; its labels are X_m w*.
+    The problem is the one with the matrices and the w* of the instance, taken as exact; its labels are X_m w*. With
+    `averaged`, iterates are summed on the way, for `averaged_task_losses`.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
@@ -56,7 +57,7 @@ class Precise:
     """
 
     @at_full_precision
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, *, averaged: bool = False) -> None:
         problem, ordering = instance.problem, instance.ordering
         tasks = None if problem is None else problem.linear
         if problem is None or tasks is None or ordering is None:
@@ -68,7 +69,9 @@ class Precise:
         if scheme is None or tasks.geometry.data is None or precise_gain(scheme, Decimal(1)) is None:
             raise NotSupportedError(f"high precision is not there for {instance.scheme}")
         self.solves = scheme.solves_task
-        self.deep = Deep(tasks.geometry, scheme, instance.start, tasks.nearest_solution(instance.start))
+        self.deep = Deep(
+            tasks.geometry, scheme, instance.start, tasks.nearest_solution(instance.start), averaged=averaged
+        )
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""
@@ -77,6 +80,14 @@ class Precise:
     def task_losses(self, k: int) -> Array:
         """E L_m(w_k) for every task."""
         return np.array([float(value) for value in self._value("task_losses", k)])
+
+    def averaged_task_losses(self, k: int) -> Array:
+        """E L_m of the mean of w_0, ..., w_(k-1) for every task."""
+        return np.array([float(value) for value in self._value("averaged_task_losses", k)])
+
+    def error(self, k: int) -> float:
+        """E |w_k - w*|^2."""
+        return float(self._value("error", k))
 
     def forgetting(self, k: int) -> float:
         """E F(k): what schemes that solve each task forget is the loss of the tasks seen."""

@@ -18,6 +18,7 @@ from forgetting.tasks.problem import Kind as ProblemKind
 __all__ = ["ORDERINGS", "ProblemKind", "Setting", "describe_ordering", "describe_scheme", "known"]
 
 HUGE = 1e100  # numbers below it can be squared and multiplied with each other
+MOST_EIGENVALUES = 2000  # the order of matrices whose eigenvalues take a second
 PROBE = TaskView(3, np.array([1.0, 2.0, 3.0]))  # tasks of which only the norms are known
 #: What a bound may cover; "i.i.d." is sampling with replacement with any weights.
 ORDERINGS = (
@@ -59,6 +60,8 @@ class Setting:
         radius_sq_mean: the paper's R-bar, the mean squared spectral norm.
         weight_ratio: max_m |X_m|^2 / (T p_m) for sampling with probabilities p: R-bar when norm-weighted, R^2 when
             uniform.
+        spectral_gap: the least eigenvalue of sum_m p_m P_m on the joint row space, for sampling with probabilities p
+            and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0 span less.
         eta: step size of SGD.
         beta: smoothness of the SGD objective (1 for the modified one, R^2 for the loss).
         sigma: standard deviation of the stochastic gradients.
@@ -80,6 +83,7 @@ class Setting:
     radius: float = 1.0
     radius_sq_mean: float | None = None
     weight_ratio: float | None = None
+    spectral_gap: float | None = None
     eta: float | None = None
     beta: float | None = None
     sigma: float | None = None
@@ -92,7 +96,7 @@ class Setting:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_count(value, name, least=least))
-        for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", "weight_ratio", "sigma", "G"):
+        for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", "weight_ratio", "spectral_gap", "sigma", "G"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
         for name in ("eta", "beta", "previous_loss"):  # the range of eta and beta is a matter for each bound
@@ -138,7 +142,9 @@ class Setting:
             return self.radius_sq_mean * self.dist_sq / 2
         if quantity == "residual":
             return self.dist_sq / 2
-        if quantity == "objective":
+        if quantity == "error":
+            return self.dist_sq
+        if quantity in ("objective", "averaged_objective"):
             return None if self.beta is None else self.beta * self.dist_sq / 2
         return self.scale / 2
 
@@ -176,7 +182,8 @@ class Setting:
         base = _of_sets(problem, start) if linear is None else _of_linear(linear, start)
         _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
         ratio = _weight_ratio(problem if linear is None else linear, ordering)
-        return replace(base, **{"eta": eta, "beta": beta, "weight_ratio": ratio, **more})
+        gap = None if linear is None else _spectral_gap(linear, ordering)
+        return replace(base, **{"eta": eta, "beta": beta, "weight_ratio": ratio, "spectral_gap": gap, **more})
 
 
 def as_regression(problem: Problem) -> Problem:
@@ -228,6 +235,19 @@ def _weight_ratio(problem: Problem, ordering: Ordering | str | None) -> float | 
     if not seen.any():
         return 0.0
     return float(np.max(alpha[seen] / p[seen])) / len(p) if (p[seen] > 0).all() else None
+
+
+def _spectral_gap(problem: LinearTasks, ordering: Ordering | str | None) -> float | None:
+    """The least eigenvalue of sum_m p_m P_m on the joint row space; None unless tasks are drawn independently."""
+    if not isinstance(ordering, Ordering) or not isinstance(ordering.law, laws.Independent):
+        return None
+    geometry = problem.geometry
+    if not 0 < geometry.dim <= MOST_EIGENVALUES:
+        return None
+    p = ordering.law.probabilities(TaskView(problem.num_tasks, problem.norms))
+    each = np.bincount(geometry.index, p, geometry.num_distinct)[geometry.owner]
+    mean = (geometry.rows.T * each) @ geometry.rows
+    return float(np.clip(np.linalg.eigvalsh(mean)[0], 0.0, 1.0))
 
 
 def describe_scheme(

@@ -10,6 +10,7 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     evron2022,
     evron2023,
     levinstein2025,
+    linear_rates,
     nonexpansive,
     swartworth2023,
     table_of_sgd,

@@ -43,8 +43,15 @@ register_bound(_trivial("loss", _LOSS.where("S/2 where Rbar is not known")))
 register_bound(_trivial("forgetting", S / 2))
 register_bound(_trivial("regret", S / 2))
 register_bound(_trivial("residual", DISTANCE / 2))
-register_bound(
-    _trivial(
-        "objective", BETA * DISTANCE / 2, ("projection", "sgd", "weakly regularised"), ("regression",), ("eta", "beta")
+register_bound(_trivial("error", DISTANCE, problems=("regression",)))
+_OBJECTIVES: tuple[Quantity, ...] = ("objective", "averaged_objective")
+for _objective in _OBJECTIVES:
+    register_bound(
+        _trivial(
+            _objective,
+            BETA * DISTANCE / 2,
+            ("projection", "sgd", "weakly regularised"),
+            ("regression",),
+            ("eta", "beta"),
+        )
     )
-)
