@@ -296,6 +296,7 @@ GOOD = {
     "dist_sq": ["1.0"],
     "radius_sq_mean": ["1.0"],
     "weight_ratio": ["1.0"],
+    "rank_weighted": ["1.5"],
     "eta": ["0.5"],
     "beta": ["1.0"],
     "sigma": ["0.5"],

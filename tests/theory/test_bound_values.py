@@ -13,8 +13,10 @@ from forgetting.bounds import Setting, all_bounds, get
 # d - r = 25, T r = 100, D - r = 16, S = 18, Rbar |w|^2 = 10, x = eta beta = 1/2, beta |w|^2 = 4
 BASE = {
     "T": 20, "d": 30, "rank_avg": 5, "rank_max": 6, "rank_joint": 21, "dist_sq": 2, "radius": 3, "radius_sq_mean": 5,
-    "weight_ratio": 7, "spectral_gap": 0.25, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3, "previous_loss": 0.5,
+    "weight_ratio": 7, "spectral_gap": 0.25, "rank_weighted": 5, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3,
+    "previous_loss": 0.5,
 }  # fmt: skip
+C = (1 + sqrt(41)) / 10  # 5 c^2 = c + 2
 STATED_SGD = 4 * e / (1.5 * 2**2.25)  # k = 16: k^((1 - 1/4)^2) = 16^0.5625 = 2^2.25, and 2 x (2 - x) = 1.5
 
 CASES = [
@@ -115,8 +117,29 @@ CASES = [
     ("two-lines:random/loss", 1, 8 / 3, {"T": 2, "rank_avg": 11}),
     # cos^2 = 1/2: 18 * 0.5/6 * n * 0.25 * (0.25 + 2 * 0.75), n = (1 + sqrt(1/2))/2
     ("two-lines:random/forgetting/lower", 3, 0.328125 * (1 + sqrt(0.5)), {}),
-    ("two-lines:single-pass/loss/lower", 9, 2, {}),
-    ("two-lines:single-pass/forgetting/lower", 9, 2, {}),
+    # largest at 5 c^3 = c^2 - c + 1
+    ("two-lines:random/forgetting", 2, 9 * 0.08808021546070195, {"T": 2, "rank_avg": 11}),
+    ("two-lines:single-pass/loss", 1, 8 / 3, {"T": 2, "rank_avg": 11}),
+    *((f"two-lines:single-pass/{q}", 2, 2.25 * C**2 * (1 - C**2) * (1 + C), {"T": 2, "rank_avg": 11})
+      for q in ("loss", "forgetting")),
+    # k = T = 20: v = 19 * 20/38 = 10, u = (1 + 27 + 18 * 17 * 18/34)/19 = 10, and 18 v/(4 k) = 18/8
+    *((f"two-lines:single-pass/{q}/lower", 20, 2.25 * (1 + sqrt(10 / 11)) * 10**10 / 11**11, {})
+      for q in ("loss", "forgetting")),
+    # k = T = 2: v = u = 1, g(1) = 1/4
+    *((f"two-lines:single-pass/{q}/lower", 2, 0.5625 * (1 + sqrt(0.5)), {"T": 2, "rank_avg": 11})
+      for q in ("loss", "forgetting")),
+    # k = 3, T = 4: v = 2 * 4/6 = 4/3, u = (1 + 3/2)/2 = 5/4; g(5/4) = (5/9)^(5/4) * 4/9
+    ("two-lines:single-pass/forgetting/lower", 3, 2 * (1 + sqrt(5 / 9)) * (5 / 9) ** 1.25 * 4 / 9,
+     {"T": 4, "rank_avg": 6}),
+    ("here:sgd/objective", 3, sqrt(21) * 9 / 32, {}),  # 2 sqrt(21)/(2 * 1/4 * 3/2) g(3) = 8/3 * 27/256
+    ("here:sgd/objective", 2, 6.4 * sqrt(21), {"eta": 0.9}),  # x = 1.8: 2/(2 * 0.9 * 0.2) * 1.8 * 0.8^2 above g(2)
+    ("here:weights/loss", 3, 7 * sqrt(21) * 27 / 256, {}),  # 7 * 2/2 min(4 * 4/27, sqrt(21) * 27/256)
+    ("here:weights/loss", 3, 28 / 27, {"rank_weighted": 20}),
+    ("here:weights/forgetting", 3, 8 / 3 * sqrt(21) + 6, {}),  # 18 (min(4/4, sqrt(21) * 4/27) + 1/3)
+    ("here:weights/forgetting", 3, 10.5, {"rank_weighted": 20}),  # 18 (1/4 + 1/3)
+    ("here:weights/forgetting/sharper", 3, 9 * (sqrt(4 / 27 * sqrt(21)) + sqrt(1 / 3)) ** 2, {}),
+    ("here:weights/forgetting/sharper", 3, 9 * (0.5 + sqrt(1 / 3)) ** 2, {"rank_weighted": 20}),
+    ("here:weights/forgetting/sharper", 3, 9 * (sqrt(2.40625 / 3) + sqrt(1 / 3)) ** 2, {"rank_joint": 30}),  # 2 A(2)
     ("swartworth2023:cyclic/forgetting", 80, 1800, {}),  # 8000 * 18 / 80
     *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
     ("derezinski2026:random/loss", 16, 2.25, {}),

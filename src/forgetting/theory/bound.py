@@ -23,6 +23,7 @@ Status = Literal[
     "holds where proved",
     "gap in the printed proof",
     "corrected",
+    "proved here",
     "refuted",
     "second-hand",
     "rate only",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["last_iterate", "spectral", "two_lines_forgetting", "two_lines_loss"]
+__all__ = ["last_iterate", "spectral", "two_lines_forgetting", "two_lines_loss", "two_lines_single_pass"]
 
 
-def spectral(n: int) -> float:
+def spectral(n: float) -> float:
     """max over lambda in [0, 1] of lambda^n (1 - lambda) = n^n / (n+1)^(n+1), which is below 1/(e n).
 
     >>> spectral(0), spectral(1)
@@ -72,3 +72,16 @@ def two_lines_forgetting(k: int) -> float:
     a, b, n, m = (1 - s) / 2, (1 + s) / 2, (1 + math.sqrt(s)) / 2, k - 1
     total = ((m + 1) * b**m * s - (b**k - a**k)) / s**2
     return (1 - s) / (2 * k) * n * s / 2 * total
+
+
+def two_lines_single_pass(k: int) -> float:
+    """The largest E L(w_k) over all pairs of subspaces, each learned at most once (k = 1 or 2), at |w_0 - w*| R = 1.
+
+    max over c = cos(theta) of 1/8 (1 - c^2) (1 + c) c^(2(k-1)), reached by two lines with w* halfway, where
+    (2k+1) c^2 - c - 2(k-1) = 0. After both tasks the forgetting is the loss.
+
+    >>> round(two_lines_single_pass(1) * 27, 12), round(two_lines_single_pass(2), 6)
+    (4.0, 0.053882)
+    """
+    c = (1 + math.sqrt(1 + 8 * (k - 1) * (2 * k + 1))) / (2 * (2 * k + 1))
+    return (1 - c * c) * (1 + c) * c ** (2 * (k - 1)) / 8

@@ -36,7 +36,7 @@ class Row:
     >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=100)
     >>> best = next(row for row in rows if row.tightest and row.quantity == "loss")
     >>> print(best)
-    loss <= 0.00183938  two-lines:random/loss  (tightest)
+    loss <= 0.00183938  two-lines:random/loss  (tightest, proved here)
     """
 
     bound: Bound
@@ -181,13 +181,18 @@ def is_vacuous(bound: Bound, value: float, setting: Setting) -> bool:
 
 
 def _mark(rows: list[Row]) -> list[Row]:
-    """Sort, and mark the tightest upper bound of each quantity; of equal ones, the statement before its proof."""
+    """Sort, and mark the tightest upper bound of each quantity.
+
+    Of values that agree to 12 digits, those of other sources come before those proved here, and a statement before its
+    proof.
+    """
     order = sorted(
         rows,
         key=lambda row: (
             not row.applies,
             row.bound.kind == "rate",
-            row.value if row.applies else 0.0,
+            float(f"{row.value:.12g}") if row.applies else 0.0,
+            row.bound.status == "proved here",
             ORIGINS.index(row.bound.origin),
         ),
     )

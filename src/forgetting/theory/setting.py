@@ -10,6 +10,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.schemes import Kaczmarz, Scheme, natural_scheme
 from forgetting.tasks import LinearTasks, Problem
@@ -62,6 +63,7 @@ class Setting:
             uniform.
         spectral_gap: the least eigenvalue of sum_m p_m P_m on the joint row space, for sampling with probabilities p
             and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0 span less.
+        rank_weighted: r_p = sum_m p_m rank(X_m) for sampling with probabilities p: rank_avg when uniform.
         eta: step size of SGD.
         beta: smoothness of the SGD objective (1 for the modified one, R^2 for the loss).
         sigma: standard deviation of the stochastic gradients.
@@ -84,6 +86,7 @@ class Setting:
     radius_sq_mean: float | None = None
     weight_ratio: float | None = None
     spectral_gap: float | None = None
+    rank_weighted: float | None = None
     eta: float | None = None
     beta: float | None = None
     sigma: float | None = None
@@ -96,7 +99,8 @@ class Setting:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_count(value, name, least=least))
-        for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", "weight_ratio", "spectral_gap", "sigma", "G"):
+        drawn = ("weight_ratio", "spectral_gap", "rank_weighted")
+        for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", *drawn, "sigma", "G"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
         for name in ("eta", "beta", "previous_loss"):  # the range of eta and beta is a matter for each bound
@@ -181,9 +185,7 @@ class Setting:
         linear = problem.linear
         base = _of_sets(problem, start) if linear is None else _of_linear(linear, start)
         _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
-        ratio = _weight_ratio(problem if linear is None else linear, ordering)
-        gap = None if linear is None else _spectral_gap(linear, ordering)
-        return replace(base, **{"eta": eta, "beta": beta, "weight_ratio": ratio, "spectral_gap": gap, **more})
+        return replace(base, **{"eta": eta, "beta": beta, **_drawn(as_regression(problem), ordering), **more})
 
 
 def as_regression(problem: Problem) -> Problem:
@@ -225,26 +227,26 @@ def _of_sets(problem: Problem, start: Array) -> Setting:
     )
 
 
-def _weight_ratio(problem: Problem, ordering: Ordering | str | None) -> float | None:
-    """max_m |X_m|^2 / (T p_m); None unless tasks have norms and are drawn independently."""
+def _drawn(problem: Problem, ordering: Ordering | str | None) -> dict[str, float | None]:
+    """What depends on the probabilities p of independent draws, where it is known."""
     if not isinstance(ordering, Ordering) or not isinstance(ordering.law, laws.Independent) or problem.norms is None:
-        return None
+        return {}
     p = ordering.law.probabilities(TaskView(problem.num_tasks, problem.norms))
     alpha = problem.norms**2
     seen = alpha > 0
-    if not seen.any():
-        return 0.0
-    return float(np.max(alpha[seen] / p[seen])) / len(p) if (p[seen] > 0).all() else None
+    result: dict[str, float | None] = {}
+    if problem.linear is not None:
+        result["rank_weighted"] = float(p @ problem.linear.ranks)
+        result["spectral_gap"] = _spectral_gap(problem.linear.geometry, p)
+    if (p[seen] > 0).all():  # a task that is never drawn may keep all of its loss
+        result["weight_ratio"] = float(np.max(alpha[seen] / p[seen])) / len(p) if seen.any() else 0.0
+    return result
 
 
-def _spectral_gap(problem: LinearTasks, ordering: Ordering | str | None) -> float | None:
-    """The least eigenvalue of sum_m p_m P_m on the joint row space; None unless tasks are drawn independently."""
-    if not isinstance(ordering, Ordering) or not isinstance(ordering.law, laws.Independent):
-        return None
-    geometry = problem.geometry
+def _spectral_gap(geometry: Geometry, p: Array) -> float | None:
+    """The least eigenvalue of sum_m p_m P_m on the joint row space; None where that has too many dimensions."""
     if not 0 < geometry.dim <= MOST_EIGENVALUES:
         return None
-    p = ordering.law.probabilities(TaskView(problem.num_tasks, problem.norms))
     each = np.bincount(geometry.index, p, geometry.num_distinct)[geometry.owner]
     mean = (geometry.rows.T * each) @ geometry.rows
     return float(np.clip(np.linalg.eigvalsh(mean)[0], 0.0, 1.0))

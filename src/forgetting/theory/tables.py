@@ -224,6 +224,8 @@ _CLASSIFICATION = (
         NONE,
     ),
 )
+#: bounds proved here that stand beside the rows of a table
+_BESIDE = {"regression": ("here:weights/loss", "here:weights/forgetting"), "sgd": ("here:sgd/objective",)}
 YES, NO = Cell(("yes",)), Cell(("no",))
 
 
@@ -268,7 +270,11 @@ _TABLES: dict[str, Table] = {
         _REGRESSION,
         (
             "(*) Not stated there: the two tasks of the proof of Theorem 10, cloned floor(T/2) times, behave like 1/k "
-            "under random orderings.",
+            "under random orderings, without replacement too with the constant 1/(2e) in the limit.",
+            "Proved here (docs, New bounds), for independent draws with any weights p: loss "
+            "max_m(|X_m|^2/(T p_m)) sqrt(D)/k and forgetting sqrt(D)/k, D the joint rank. With their constants, "
+            "the first is below prop:mean_norm (norm-weighted draws) from k = (sqrt(D)/(4e))^(4/3) on, the second "
+            "below the corrected prop:mean_norm from k = 1 + ((sqrt(D)/e + 1)/5)^(4/3) on.",
             _WEDGE,
         ),
     ),
@@ -291,6 +297,9 @@ _TABLES: dict[str, Table] = {
             "(*) On bounded domains; Orabona 2020 and Liu and Zhou 2024 have similar bounds without that. With step "
             "sizes that are not fixed, Jain et al. 2019 lose the logarithm.",
             "x = eta beta.",
+            "Proved here (docs, New bounds): sqrt(D)/((2-x) eta k) for the last iterate of realizable regression, D "
+            "the joint rank, for every x < 2. With its constants and x <= 1, it is below the row of Evron et al. 2026 "
+            "from k = (sqrt(D)/e^2)^(1/(x(1-x/4))) on.",
         ),
     ),
 }
@@ -337,7 +346,9 @@ def table(
         return base
     at = Setting(**numbers) if setting is None else as_kind(setting, Setting, "a Setting")
     step = as_count(k, "k", least=1)
-    used = {one for row in base.rows for cell in row for key in cell.keys for one in (*get_bound(key).needs, "dist_sq")}
+    beside = [get_bound(key) for key in _BESIDE.get(name, ())]
+    bounds = [*(get_bound(key) for row in base.rows for cell in row for key in cell.keys), *beside]
+    used = {"dist_sq", "rank_joint", *(one for bound in bounds for one in bound.needs)}
     known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
     given = ", ".join(f"{name} = {value:g}" for name, value in known.items() if value is not None)
     reasons = {
@@ -346,5 +357,7 @@ def table(
         for cell in row
         if (why := cell.why_not(at, step)) is not None
     }
-    notes = (*base.footnotes, _NUMBERS, f"At k = {step}, {given}.", *sorted(reasons))
-    return Table(base.name, base.caption, base.columns, base.rows, notes, at, step)
+    proved = [f"{bound.key} = {bound.value(at, step):.3g}" for bound in beside if bound.why_not(at, step) is None]
+    notes = [*base.footnotes, _NUMBERS, f"At k = {step}, {given}.", *sorted(reasons)]
+    notes += [f"Proved here: {', '.join(proved)}."] if proved else []
+    return Table(base.name, base.caption, base.columns, base.rows, tuple(notes), at, step)

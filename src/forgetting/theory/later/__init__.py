@@ -1,4 +1,4 @@
-"""Statements of other sources, before and after the paper, one file for each source.
+"""Statements of other sources, before and after the paper, one file each; `proved_here` has those of no source.
 
 Their numbers are converted once to losses with the factor 1/2. S = |w_0 - w*|^2 R^2 and r = rank_avg. Lower bounds are
 worst cases over tasks: some tasks with these parameters reach them, which says nothing about given tasks.
@@ -12,6 +12,7 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     levinstein2025,
     linear_rates,
     nonexpansive,
+    proved_here,
     swartworth2023,
     table_of_sgd,
     tsipory2025,

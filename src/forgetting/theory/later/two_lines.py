@@ -1,20 +1,36 @@
-"""Two lines, cloned: worst cases of random orderings, which match the rates up to constants."""
+"""Two lines: the exact worst case of two tasks, and lines cloned, which match the rates up to constants."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from forgetting.orderings import WithoutReplacement, WithReplacement
+from forgetting.tasks import families
 from forgetting.theory.bound import Bound, Condition, Quantity, Range
-from forgetting.theory.closed_forms import two_lines_forgetting, two_lines_loss
-from forgetting.theory.expression import Expression, K, S
+from forgetting.theory.checking import expected_at_most
+from forgetting.theory.closed_forms import spectral, two_lines_forgetting, two_lines_loss, two_lines_single_pass
+from forgetting.theory.draws import Draw, realizable
+from forgetting.theory.expression import Expression, K, S, T, called, root
+from forgetting.theory.instance import Instance
 from forgetting.theory.later.evron2022 import ROOM, WORST
+from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.paper.regression_rates import G_IS
 from forgetting.theory.setting import known
 from forgetting.theory.statement import register_bound
 
 _LINES = "two lines (the pair of Evron et al. 2022, Theorem 10, cloned), with w* halfway between them"
 _PAIRS = Condition(lambda s, k: known(s.T) % 2 == 0, "is for even T, so that both lines are cloned equally often")
-_WORST_LOSS = S * Expression(
+_TWO = Condition(lambda s, k: s.T == 2, "is for T = 2")
+_WORST_PAIR = Expression(
     "max_c (1-c^2)(1+c)/8 ((1+c^2)/2)^(k-1)",
     r"\max_c\frac{(1-c^2)(1+c)}{8}\left(\frac{1+c^2}{2}\right)^{k-1}",
     lambda s, k: two_lines_loss(k),
+)
+_WORST_LOSS = S * _WORST_PAIR
+_WORST_SINGLE_PASS = S * Expression(
+    "max_c (1-c^2)(1+c)/8 c^(2(k-1))",
+    r"\max_c\frac{(1-c^2)(1+c)}{8}c^{2(k-1)}",
+    lambda s, k: two_lines_single_pass(k),
 )
 _WORST_FORGETTING = Expression(
     "E F(k) of two lines with sin^2(theta) = 2/(k+1), about S / (2 e k)",
@@ -22,6 +38,59 @@ _WORST_FORGETTING = Expression(
     lambda s, k: s.scale * two_lines_forgetting(k),
 )
 
+
+def _pairs(name: str) -> Draw:
+    """Two tasks under draws with replacement, or both of them once; lines in a plane half of the time."""
+
+    def draw(rng: np.random.Generator, index: int) -> Instance:
+        tasks = families.two_lines(rng.uniform(0, np.pi / 2))
+        if index % 2:
+            dim = int(rng.integers(1, 7))
+            matrices = [rng.standard_normal((int(rng.integers(1, dim + 1)), dim)) for _ in range(2)]
+            tasks = realizable(matrices, rng.standard_normal(dim))
+        if name == "random":
+            return Instance(tasks, WithReplacement(), int(np.exp(rng.uniform(np.log(2), np.log(60)))))
+        return Instance(tasks, WithoutReplacement(), 2)
+
+    return draw
+
+
+def _two_tasks(name: str, quantity: Quantity, right: Expression, first: int, note: str, *, tight: bool = True) -> None:
+    with_replacement = name == "random"
+    expected_at_most(
+        Bound(
+            key=f"two-lines:{name}/{quantity}",
+            title="two tasks: the exact worst case" if tight else "two tasks",
+            source=f"principal angles of two subspaces, {HERE} (two-lines:{name})",
+            quantity=quantity,
+            orderings=("with replacement" if with_replacement else "without replacement",),
+            status="proved here",
+            expression=right,
+            range=Range(first) if with_replacement else Range(first, "T"),
+            needs=("T",),
+            conditions=(_TWO,),
+            note=note,
+            tight=tight,
+        ),
+        part=quantity,
+        statement=("E L(w_k)" if quantity == "loss" else "E F(k)") + " <= {} for two tasks, "
+        + ("with replacement" if with_replacement else "without replacement, k <= 2"),
+        draw=_pairs(name),
+    )  # fmt: skip
+
+
+_PLANES = "The problem splits into planes, in each of which the loss is an explicit function of one angle."
+_two_tasks("random", "loss", _WORST_LOSS, 1, _PLANES)
+_two_tasks(
+    "random",
+    "forgetting",
+    (1 - 1 / K) * S * _WORST_PAIR,
+    2,
+    _PLANES + " The exact worst case is 0.61 of this at k = 2, 0.80 at k = 3 and 0.99 at k = 10.",
+    tight=False,
+)
+_two_tasks("single-pass", "loss", _WORST_SINGLE_PASS, 1, _PLANES)
+_two_tasks("single-pass", "forgetting", _WORST_SINGLE_PASS, 2, _PLANES)
 register_bound(
     Bound(
         key="two-lines:random/loss/lower",
@@ -40,20 +109,6 @@ register_bound(
 )
 register_bound(
     Bound(
-        key="two-lines:random/loss",
-        title="two tasks, random ordering: the exact worst case",
-        source="principal angles of two subspaces",
-        quantity="loss",
-        orderings=("with replacement",),
-        expression=_WORST_LOSS,
-        needs=("T",),
-        conditions=(Condition(lambda s, k: s.T == 2, "is for T = 2"),),
-        note="The problem splits into planes, in each of which the loss is an explicit function of one angle.",
-        tight=True,
-    )
-)
-register_bound(
-    Bound(
         key="two-lines:random/forgetting/lower",
         title="two lines, random ordering",
         source=_LINES,
@@ -67,22 +122,35 @@ register_bound(
     )
 )
 
+# Without replacement, T/2 clones of each line: N switches of the line make |z_k|^2 = s^N (1 + s^(1/2))/2 for s = cos^2.
+# E s^N is at least s^(E N) by Jensen's inequality, and (1 - s) s^(E N) is g(E N) at s = E N/(E N + 1).
+_V = (K - 1) * T / (2 * (T - 1))  # E N, and the mean number of visits to the line that was not learned last
+_U = (1 + 3 * (K - 2) / 2 + (K - 2) * (K - 3) * (T - 2) / (2 * (T - 3))) / (K - 1)  # E N weighted by these visits
 
-def _single_pass(quantity: Quantity) -> Bound:
+
+def _peak(factor: Expression, mean: Expression) -> Expression:
+    """(1 + sqrt(s)) (1 - s) s^mean times a factor, at s = mean/(mean + 1)."""
+    return factor * (1 + root(mean / (mean + 1))) * called("g", "g", spectral, mean)
+
+
+def _cloned(quantity: Quantity, right: Expression, first: int) -> Bound:
     return Bound(
         key=f"two-lines:single-pass/{quantity}/lower",
         title="two lines cloned, without replacement",
-        source="footnote of Table 1 in Evron et al. 2026",
+        source=f"footnote of Table 1 in Evron et al. 2026, {HERE} (two-lines:single-pass)",
         quantity=quantity,
         orderings=("without replacement",),
         kind="lower",
-        status="rate only",
-        expression=(S / K).where("constant not known"),
-        range=Range(2, "T"),
-        conditions=(ROOM,),
+        status="proved here",
+        expression=right.where(*G_IS),
+        range=Range(first, "T"),
+        conditions=(_PAIRS, ROOM),
         convention=WORST,
+        note="About S / (2 e k), with the same constant as with replacement.",
     )
 
 
-register_bound(_single_pass("loss"))
-register_bound(_single_pass("forgetting"))
+_V_IS, _U_IS = ((f"{name} = {mean.text}", f"{name}={mean.latex}") for name, mean in (("v", _V), ("u", _U)))
+_v, _u = (Expression(name, name, mean.compute, mean.needs) for name, mean in (("v", _V), ("u", _U)))
+register_bound(_cloned("loss", _peak(S / 8, _v).where(*_V_IS), 1))
+register_bound(_cloned("forgetting", _peak(S * _v / (4 * K), _u).where(*_V_IS).where(*_U_IS), 2))

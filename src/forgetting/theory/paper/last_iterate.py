@@ -67,7 +67,8 @@ def unit(instance: Instance) -> float:
 def setting(instance: Instance) -> Setting:
     """The parameters of SGD on the loss."""
     x, beta = with_beta(instance)
-    return Setting(T=instance.tasks.num_tasks, dist_sq=dist_sq(instance), eta=x / beta, beta=beta)
+    tasks = instance.tasks
+    return Setting(T=tasks.num_tasks, rank_joint=tasks.rank_joint, dist_sq=dist_sq(instance), eta=x / beta, beta=beta)
 
 
 def with_greedy_step(instance: Instance) -> Instance:

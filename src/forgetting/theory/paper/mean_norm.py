@@ -162,13 +162,13 @@ register_bound(
         origin="proof",
     )
 )
-_RATIO = parameter("weight_ratio", "max_m(|X_m|^2 / (T p_m))", r"\max_m\frac{\Vert X_m\Vert^2}{T p_m}")
+RATIO = parameter("weight_ratio", "max_m(|X_m|^2 / (T p_m))", r"\max_m\frac{\Vert X_m\Vert^2}{T p_m}")
 register_bound(
     _bound(
         "/weights",
         "universal rate for any weights",
         "loss",
-        DISTANCE * _RATIO * average_iterate(K),
+        DISTANCE * RATIO * average_iterate(K),
         1,
         weights="i.i.d.",
         source=_SOURCE + ", extended",

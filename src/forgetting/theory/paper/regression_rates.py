@@ -95,7 +95,7 @@ def _from_spectrum(n: Expression) -> Expression:
     return minimum(root(gap(SPAN, RANK)) * spectral_peak(n - 1), root(SPAN) * spectral_peak(n))
 
 
-_G = "g(n) = n^n/(n+1)^(n+1)", r"g(n)=\frac{n^n}{(n+1)^{n+1}}"
+G_IS = "g(n) = n^n/(n+1)^(n+1)", r"g(n)=\frac{n^n}{(n+1)^{n+1}}"
 register_bound(
     Bound(
         key="thm:random_convergence_rate/loss/proof",
@@ -103,7 +103,7 @@ register_bound(
         source=_SOURCE,
         quantity="loss",
         orderings=WITH,
-        expression=(S / 2 * _from_spectrum(K)).where(*_G),
+        expression=(S / 2 * _from_spectrum(K)).where(*G_IS),
         origin="proof",
         tight=True,
         note="Keeps the maximum of x^n (1-x) in place of 1/(en), and applies I - Q to X^+ X itself as well as to "
@@ -120,7 +120,7 @@ register_bound(
         range=Range(2),
         expression=(S * minimum(
             root(gap(SPAN, RANK)) * spectral_peak(K - 2), root(SPAN) * spectral_peak(K - 1)
-        ) + S / K).where(*_G),
+        ) + S / K).where(*G_IS),
         origin="proof",
         note="lem:in_to_all_sample and the sharper loss bound, before they are merged into one term.",
     )

@@ -1,0 +1,139 @@
+"""Bounds that no paper prints, proved line by line in docs/new-bounds.md.
+
+g(n) = n^n/(n+1)^(n+1) is the largest value of x^n (1 - x) on [0, 1], D the rank of all tasks together, p_m > 0 the
+probability of task m, r_p = sum_m p_m rank(X_m), and A(n) = `last_iterate(1, n)`.
+"""
+
+from __future__ import annotations
+
+from forgetting.theory.bound import Bound, Origin, Quantity, Range
+from forgetting.theory.checking import all_of, covers, expected_at_most, least_squares, steps
+from forgetting.theory.draws import descents, projected
+from forgetting.theory.expression import (
+    DISTANCE,
+    ETA,
+    SPAN,
+    Expression,
+    K,
+    S,
+    X,
+    called,
+    gap,
+    minimum,
+    parameter,
+    root,
+)  # fmt: skip
+from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, next_loss_at_most
+from forgetting.theory.paper.mean_norm import RATIO
+from forgetting.theory.paper.regression_rates import G_IS, average_iterate, spectral_peak
+from forgetting.theory.statement import checked
+
+__all__ = ["HERE"]
+
+HERE = "proved in docs/new-bounds.md"
+_RANK_DRAWN = parameter("rank_weighted", "r_p", "r_p")
+
+# SGD with any step below 2/beta ---------------------------------------------------------------------------------------
+
+_OVERSHOOT = called("max", r"\max", max, X - 1, 0)
+SGD = Bound(
+    key="here:sgd/objective",
+    title="last iterate of SGD at rate 1/k, by the joint rank",
+    source=f"{HERE} (here:sgd)",
+    quantity="objective",
+    orderings=("i.i.d.",),
+    schemes=("projection", "sgd"),
+    status="proved here",
+    assumptions=SMOOTH,
+    convention="f is the mean of the f_m under the sampling probabilities",
+    expression=(
+        root(SPAN)
+        * DISTANCE
+        / (2 * ETA * (2 - X))
+        * called("max", r"\max", max, spectral_peak(K), X * _OVERSHOOT**K)
+    ).where(X_IS).where(*G_IS),
+    conditions=(STEP,),
+    note="Reached at D = 1: a task of norm beta^(1/2) drawn with probability 1/((k+1) x (2-x)), else a task of norm 0.",
+    tight=True,
+)  # fmt: skip
+checked(
+    SGD,
+    part=None,
+    paths=next_loss_at_most(SGD),
+    statement=f"E f(w_k) <= {SGD.formula}, D the joint rank, k >= 1, independent draws with any weights",
+    draw=descents(),
+    missing=all_of(least_squares(), covers("i.i.d."), steps(1)),
+)
+
+# Projections with any weights -----------------------------------------------------------------------------------------
+
+
+def _by_rank(n: Expression, before: Expression) -> tuple[Expression, Expression]:
+    """sqrt(D - r_p) g(n-1) and sqrt(D) g(n): each bounds E |P_m z_n|^2 for a fresh m, in units of |w_0 - w*|^2."""
+    return root(gap(SPAN, _RANK_DRAWN)) * spectral_peak(before), root(SPAN) * spectral_peak(n)
+
+
+def _weighted(
+    variant: str, title: str, quantity: Quantity, right: Expression, first: int, note: str,
+    origin: Origin = "statement", *, tight: bool = False,
+) -> Bound:  # fmt: skip
+    return Bound(
+        key=f"here:weights/{quantity}{variant}",
+        title=title,
+        source=f"{HERE} (here:weights)",
+        quantity=quantity,
+        orderings=("i.i.d.",),
+        range=Range(first),
+        status="proved here",
+        expression=right.where(*G_IS),
+        origin=origin,
+        note=note,
+        tight=tight,
+    )
+
+
+_ANY = "independent draws with any weights p, r_p = sum_m p_m rank(X_m)"
+expected_at_most(
+    _weighted(
+        "",
+        "projections with any weights at rate 1/k",
+        "loss",
+        RATIO * DISTANCE / 2 * minimum(*_by_rank(K, K - 1)),
+        1,
+        "The loss half of prop:mean_norm at rate 1/k: norm-weighted draws have Rbar for the first factor. Reached at "
+        "D = 1: a task drawn with probability 1/(k+1), else a task of norm 0.",
+        tight=True,
+    ),
+    part="loss",
+    statement="E L(w_k) <= {}, k >= 1, " + _ANY,
+    draw=projected("any"),
+)
+expected_at_most(
+    _weighted(
+        "",
+        "projections with any weights at rate 1/k",
+        "forgetting",
+        S * (minimum(*_by_rank(K - 1, K - 2)) + 1 / K),
+        2,
+        "Visits are weighted by p, so R^2 stands where the loss has max_m |X_m|^2/(T p_m). No problem that was tried "
+        "needs the first term: E F(k) stayed below S/k there.",
+    ),
+    part="forgetting",
+    statement="E F(k) <= {}, k >= 2, " + _ANY,
+    draw=projected("any", first=2),
+)
+expected_at_most(
+    _weighted(
+        "/sharper",
+        "projections with any weights, by Minkowski's inequality",
+        "forgetting",
+        S / 2 * (root(minimum(*_by_rank(K - 1, K - 2), 2 * average_iterate(K - 1))) + 1 / root(K)) ** 2,
+        2,
+        "The same proof with |a + b| <= |a| + |b| in place of |a + b|^2 <= 2 |a|^2 + 2 |b|^2, and with the universal "
+        "rate of the paper as a third way to bound the loss of a fresh task.",
+        "tightened",
+    ),
+    part="forgetting, sharper",
+    statement="E F(k) <= {}, k >= 2, " + _ANY,
+    draw=projected("any", first=2),
+)
