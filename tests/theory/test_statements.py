@@ -66,7 +66,7 @@ def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
     for statement in STATEMENTS:
         assert (statement.number in statement.source) or statement.label not in PRINTED
     first = next(s for s in STATEMENTS if s.label == "thm:random_convergence_rate")
-    assert first.number == "Theorem 7"
+    assert first.number == "Theorem 8"
     assert first.title == "Parameter-Dependent Forgetting Rate for Random With Replacement"
 
 

@@ -1,8 +1,11 @@
 """Numbers and headings of the paper's statements, as a reader of the PDF sees them.
 
-The numbers follow the LaTeX counters of the paper: theorems, lemmas, corollaries, propositions, definitions, claims and
-remarks share one counter that does not restart with a section; reductions have a counter of their own; statements that
-an appendix recalls keep their first number.
+The numbers follow the LaTeX counters of the paper. Theorems, lemmas, corollaries, propositions, definitions, claims,
+remarks and assumptions share one counter (`assumption` is declared twice; LaTeX refuses the second declaration, which
+would have given assumptions a counter of their own). The counter runs through the main text, and after `\\appendix` it
+restarts in each section and shows the letter of the section. Reductions and equations have counters of their own, which
+never restart. Statements that an appendix recalls keep their first number. `tests/theory/test_coverage.py` counts
+again.
 """
 
 from __future__ import annotations
@@ -30,44 +33,44 @@ PRINTED = {
     "reduc:kaczmarz": Printed("Reduction 2", "Block Kaczmarz ⇒ SGD"),
     "reduc:pocs": Printed("Reduction 3", "POCS ⇒ SGD"),
     "reduc:classification_to_pocs": Printed("Reduction 4", "Continual Classification ⇒ POCS"),
-    "lem:cl_gd_equiv": Printed("Lemma 6", "Properties of the Modified Objective"),
+    "lem:cl_gd_equiv": Printed("Lemma 7", "Properties of the Modified Objective"),
     "thm:random_convergence_rate": Printed(
-        "Theorem 7", "Parameter-Dependent Forgetting Rate for Random With Replacement"
+        "Theorem 8", "Parameter-Dependent Forgetting Rate for Random With Replacement"
     ),
-    "thm:cl_by_sgd_main": Printed("Theorem 9", "Universal Forgetting Rate for With-Replacement Random Ordering"),
-    "thm:cl_by_sgd_wor": Printed("Theorem 10", "Forgetting Rates for Without-Replacement Random Ordering"),
-    "thm:sgd_last_iterate_main": Printed("Theorem 11", "Last-Iterate Bound for Realizable Regression With Replacement"),
-    "lem:regret_bound": Printed("Lemma 12", "Gradient Descent Regret Bound for Smooth Optimization"),
-    "lem:ratio_avg_last": Printed("Lemma 13"),
-    "thm:pocs-rate": Printed("Theorem 14", "Universal POCS Rate"),
-    "cor:pocs_forgetting": Printed("Theorem 15"),
-    "lem:in_to_all_sample": Printed("Lemma 16", "Bounding Forgetting Using the Training Loss"),
+    "thm:cl_by_sgd_main": Printed("Theorem 10", "Universal Forgetting Rate for With-Replacement Random Ordering"),
+    "thm:cl_by_sgd_wor": Printed("Theorem 11", "Forgetting Rates for Without-Replacement Random Ordering"),
+    "thm:sgd_last_iterate_main": Printed("Theorem 12", "Last-Iterate Bound for Realizable Regression With Replacement"),
+    "lem:regret_bound": Printed("Lemma 13", "Gradient Descent Regret Bound for Smooth Optimization"),
+    "lem:ratio_avg_last": Printed("Lemma 14"),
+    "thm:pocs-rate": Printed("Theorem 15", "Universal POCS Rate"),
+    "cor:pocs_forgetting": Printed("Theorem 16"),
+    "lem:in_to_all_sample": Printed("Lemma B.1", "Bounding Forgetting Using the Training Loss"),
     "prop:loss_to_forgetting": Printed(
-        "Proposition 17", "Bounding The Training Loss Using Forgetting in Without-Replacement Orderings"
+        "Proposition B.2", "Bounding The Training Loss Using Forgetting in Without-Replacement Orderings"
     ),
-    "cor:Q-is-positive": Printed("Corollary 20"),
-    "cor:Q-is-symmetric": Printed("Corollary 21"),
-    "rem:Qk-is-positive": Printed("Corollary 22"),
-    "lem:Trace-inequality": Printed("Lemma 23", "Trace Product Inequality"),
-    "lem:A Upper Bound": Printed("Lemma 24"),
-    "lem:Q trace": Printed("Lemma 25"),
-    "cor:Q self adjoint": Printed("Proposition 26"),
-    "cor:Q spectrum": Printed("Proposition 27"),
-    "cor:polynomial_Q_spectrum": Printed("Lemma 28"),
-    "cor:dimensionality_bound": Printed("Lemma 29"),
-    "lem:gd_funadmental_inequality": Printed("Lemma 30", "Fundamental regret inequality for gradient descent"),
-    "lem:gd_descent": Printed("Lemma 31", "Descent lemma"),
-    "lem:sqloss_gradineq": Printed("Lemma 32"),
+    "cor:Q-is-positive": Printed("Corollary C.3"),
+    "cor:Q-is-symmetric": Printed("Corollary C.4"),
+    "rem:Qk-is-positive": Printed("Corollary C.5"),
+    "lem:Trace-inequality": Printed("Lemma C.6", "Trace Product Inequality"),
+    "lem:A Upper Bound": Printed("Lemma C.7"),
+    "lem:Q trace": Printed("Lemma C.8"),
+    "cor:Q self adjoint": Printed("Proposition C.9"),
+    "cor:Q spectrum": Printed("Proposition C.10"),
+    "cor:polynomial_Q_spectrum": Printed("Lemma C.11"),
+    "cor:dimensionality_bound": Printed("Lemma C.12"),
+    "lem:gd_funadmental_inequality": Printed("Lemma E.1", "Fundamental regret inequality for gradient descent"),
+    "lem:gd_descent": Printed("Lemma E.2", "Descent lemma"),
+    "lem:sqloss_gradineq": Printed("Lemma E.3"),
     "thm:wor_sgd_last_iterate_main": Printed(
-        "Theorem 33", "Last-Iterate Bound for Realizable Regression Without Replacement"
+        "Theorem E.4", "Last-Iterate Bound for Realizable Regression Without Replacement"
     ),
-    "lem:wor_last_before_stab": Printed("Lemma 34"),
-    "lem:wor_generalization": Printed("Lemma 35"),
-    "lem:permutation_equiv": Printed("Lemma 36"),
-    "lem:stab_gen_wor": Printed("Lemma 37"),
-    "lem:proj_gradineq": Printed("Lemma 38"),
-    "lem:wr_stability": Printed("Lemma 39"),
-    "prop:mean_norm": Printed("Claim 40", "Average-Norm Universal Rate for With-Replacement Random Ordering"),
+    "lem:wor_last_before_stab": Printed("Lemma E.5"),
+    "lem:wor_generalization": Printed("Lemma E.6"),
+    "lem:permutation_equiv": Printed("Lemma E.7"),
+    "lem:stab_gen_wor": Printed("Lemma E.8"),
+    "lem:proj_gradineq": Printed("Lemma F.1"),
+    "lem:wr_stability": Printed("Lemma F.2"),
+    "prop:mean_norm": Printed("Claim G.1", "Average-Norm Universal Rate for With-Replacement Random Ordering"),
 }
 
 
@@ -75,6 +78,6 @@ def cite(label: str) -> str:
     """Where a statement is in the paper.
 
     >>> cite("lem:regret_bound")
-    'Evron et al. 2026, Lemma 12 (lem:regret_bound)'
+    'Evron et al. 2026, Lemma 13 (lem:regret_bound)'
     """
     return f"{PAPER}, {PRINTED[label].number} ({label})"

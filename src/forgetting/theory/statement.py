@@ -46,7 +46,7 @@ class Statement:
 
     >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
     >>> statement.number, statement.part, statement.status
-    ('Theorem 9', 'loss', 'holds as stated')
+    ('Theorem 10', 'loss', 'holds as stated')
     """
 
     bound: Bound | None = None
@@ -79,7 +79,7 @@ class Statement:
 
     @property
     def number(self) -> str:
-        """The number in the PDF of the paper, such as 'Theorem 9'; empty for other sources."""
+        """The number in the PDF of the paper, such as 'Theorem 10'; empty for other sources."""
         return PRINTED[self.label].number if self.label in PRINTED else ""
 
     @property
@@ -197,7 +197,7 @@ def get_bound(key: str) -> Bound:
     """The bound of this key.
 
     >>> get_bound("thm:random_convergence_rate/loss").source
-    'Evron et al. 2026, Theorem 7 (thm:random_convergence_rate)'
+    'Evron et al. 2026, Theorem 8 (thm:random_convergence_rate)'
     """
     as_kind(key, str, "the key of a bound")
     bounds = {bound.key: bound for bound in all_bounds()}
