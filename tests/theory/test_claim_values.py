@@ -45,6 +45,11 @@ S = np.cos(1) ** 2
 IDLE = fg.RegressionTasks([[[1.0]]] + [[[0.0]]] * 9999, [[1.0]] + [[0.0]] * 9999)
 
 
+TURNED = fg.RegressionTasks(  # lines at 0, 45 and 90 degrees, w* = (1, 0)
+    [[[0.0, 1.0]], [[-(0.5**0.5), 0.5**0.5]], [[-1.0, 0.0]]], [[0.0], [-(0.5**0.5)], [-1.0]]
+)
+
+
 def lines_among_small_ones():
     """Two unit lines at angle 1, w* halfway, and 998 tasks of norm 1e-6."""
     lines = fg.families.two_lines(1.0)
@@ -89,6 +94,7 @@ CASES = [
         4.0,
         4.0,
     ),
+    ("eq:loss", None, Instance(LINES, WITH, 3), 225 / 4096, 225 / 4096),
     ("cor:Q spectrum", "at most 1", orthogonal(2, 1, WITH), 0.5, 1.0),  # Q has eigenvalues 1/2, 1/2, 0, 0
     ("cor:Q spectrum", "at least 0", orthogonal(2, 1, WITH), 1.0, 1.0),
     ("cor:polynomial_Q_spectrum", None, orthogonal(2, 1, WITH), 0.25, 1 / e),
@@ -180,6 +186,27 @@ CASES = [
     # errors 3/4 after one step; then 3/4 again, or 3/16. Eigenvalues of (P_1 + P_2)/2 are (1 +- cos)/2
     ("gower2015:any weights", None, Instance(LINES, WITH, 2), 15 / 32, 9 / 16),
     ("strohmer2009:single rows", None, Instance(LINES, fg.orderings.NormWeighted(), 2), 15 / 32, 9 / 16),
+    # T = 2 and |w*|^2 R^2 = 5: k = 40
+    ("cor:pocs_forgetting", "example", Instance(CLASSES, WITH, 40), 7 / 40**0.25, 5 / 10**0.25),
+    ("cor:pocs_forgetting", "example, smaller", Instance(CLASSES, WITH, 40), 1 / e, 5 / 10**0.25),
+    ("eq:h-bound", "least squares", Instance(SQUARE, None, 1, extras={"task": 0, "w": [2.0], "z": [4.0]}), 6.0, 6.0),
+    ("eq:h-bound", "sets", Instance(LINE, None, 1, extras={"task": 0, "w": [-1.0], "z": [-3.0]}), 6.0, 6.0),
+    # from 0 and 2 the distance falls from 2 to 1: 4 - 1/2 (2 - 1/2) 4 = 1
+    (
+        "lem:wor_generalization",
+        "steps do not expand",
+        Instance(row(), fg.orderings.Explicit([0]), 1, scheme=HALF, extras={"z": [2.0]}),
+        1.0,
+        1.0,
+    ),
+    ("eq:wor_stab_main", "bound", orthogonal(2, 1, WITHOUT), 1 / 4, 1 / 4 + 1),  # (a, 0) against (0, a), a^2 = 1/2
+    ("eq:wor_stab_main", "equality", orthogonal(2, 1, WITHOUT), 1 / 4, 1 / 4),
+    ("text:regret", "no forgetting", orthogonal(2, 2, fg.orderings.Explicit([1, 0])), 1 / 4, 1 / 4),
+    # the error shrinks by cos^2 = 1/2 twice: regret (1/2 + 1/4)/6 = 1/8, forgetting (1/4 + 1/8 + 0)/6 = 1/16
+    ("text:regret", "little regret", Instance(TURNED, fg.orderings.Explicit([0, 1, 2]), 3), 1 / 16, 1 / 16),
+    ("text:nlms", "forgetting", orthogonal(3, 5, WITH), 0.0, 0.0),
+    ("text:nlms", "loss", orthogonal(2, 1, WITH), 1 / 8, 1 / 8),
+    ("text:nlms", "loss", orthogonal(3, 2, WITHOUT), 1 / 18, 1 / 18),
 ]
 FALSE = {("prop:mean_norm", "loss, uniform"), ("prop:mean_norm", "forgetting"),
          ("cor:dimensionality_bound", "rank equality"), ("cor:pocs_forgetting", "display, w_(k-1)")}  # fmt: skip
@@ -213,6 +240,8 @@ def test_every_claim_with_sides_of_its_own_has_a_value_by_hand():
     assert others == {
         "reduc:cl_to_kaczmarz",  # equalities whose sides are distances: 0 = 0
         "reduc:kaczmarz",
+        "eq:rank1_sgd",
+        "text:rls",
         "cor:Q-is-symmetric",
         "lem:cl_gd_equiv",
         "reduc:pocs",  # finite differences

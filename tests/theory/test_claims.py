@@ -12,8 +12,12 @@ from forgetting.theory.numbering import PRINTED
 
 # every statement of the paper that is to be executable, with the parts that it is split into there
 LABELS = {
+    "text:regret": ["no forgetting", "little regret"],
+    "text:nlms": ["forgetting", "loss"],
+    "text:rls": ["forgetting", "iterate"],
     "reduc:cl_to_kaczmarz": [None],
     "reduc:kaczmarz": [None],
+    "eq:rank1_sgd": [None],
     "lem:cl_gd_equiv": ["upper bound", "gradient", "convex and smooth"],
     "thm:random_convergence_rate": ["loss", "forgetting"],
     "thm:cl_by_sgd_main": ["loss", "forgetting"],
@@ -32,6 +36,8 @@ LABELS = {
         "sets, without replacement",
         "display, w_(k-1)",
         "display, w_k",
+        "example",
+        "example, smaller",
     ],
     "lem:in_to_all_sample": [
         "next task, with replacement",
@@ -39,6 +45,7 @@ LABELS = {
         "loss, with replacement",
     ],
     "prop:loss_to_forgetting": ["regression", "POCS"],
+    "eq:loss": [None],
     "cor:Q-is-positive": [None],
     "cor:Q-is-symmetric": ["symmetric", "transpose"],
     "rem:Qk-is-positive": [None],
@@ -54,7 +61,9 @@ LABELS = {
     "lem:sqloss_gradineq": ["identity", "inequality"],
     "thm:wor_sgd_last_iterate_main": ["general", "eta = 1/beta", "eta = 1/(beta log T)", "corrected"],
     "lem:wor_last_before_stab": ["average", "distance"],
-    "lem:wor_generalization": ["eta beta <= 1", "eta beta > 1", "corrected", "T = n"],
+    "lem:wor_generalization": ["eta beta <= 1", "eta beta > 1", "corrected", "T = n", "steps do not expand"],
+    "eq:h-bound": ["least squares", "sets"],
+    "eq:wor_stab_main": ["bound", "equality"],
     "lem:permutation_equiv": [None],
     "lem:stab_gen_wor": [None],
     "lem:proj_gradineq": ["inequality", "inside"],

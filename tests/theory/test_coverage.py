@@ -4,6 +4,8 @@ The LaTeX source is not part of the repository. Set FORGETTING_PAPER to its file
 with the source itself.
 """
 
+import hashlib
+import importlib
 import os
 import re
 import string
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from forgetting.expectation import quantities
 from forgetting.theory.numbering import PRINTED
+from forgetting.theory.statement import all_statements
 
 # ------------------------------------------------------------------------------------------- the counters of the source
 
@@ -66,7 +70,7 @@ def printed_numbers(source):
             elif name in counter_of:
                 current = f"{title_of[name]} {step(counter_of[name])}"
             elif name == "align*":
-                current = "no number"
+                current = f"{current}, display without a number"
         elif token["word"] == "end" and stack:
             current, _ = stack.pop()
         elif token["level"] == "caption" and not token["star"]:
@@ -114,7 +118,8 @@ SOURCE = r"""
 def test_the_counters_of_latex():
     assert printed_numbers(SOURCE) == {
         "fn:a": "Footnote 1", "sec:one": "Section 1", "def:a": "Definition 1", "asm:b": "Assumption 2",
-        "eq:late": "Eq. (1)", "lem:c": "Lemma 3", "red:d": "Reduction 1", "fig:e": "Figure 1", "eq:none": "no number",
+        "eq:late": "Eq. (1)", "lem:c": "Lemma 3", "red:d": "Reduction 1", "fig:e": "Figure 1",
+        "eq:none": "Appendix B, display without a number",
         "sec:three": "Appendix B.1", "eq:f": "Eq. (2)", "lem:g": "Lemma B.2",
     }  # fmt: skip
 
@@ -127,5 +132,64 @@ def paper():
     return printed_numbers(Path(path).read_text(encoding="utf-8"))
 
 
-def test_statements_have_the_numbers_that_the_source_gives_them(paper):
-    assert {label: printed.number for label, printed in PRINTED.items()} == {label: paper[label] for label in PRINTED}
+# ------------------------------------------------------------------------------------------------ the page in the docs
+
+PAGE = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
+LABELLED, UNLABELLED, SLIPS = (
+    [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in part.splitlines()
+        if line.startswith("| ")
+    ][1:]
+    for part in PAGE.split("\n## ")
+)
+NUMBERS = {label.strip("`"): number for number, label, _ in LABELLED}
+NAMES = sorted(
+    {name for row in LABELLED + UNLABELLED + SLIPS for cell in row[1:] for name in re.findall(r"`(.*?)`", cell)}
+)
+
+
+def test_the_page_has_each_label_once_and_says_where_it_is():
+    assert len(NUMBERS) == len(LABELLED) == int(re.search(r"All (\d+) labels", PAGE)[1])
+    assert all(where for _, _, where in LABELLED + UNLABELLED)
+    # the labels of the source, which is not here: a label that goes missing is noticed all the same
+    assert hashlib.sha256("\n".join(NUMBERS).encode()).hexdigest()[:16] == "5d3507049cdd4db5"
+
+
+def test_the_page_has_the_labels_and_the_numbers_of_the_source(paper):
+    assert paper == NUMBERS
+
+
+def test_every_statement_of_the_registry_is_on_the_page_under_its_number():
+    ours = {label.strip("`"): number for number, label, _ in UNLABELLED if label.startswith("`text:")}
+    assert {label: printed.number for label, printed in PRINTED.items()} == {
+        label: (NUMBERS | ours)[label] for label in PRINTED
+    }
+
+
+@pytest.mark.parametrize(("_", "label", "where"), LABELLED + [row for row in UNLABELLED if row[1].startswith("`text:")])
+def test_a_claim_or_a_bound_is_said_to_be_one(_, label, where):
+    statements = [statement for statement in all_statements() if statement.label == label.strip("`")]
+    kinds = [kind for kind in ("claim", "bound") if any(getattr(one, kind) is not None for one in statements)]
+    said = re.match(r"(claim and bound|claim|bound|)(?![a-z ])", where)
+    assert (said[1] if said else "") == " and ".join(kinds)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_on_the_page_exists(name):
+    if ":" in name:
+        assert name in NUMBERS or name in PRINTED
+    elif "." in name:
+        found = resolve_name(re.sub(r"^fg\.", "forgetting.", name))
+        assert found is not None
+    else:
+        assert name in quantities
+
+
+def resolve_name(path):
+    """The module, or the attribute of a module or a class, of this dotted name."""
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError:
+        owner, _, name = path.rpartition(".")
+        return getattr(resolve_name(owner), name)

@@ -5,7 +5,7 @@ remarks and assumptions share one counter (`assumption` is declared twice; LaTeX
 would have given assumptions a counter of their own). The counter runs through the main text, and after `\\appendix` it
 restarts in each section and shows the letter of the section. Reductions and equations have counters of their own, which
 never restart. Statements that an appendix recalls keep their first number. `tests/theory/test_coverage.py` counts
-again.
+again. Labels that begin with `text:` are ours, for what the paper says without a label.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ PRINTED = {
     "reduc:kaczmarz": Printed("Reduction 2", "Block Kaczmarz ⇒ SGD"),
     "reduc:pocs": Printed("Reduction 3", "POCS ⇒ SGD"),
     "reduc:classification_to_pocs": Printed("Reduction 4", "Continual Classification ⇒ POCS"),
+    "text:regret": Printed("Remark 5", "Forgetting vs. Regret"),
+    "eq:rank1_sgd": Printed("Eq. (1)"),
     "lem:cl_gd_equiv": Printed("Lemma 7", "Properties of the Modified Objective"),
     "thm:random_convergence_rate": Printed(
         "Theorem 8", "Parameter-Dependent Forgetting Rate for Random With Replacement"
@@ -44,10 +46,13 @@ PRINTED = {
     "lem:ratio_avg_last": Printed("Lemma 14"),
     "thm:pocs-rate": Printed("Theorem 15", "Universal POCS Rate"),
     "cor:pocs_forgetting": Printed("Theorem 16"),
+    "text:nlms": Printed("Appendix A, paragraph 3", "Connections to Normalized Least Mean Squares"),
+    "text:rls": Printed("Appendix A, paragraph 4", "Alternative Continual Schemes That Do Not Forget"),
     "lem:in_to_all_sample": Printed("Lemma B.1", "Bounding Forgetting Using the Training Loss"),
     "prop:loss_to_forgetting": Printed(
         "Proposition B.2", "Bounding The Training Loss Using Forgetting in Without-Replacement Orderings"
     ),
+    "eq:loss": Printed("Appendix C, display without a number"),
     "cor:Q-is-positive": Printed("Corollary C.3"),
     "cor:Q-is-symmetric": Printed("Corollary C.4"),
     "rem:Qk-is-positive": Printed("Corollary C.5"),
@@ -68,6 +73,8 @@ PRINTED = {
     "lem:wor_generalization": Printed("Lemma E.6"),
     "lem:permutation_equiv": Printed("Lemma E.7"),
     "lem:stab_gen_wor": Printed("Lemma E.8"),
+    "eq:h-bound": Printed("Eq. (8)"),
+    "eq:wor_stab_main": Printed("Eq. (9)"),
     "lem:proj_gradineq": Printed("Lemma F.1"),
     "lem:wr_stability": Printed("Lemma F.2"),
     "prop:mean_norm": Printed("Claim G.1", "Average-Norm Universal Rate for With-Replacement Random Ordering"),

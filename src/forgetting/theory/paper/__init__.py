@@ -4,6 +4,7 @@ They are declared in the order of the paper; what an appendix proves stands besi
 """
 
 # ruff: noqa: F401, I001  (the files register their statements, in this order)
+from forgetting.theory.paper import nothing_forgotten
 from forgetting.theory.paper import kaczmarz_and_sgd
 from forgetting.theory.paper import regression_rates
 from forgetting.theory.paper import last_iterate
@@ -13,4 +14,5 @@ from forgetting.theory.paper import loss_and_forgetting
 from forgetting.theory.paper import map_q
 from forgetting.theory.paper import sgd_lemmas
 from forgetting.theory.paper import stability
+from forgetting.theory.paper import stable_steps
 from forgetting.theory.paper import mean_norm

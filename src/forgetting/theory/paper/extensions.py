@@ -29,7 +29,7 @@ from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate
 from forgetting.theory.precise import halfspace_walk
 from forgetting.theory.sampled import simulate
-from forgetting.theory.statement import checked, declare_claim, register_bound
+from forgetting.theory.statement import checked, declare_claim, get_bound, register_bound
 
 _LEAVING_ONE_OUT = (
     "Without replacement the printed proof uses a next set that does not exist at k = T. Leaving one set out instead "
@@ -293,6 +293,65 @@ declare_claim(
     draw=classified(ordering="sequence"),
     missing=_ANY_ORDER,
 )(_display(-1))
+
+
+def _at_example(instance: Instance) -> int:
+    """k = 4 T |w*|^2 R^2, rounded up, which makes every rate smaller."""
+    return math.ceil(4 * instance.classified.num_tasks * instance.classified.scale * (1 - 1e-12))
+
+
+def _said(instance: Instance) -> float:
+    """5 / (T^(1/4) sqrt(|w*| R)), from the rows."""
+    problem = instance.classified
+    rows = np.concatenate([problem.signed_rows(task) for task in range(problem.num_tasks)])
+    size = float(np.linalg.norm(problem.w_star) * np.max(np.linalg.norm(rows, axis=1)))
+    return float(5 / (problem.num_tasks**0.25 * size**0.5))
+
+
+_example = partial(
+    declare_claim,
+    label="cor:pocs_forgetting",
+    source=f"{cite('cor:pocs_forgetting')}, example after it",
+    draw=classified(),
+    settle=lambda instance: replace(instance, k=_at_example(instance)),
+)
+_EXAMPLE = all_of(
+    classification,
+    pocs,
+    covers("with replacement"),
+    lambda i: None if not i.start.any() and i.k == _at_example(i) else "is about w_0 = 0 and k = 4 T |w*|^2 R^2",
+)
+
+
+def _rate_there(bound: Bound, instance: Instance) -> float:
+    """The bound at k, over |w*|^2 R^2."""
+    setting = setting_of(instance)
+    return bound.value(setting, instance.k) / setting.scale
+
+
+@_example(
+    part="example",
+    statement="7 / k^(1/4) <= 5 / (T^(1/4) sqrt(|w*| R)) at k = 4 T |w*|^2 R^2",
+    missing=_EXAMPLE,
+)
+def _(instance: Instance) -> Sides:
+    return Sides(_rate_there(FORGETTING_WITH, instance), _said(instance))
+
+
+@_example(
+    part="example, smaller",
+    statement="exp(-k / (4 T |w*|^2 R^2)) <= 5 / (T^(1/4) sqrt(|w*| R)) at k = 4 T |w*|^2 R^2, unless "
+    "T |w*|^2 R^2 > (5e)^4",
+    note="The paper calls its rate potentially much smaller than the earlier 1/e: it is so for T |w*|^2 R^2 above "
+    "(5e)^4 = 34124 only.",
+    missing=all_of(
+        _EXAMPLE,
+        lambda i: None if i.posed.num_tasks * i.classified.scale <= (5 * math.e) ** 4 else "T |w*|^2 R^2 > (5e)^4",
+    ),
+)
+def _(instance: Instance) -> Sides:
+    return Sides(_rate_there(get_bound("evron2023:random/forgetting"), instance), _said(instance))
+
 
 # reduc:classification_to_pocs -----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,8 @@ from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import points, projected
+from forgetting.theory.draws import points, projected, realizable
+from forgetting.theory.expectations import distinct, equations
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 
@@ -92,6 +95,44 @@ def _(instance: Instance) -> Sides:
         gap = max(gap, float(np.linalg.norm(w - run.iterates[t + 1])))
     scale = _scale(instance)
     return Sides(gap, 0.0, 1e-12 * instance.k * _condition(instance) * scale, scale or 1.0, "one run each")
+
+
+# eq:rank1_sgd ---------------------------------------------------------------------------------------------------------
+
+
+def _single_rows(rng: np.random.Generator, index: int) -> Instance:
+    """Tasks of one row each: the first row of each task of a drawn collection, where it is not 0."""
+    case = projected(most=20)(rng, index)
+    rows = [equations(case.tasks, task)[0][:1] for task in distinct(case.tasks)]
+    return replace(case, problem=realizable([row for row in rows if row.any()], case.tasks.w_star))
+
+
+def _one_row(instance: Instance) -> str | None:
+    """Tasks of one row, none of them 0."""
+    matrices = [equations(instance.tasks, task)[0] for task in distinct(instance.tasks)]
+    single = all(len(matrix) == 1 and matrix.any() for matrix in matrices)
+    return None if single else "is about tasks of one row that is not 0"
+
+
+@declare_claim(
+    label="eq:rank1_sgd",
+    statement="on tasks of one row x, Kaczmarz steps are w - (x.w - y) x / |x|^2 = w - grad L(w) / |x|^2",
+    kind="equality",
+    note="Steps of `Kaczmarz` against the two formulas, with a gradient by central differences of the loss.",
+    missing=all_of(regression, _one_row),
+    draw=_single_rows,
+)
+def _(instance: Instance) -> Sides:
+    run = trajectory(instance, Kaczmarz())
+    w, gap = instance.start, 0.0
+    width = _scale(instance) or 1.0
+    for t, task in enumerate(run.order.tolist()):
+        (x,), (y,) = equations(instance.tasks, task)
+        above, below = (((w + side * np.eye(len(w))) @ x - y) ** 2 / 2 for side in (width, -width))
+        steps = (x @ w - y) * x / (x @ x), (above - below) / (2 * width) / (x @ x)
+        gap = max(gap, *(float(np.linalg.norm(w - step - run.iterates[t + 1])) for step in steps))
+        w = w - steps[0]
+    return Sides(gap, 0.0, 1e-12 * instance.k * width, width, "one run each")
 
 
 # lem:cl_gd_equiv ------------------------------------------------------------------------------------------------------

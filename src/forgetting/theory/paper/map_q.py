@@ -14,11 +14,13 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.geometry import exact_rank
-from forgetting.theory.checking import all_of, regression, small, steps
+from forgetting.theory.checking import Expected, all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import check_projections
 from forgetting.theory.draws import collection, points
 from forgetting.theory.expectations import distinct, remembered
+from forgetting.theory.draws import collection, points, projected
+from forgetting.theory.expectations import distinct, equations, remembered
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 
@@ -94,6 +96,32 @@ def _size(matrix: Array) -> float:
 
 _MATRICES = all_of(regression, small(MOST_DIM))
 _EIGENVALUES = all_of(regression, small(MOST_DIM_SQUARED))
+
+
+def _as_traced(instance: Instance, numbers: Expected) -> Sides:
+    tasks = instance.tasks
+    gap = instance.start - tasks.nearest_solution(instance.start)
+    moment = np.outer(gap, gap)
+    kinds = [
+        (count / tasks.num_tasks, equations(tasks, task)[0])
+        for count, task in zip(tasks.geometry.counts, distinct(tasks), strict=True)
+    ]
+    projections = [np.eye(tasks.dim) - np.linalg.pinv(matrix, rcond=1e-13) @ matrix for _, matrix in kinds]
+    for _ in range(instance.k):
+        moment = sum(share * (left @ moment @ left) for (share, _), left in zip(kinds, projections, strict=True))
+    rhs = sum(share * float(np.trace(matrix @ moment @ matrix.T)) / 2 for share, matrix in kinds)
+    scale = tasks.radius**2 * float(gap @ gap)
+    return Sides(numbers.loss(instance.k), rhs, numbers.doubt + instance.k * EPS * scale, scale or 1.0, numbers.how)
+
+
+declare_claim(
+    label="eq:loss",
+    statement="E L(w_k) = tr(X^T X Q^k[z z^T]) / (2T), z = w_0 - w*, with replacement",
+    kind="equality",
+    note="Q is applied here with the projections I - X_m^+ X_m, in full.",
+    draw=projected(most=60),
+    missing=all_of(regression, small(MOST_DIM), projection, covers("with replacement")),
+)(paths(_as_traced))
 
 
 @declare_claim(
