@@ -458,6 +458,7 @@ HUGE = {
     "gaussian of large tasks": {"T": 10, "d": 10**6, "rank": 10**6},
     "rank_one": {"T": 10**15, "d": 3},
     "orthogonal": {"d": 10**8},
+    "greedy_failure": {"d": 10**5},
     "back_and_forth": {"T": 10**15, "theta": 0.1},
     "repeated": {"tasks": TASKS, "n": 10**15},
     "heterogeneous_norms": {"T": 10**15, "d": 3},

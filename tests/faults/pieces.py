@@ -385,6 +385,7 @@ GOOD_FOR = {
     "fg.ContinualRegressor.partial_fit": {"order": ["None"]},
     "fg.families.repeated": {"n": ["2"]},
     "fg.families.catastrophic": {"eps": ["3.0"]},
+    "fg.families.greedy_failure": {"d": ["4"]},
     "fg.families.separable": {"n": ["2"]},
     "fg.reductions.classification_to_pocs": {"tasks": ["classes()"]},
     "fg.schemes.WeaklyRegularized": {"log_lambda": ["-5.0"]},

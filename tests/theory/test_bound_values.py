@@ -18,6 +18,11 @@ BASE = {
 }  # fmt: skip
 C = (1 + sqrt(41)) / 10  # 5 c^2 = c + 2
 STATED_SGD = 4 * e / (1.5 * 2**2.25)  # k = 16: k^((1 - 1/4)^2) = 16^0.5625 = 2^2.25, and 2 x (2 - x) = 1.5
+# two lines, one change: 18 (1 - c^2)(1 + c)/8 c^2 at 5 c^2 - c - 2 = 0
+COS = (1 + sqrt(41)) / 10
+PAIR = 18 * (1 - COS**2) * (1 + COS) / 8 * COS**2
+COS_12 = (1 + sqrt(721)) / 30
+TWELVE = 18 * (1 - COS_12**2) * (1 + COS_12) / 8 * COS_12**12
 
 CASES = [
     ("thm:random_convergence_rate/loss", 11, 4.5 / e, {}),  # 5 * 18 / (2e * 10)
@@ -140,12 +145,22 @@ CASES = [
     ("here:weights/forgetting/sharper", 3, 9 * (sqrt(4 / 27 * sqrt(21)) + sqrt(1 / 3)) ** 2, {}),
     ("here:weights/forgetting/sharper", 3, 9 * (0.5 + sqrt(1 / 3)) ** 2, {"rank_weighted": 20}),
     ("here:weights/forgetting/sharper", 3, 9 * (sqrt(2.40625 / 3) + sqrt(1 / 3)) ** 2, {"rank_joint": 30}),  # 2 A(2)
+    ("two-lines:random/forgetting/lower", 2, PAIR / 2, {}),  # the two tasks differ half of the time
+    ("two-lines:random/forgetting", 2, PAIR / 2, {"T": 2, "rank_avg": 11}),
+    # T = k = 12: c^12 in place of c^2, and 15 c^2 - c - 12 = 0 is solved by (1 + sqrt(721))/30
+    ("two-lines:single-pass/loss/lower", 12, TWELVE, {"T": 12}),
+    ("two-lines:single-pass/loss", 2, PAIR, {"T": 2, "rank_avg": 11}),
+    ("two-lines:single-pass/forgetting/lower", 12, TWELVE, {"T": 12}),  # all tasks are seen: F = L
+    # k = 2 of T = 20: 20/(2 * 19) of the pairs differ
+    ("two-lines:single-pass/forgetting/lower", 2, PAIR * 20 / 38, {}),
+    ("two-lines:single-pass/forgetting", 2, PAIR, {"T": 2, "rank_avg": 11}),
+    ("two-lines:single-pass/forgetting", 1, 0, {"T": 2, "rank_avg": 11}),
     ("swartworth2023:cyclic/forgetting", 80, 1800, {}),  # 8000 * 18 / 80
     *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
     ("derezinski2026:random/loss", 16, 2.25, {}),
     ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),
     ("levinstein2025:increasing/loss", 9, 2, {}),
-    ("tsipory2025:single-pass/loss/lower", 20, 1.05, {}),  # (15/240 - 1/240) * 18
+    ("tsipory2025:single-pass/loss/lower", 29, 1.05, {"T": 29}),  # (15/240 - 1/240) * 18
     ("tsipory2025:repeated/loss", 27, 6, {}),
 ]  # fmt: skip
 

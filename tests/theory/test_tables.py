@@ -96,6 +96,7 @@ def test_numbers_of_table_1():
     assert numbers[2][3] == "= 1.37"  # at k = T = 20: min(7/19^(1/4), 26/19)
     assert numbers[3][2].startswith("= 0.00045")  # about 1/(800 e) = 0.00046
     assert numbers[3][3] == f"= {(1 + math.sqrt(10 / 11)) / 8 * 10**10 / 11**11:.3g}"  # at k = T = 20
+    assert numbers[3][3] == "= 0.00856"  # 23 c^2 - c - 20 = 0: (1-c^2)(1+c)/8 c^20; 1/(40 e) = 0.0092
     assert numbers[3][4] == f"= {1 / (48 * math.e):.3g}"
     assert numbers[0][3] == numbers[0][0] == ""
 

@@ -263,16 +263,78 @@ def two_lines(theta, k):
     return 0.25 * math.sin(theta) ** 2 * (1 + c) / 2 * ((1 + c * c) / 2) ** (k - 1)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 10, 100])
-def test_lower_bounds_of_two_lines_are_reached_by_clones(k):
-    theta = math.asin(math.sqrt(2 / (k + 1)))
-    tasks = fg.families.repeated(fg.families.two_lines(theta), 3)
-    measured = iid(tasks, [1 / 6] * 6, k)
-    rows = {row.bound.key: row.value for row in evaluate(tasks, fg.orderings.WithReplacement(), k)}
-    assert measured["forgetting"] == pytest.approx(rows["two-lines:random/forgetting/lower"], rel=1e-9, abs=1e-15)
-    assert measured["loss"] <= rows["two-lines:random/loss/lower"] * (1 + 1e-12)
-    if k == 100:  # both near 1/(2 e k) = 0.0018394
-        assert 200 * math.e * np.array([*measured.values()])[:2] == pytest.approx(1, abs=0.02)
+LOWER = [bound for bound in fg.bounds.all_bounds() if bound.kind == "lower"]
+REACHED_BY = {
+    "with replacement": (fg.orderings.WithReplacement(),),
+    "without replacement": (fg.orderings.WithoutReplacement(),),
+    "cyclic": (fg.orderings.Cyclic(),),
+    "greedy single pass": (fg.orderings.GreedyDistance(repeat=False), fg.orderings.GreedyResidual(repeat=False)),
+}
+SIZES = [(2, 2), (2, 4), (4, 2), (4, 3), (4, 4), (4, 16), (6, 5), (6, 72), (10, 10), (40, 7), (40, 40), (6, 200),
+         (29, 29), (32, 32)]  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", LOWER, ids=lambda bound: bound.key)
+def test_every_lower_bound_has_tasks_that_reach_it(bound):
+    assert bound.instance is not None, f"{bound.key}: give instance=, T tasks on which k steps reach the bound"
+    covered = 0
+    for T, k in SIZES:
+        if (T % 2 and bound.orderings != ("greedy single pass",)) or (k > T and "without" in bound.orderings[0]):
+            continue
+        tasks = bound.instance(T, k)
+        assert tasks.num_tasks == T
+        setting = Setting.of(tasks)
+        if bound.why_not(setting, k) is not None:
+            continue
+        covered += 1
+        for ordering in REACHED_BY[bound.orderings[0]]:
+            reached = float(getattr(fg.expect(tasks, ordering, k), bound.quantity))
+            assert reached >= bound.value(setting, k) * (1 - 1e-9)
+            assert not bound.tight or reached <= bound.value(setting, k) * (1 + 1e-9)
+    assert covered >= 3
+
+
+def test_random_orders_do_not_fail_where_greedy_orders_do():
+    tasks = fg.families.greedy_failure(60)
+    T = tasks.num_tasks
+    greedy = fg.run(tasks, fg.orderings.GreedyDistance(repeat=False), k=T)
+    assert greedy.order.tolist() == list(range(T))
+    assert greedy.losses[-1] == pytest.approx(1 / 4 - 1 / (8 * T * (1 - 0.5 ** (1 / T))), rel=1e-9)  # 0.0686
+    random = [fg.run(tasks, fg.orderings.WithoutReplacement(), k=T, seed=seed).losses[-1] for seed in range(40)]
+    assert np.mean(random) == pytest.approx(0.003, abs=6e-4)
+
+
+@pytest.mark.parametrize("T", [2, 10, 40, 120])
+def test_one_pass_over_cloned_lines_tends_to_the_constant_of_independent_draws(T):
+    bound = get("two-lines:single-pass/forgetting/lower")
+    tasks = bound.instance(T, T)
+    reached = T * float(fg.expect(tasks, fg.orderings.WithoutReplacement(), T).forgetting)
+    assert reached == pytest.approx({2: 0.1078, 10: 0.166, 40: 0.179, 120: 0.182}[T], abs=1e-3)
+    assert reached == pytest.approx(T * bound.value(Setting.of(tasks), T), rel=0.04)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_two_tasks_exceed_their_exact_worst_cases(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 7))
+    matrices = [rng.standard_normal((int(rng.integers(1, d)), d)) for _ in range(2)]
+    if seed % 2:  # nearly equal tasks, and w* in the first
+        matrices[1] = matrices[0] + 0.5 * rng.standard_normal(matrices[0].shape)
+    w_star = matrices[0].T @ rng.standard_normal(len(matrices[0]))
+    tasks = fg.RegressionTasks(matrices, [X @ w_star for X in matrices])
+    for k in (1, 2, 3, 9):
+        reached = check(evaluate(tasks, fg.orderings.WithReplacement(), k), iid(tasks, [0.5, 0.5], k))
+        assert {"two-lines:random/loss", "two-lines:random/forgetting"} <= set(reached)
+    for k in (1, 2):
+        reached = check(evaluate(tasks, fg.orderings.WithoutReplacement(), k), single_pass(tasks, k))
+        assert {"two-lines:single-pass/loss", "two-lines:single-pass/forgetting"} <= set(reached)
+
+
+def test_two_lines_reach_the_exact_worst_cases_of_one_pass():
+    tasks = fg.families.two_lines(math.acos((1 + math.sqrt(41)) / 10))
+    reached = check(evaluate(tasks, fg.orderings.WithoutReplacement(), 2), single_pass(tasks, 2))
+    for quantity in ("loss", "forgetting"):
+        assert reached[f"two-lines:single-pass/{quantity}"] == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 4, 10, 40])
@@ -280,14 +342,6 @@ def test_alternating_lines_reach_the_two_task_bound(k):
     tasks = fg.families.two_lines(math.asin(k**-0.5), w_star=(1, 0))
     forgetting = fg.run(tasks, fg.orderings.Explicit([0, 1] * (k // 2)), k=k).forgetting[-1]
     assert forgetting == pytest.approx(get("evron2022:alternating/forgetting").value(Setting(T=2), k), rel=1e-10)
-
-
-@pytest.mark.parametrize("T", [2, 4, 8, 20])
-def test_back_and_forth_exceeds_the_cyclic_lower_bound(T):
-    bound = get("evron2022:cyclic/forgetting/lower")
-    for k in (T * T, 3 * T * T):
-        tasks = fg.families.back_and_forth(T, 1 / math.sqrt(k - 1))
-        assert fg.run(tasks, fg.orderings.Cyclic(), k=k).forgetting[-1] > bound.value(Setting.of(tasks), k)
 
 
 def test_regret_bound_is_an_equality_when_nothing_is_left():

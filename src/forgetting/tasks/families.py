@@ -17,6 +17,7 @@ __all__ = [
     "back_and_forth",
     "catastrophic",
     "gaussian",
+    "greedy_failure",
     "heterogeneous_norms",
     "orthogonal",
     "principal_angles",
@@ -144,6 +145,32 @@ def catastrophic(eps: float) -> RegressionTasks:
     turn = np.sqrt(eps / 6)
     angles = [*np.linspace(0, turn, slow), *np.linspace(turn, np.pi / 2, fast + 1)[1:]]
     return _realizable([_line(angle) for angle in angles], np.array([1.0, 0.0]))
+
+
+def greedy_failure(d: int) -> RegressionTasks:
+    """T = d - 1 tasks on which one pass in greedy order fails: the loss stays above 1/16 - 1/(8 d).
+
+    With u_0 = e_1, u_m = cos(theta) u_(m-1) + sin(theta) e_(m+1) and cos^(2T)(theta) = 1/2, task m leaves free the span
+    of e_1, ..., e_m, turned so that the free space has u_m in place of u_(m-1). Its rows are orthonormal and span what
+    is left: sin(theta) u_(m-1) - cos(theta) e_(m+1) and e_(m+2), ..., e_d. The error starts at e_1 = w*. The task with
+    the largest distance and loss is always the next one, which turns the error from u_(m-1) to u_m at the cost of a
+    factor cos(theta), and so away from the tasks before: E L(w_T) = 1/4 - 1 / (8 T (1 - 2^(-1/T))), which tends to
+    1/4 - 1/(8 log 2) = 0.0697. Random orders reach 0.0015 at d = 120. The bound is that of Tsipory et al. 2025.
+
+    >>> tasks = greedy_failure(12)
+    >>> tasks.num_tasks, tasks.ranks.tolist()
+    (11, [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+    """
+    d = as_count(d, "d", least=2)
+    _require_room(d - 1, d * (d - 1) // 2, d)
+    cosine = 0.5 ** (0.5 / (d - 1))
+    sine = np.sqrt(1 - cosine**2)
+    basis = np.eye(d)
+    turned, matrices = basis[0], []
+    for m in range(1, d):
+        matrices.append(np.vstack([sine * turned - cosine * basis[m], basis[m + 1 :]]))
+        turned = cosine * turned + sine * basis[m]
+    return _realizable(matrices, basis[0])
 
 
 def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from forgetting._arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError
+from forgetting.tasks import Problem
 from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.setting import ORDERINGS, ProblemKind, Setting
 
@@ -115,6 +116,8 @@ class Bound:
         expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
         convention: how the source's numbers were converted, and what exactly is bounded.
         tight: whether equality is reached, at least in the limit.
+        instance: for a lower bound, a function of (T, k) that gives T tasks on which the quantity after k steps is at
+            least the bound.
 
     >>> import forgetting as fg
     >>> bound = fg.bounds.get("thm:cl_by_sgd_main/loss")
@@ -145,6 +148,7 @@ class Bound:
     convention: str = "losses carry the factor 1/2"
     note: str = ""
     tight: bool = False
+    instance: Callable[[int, int], Problem] | None = field(default=None, repr=False)
     expression: Expression | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from forgetting.tasks import families
 from forgetting.theory.bound import Bound, Condition, Origin, Range
 from forgetting.theory.expression import DIM, JOINT, RANK, RANK_MAX, E, Expression, K, S, T, gap, minimum, number, root
 from forgetting.theory.setting import known
@@ -88,5 +91,6 @@ register_bound(
         convention=f"{HALVED}; {WORST}",
         note="Reached with room to spare by families.back_and_forth(T, 1/sqrt(k-1)); the range k >= T^2 is a cautious "
         "one.",
+        instance=lambda tasks, k: families.back_and_forth(tasks, 1 / math.sqrt(k - 1)),
     )
 )

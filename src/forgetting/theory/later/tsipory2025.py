@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forgetting.tasks import families
 from forgetting.theory.bound import Bound, Condition
 from forgetting.theory.expression import DIM, K, S, number, root
 from forgetting.theory.later.evron2022 import HALVED, ROOM, WORST
@@ -20,11 +21,14 @@ register_bound(
         needs=("T",),
         conditions=(
             Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),
-            Condition(lambda s, k: 2 <= known(s.T) == k, "is for a whole pass over two or more tasks, k = T"),
+            Condition(
+                lambda s, k: known(s.T) == known(s.d) - 1 == k, "is for a whole pass over T = d - 1 tasks, k = T"
+            ),
             ROOM,
         ),
-        convention=f"{HALVED}; {WORST}; the number of tasks is that of the source's construction",
-        status="second-hand",
+        convention=f"{HALVED}; {WORST}",
+        note="Reached with room to spare by families.greedy_failure(d), by both greedy rules.",
+        instance=lambda tasks, k: families.greedy_failure(tasks + 1),
     )
 )
 register_bound(
