@@ -4,7 +4,7 @@ A(k) = prod_{j<=k} (1 + 3/(4j)) / (2 (k + 1)): A(1) = 1.75/4, A(2) = 1.75 * 1.37
 A(3) = 2.40625 * 1.25 / 8 = 0.3759765625.
 """
 
-from math import e, exp, log, sqrt
+from math import cos, e, exp, log, pi, sqrt
 
 import pytest
 
@@ -23,6 +23,7 @@ COS = (1 + sqrt(41)) / 10
 PAIR = 18 * (1 - COS**2) * (1 + COS) / 8 * COS**2
 COS_12 = (1 + sqrt(721)) / 30
 TWELVE = 18 * (1 - COS_12**2) * (1 + COS_12) / 8 * COS_12**12
+TIP = cos(pi / 21) ** 21
 
 CASES = [
     ("thm:random_convergence_rate/loss", 11, 4.5 / e, {}),  # 5 * 18 / (2e * 10)
@@ -156,6 +157,11 @@ CASES = [
     ("two-lines:single-pass/forgetting", 2, PAIR, {"T": 2, "rank_avg": 11}),
     ("two-lines:single-pass/forgetting", 1, 0, {"T": 2, "rank_avg": 11}),
     ("swartworth2023:cyclic/forgetting", 80, 1800, {}),  # 8000 * 18 / 80
+    # one cycle: the maximum of |z (1 - z)| is at the point -r of the spiral, r = cos(pi/21)^21
+    *((f"swartworth2023:spiral/{q}", 20, (1 + sqrt(2)) * 171 * TIP * (1 + TIP), {}) for q in ("loss", "forgetting")),
+    ("attia2025:any-step/objective", 16, 2 / (0.25 * 1.5 * 8), {}),  # x = 1/2: k^(3/4) = 8
+    ("attia2025:noise/objective", 16, 2 / 3 + 0.25 * 4 * 2 / 2.25, {}),  # k^(1/4) = 2, (2 - x)^2 = 2.25
+    ("attia2025:projections/residual", 16, 0.5, {}),
     *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
     ("derezinski2026:random/loss", 16, 2.25, {}),
     ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),

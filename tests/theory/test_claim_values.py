@@ -57,6 +57,13 @@ def lines_among_small_ones():
     return fg.RegressionTasks(matrices, [matrix @ lines.w_star for matrix in matrices])
 
 
+ON_LINE = fg.families.two_lines(np.pi / 3, w_star=(1, 0))
+UNEQUAL = fg.RegressionTasks([[[1.0, 0.0]], [[0.06, 0.08]]], [[0.6], [0.1]])
+CYCLE = fg.orderings.Cyclic()
+PHI = np.linspace(0.49, 0.5, 100001)
+RADIUS = (0.5 / np.cos((np.pi - PHI) / 3)) ** 3
+SPIRAL_2 = np.max(RADIUS * np.abs(1 - RADIUS * np.exp(1j * PHI)))
+
 CASES = [
     ("thm:random_convergence_rate", "loss", Instance(LINES, WITH, 3), 225 / 4096, 1 / (4 * e)),
     # F(3) with s = cos^2 = 1/4: (1-s)/(2k) (1+cos)/2 s/2 (a + 2b), a = 3/8, b = 5/8
@@ -207,8 +214,19 @@ CASES = [
     ("text:nlms", "forgetting", orthogonal(3, 5, WITH), 0.0, 0.0),
     ("text:nlms", "loss", orthogonal(2, 1, WITH), 1 / 8, 1 / 8),
     ("text:nlms", "loss", orthogonal(3, 2, WITHOUT), 1 / 18, 1 / 18),
+    # cos = 1/2, w* on the first line: after both tasks in turn the distance to it is sin cos. The spiral of T = 2 has
+    # its maximum of |z (1 - z)|, 0.300283, at z = r exp(0.497i)
+    ("swartworth2023:spiral", "loss", Instance(ON_LINE, CYCLE, 2), 3 / 64, (1 + 2**0.5) / 2 * SPIRAL_2),
+    ("swartworth2023:spiral", "forgetting", Instance(ON_LINE, CYCLE, 2), 3 / 64, (1 + 2**0.5) / 2 * SPIRAL_2),
+    # half of the orders of two tasks change the line once: F = 3/8 * 1/4 * 3/4 of half of the time, over 2
+    ("xu-ma2026", None, Instance(LINES, WITH, 2), 9 / 512, 9 / 512),
+    # 1/8 sin^2 (1 + cos) cos^2 without, and (1 + cos^2)/2 in place of cos^2 with replacement
+    ("reshuffling", "distances, two tasks", Instance(LINES, WITHOUT, 2), 9 / 256, 45 / 512),
+    ("reshuffling", "loss", Instance(UNEQUAL, WITHOUT, 2), 0.018432, 0.009472),
+    # one of two coordinates is never learned in half of the draws: the mean of (1/4)(1/2) over two starts
+    ("reshuffling", "distances, mean of starts", Instance(fg.families.orthogonal(2), WITHOUT, 2), 0.0, 1 / 16),
 ]
-FALSE = {("prop:mean_norm", "loss, uniform"), ("prop:mean_norm", "forgetting"),
+FALSE = {("reshuffling", "loss"),("prop:mean_norm", "loss, uniform"), ("prop:mean_norm", "forgetting"),
          ("cor:dimensionality_bound", "rank equality"), ("cor:pocs_forgetting", "display, w_(k-1)")}  # fmt: skip
 
 

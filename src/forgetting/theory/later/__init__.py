@@ -13,8 +13,10 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     linear_rates,
     nonexpansive,
     proved_here,
+    reshuffling,
     swartworth2023,
     table_of_sgd,
     tsipory2025,
     two_lines,
+    xu_ma2026,
 )

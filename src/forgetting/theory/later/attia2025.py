@@ -1,9 +1,13 @@
-"""Attia et al. 2025: the last iterate of SGD at the greedy step, with and without replacement."""
+"""Attia et al. 2025: the last iterate of SGD at any step below 2/beta, with noise, and of projections.
+
+Their abstract has the rates, up to logarithms; the number at the greedy step is quoted in Tsipory et al. 2025.
+"""
 
 from __future__ import annotations
 
 from forgetting.theory.bound import Bound, Quantity, Range
-from forgetting.theory.expression import K, S, root
+from forgetting.theory.expression import D_SQUARED, DISTANCE, ETA, SIGMA, Expression, K, S, X, root
+from forgetting.theory.paper.last_iterate import STEP, X_IS
 from forgetting.theory.statement import register_bound
 
 
@@ -25,3 +29,42 @@ register_bound(_bound("with", "loss", Range(1)))
 register_bound(_bound("with", "forgetting", Range(1)))
 register_bound(_bound("without", "loss", Range(1, "T")))
 register_bound(_bound("without", "forgetting", Range(1, "T")))
+
+
+def _any_step(name: str, title: str, right: Expression, assumptions: str) -> Bound:
+    return Bound(
+        key=f"attia2025:{name}/objective",
+        title=f"last iterate at any step below 2/beta{title}",
+        source="Attia et al. 2025, abstract",
+        quantity="objective",
+        orderings=("i.i.d.",),
+        kind="rate",
+        status="rate only",
+        schemes=("projection", "sgd"),
+        expression=right.where(X_IS),
+        assumptions=assumptions,
+        conditions=(STEP,),
+        convention="the source hides constants, logarithms and the distance, which is put back here as D^2",
+        note="sigma is the standard deviation of the gradients at w*." if name == "noise" else "",
+    )
+
+
+_REALIZABLE = D_SQUARED / (ETA * (2 - X) * K ** (1 - X / 2))
+_NOISE = ETA * SIGMA**2 * K ** (X / 2) / (2 - X) ** 2
+register_bound(_any_step("any-step", "", _REALIZABLE, "convex, beta-smooth, realizable"))
+register_bound(_any_step("noise", ", with noise", _REALIZABLE + _NOISE, "convex, beta-smooth, variance sigma^2 at w*"))
+register_bound(
+    Bound(
+        key="attia2025:projections/residual",
+        title="last iterate of projections",
+        source="Attia et al. 2025, abstract, at the greedy step on half the squared distance (reduc:pocs)",
+        quantity="residual",
+        orderings=("with replacement",),
+        kind="rate",
+        status="rate only",
+        problems=("regression", "classification", "sets"),
+        assumptions="closed convex sets with a common point, learned by projection",
+        convention="mean over all tasks of half the squared distance to the task's solutions",
+        expression=DISTANCE / root(K),
+    )
+)

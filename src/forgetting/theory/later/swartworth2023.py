@@ -1,9 +1,27 @@
-"""Swartworth et al. 2023: cyclic orderings without the dimension."""
+"""Swartworth et al. 2023: cyclic orderings without the dimension, as a rate, and as a number by way of their spiral.
+
+One cycle is a product A of T projections, and y = A^n z_0 is the error after n = k/T cycles. The last task is solved,
+and the distance of y to task j is at most that to P_j ... P_1 y, so that its square is at most j (|y|^2 - |Ay|^2), and
+L(w_k) <= R^2/2 (T-1)/2 (|y|^2 - |Ay|^2) <= R^2/2 (T-1) |y| |y - Ay|. A polynomial of A is at most 1 + sqrt(2) times as
+large as on the numerical range of A (Crouzeix and Palencia 2017), which lies within a spiral; so |y - Ay| =
+|A^n (I-A) z_0| is at most 1 + sqrt(2) times the maximum of |z^n (1-z)| there. All tasks are seen equally often: F = L.
+"""
 
 from __future__ import annotations
 
-from forgetting.theory.bound import Bound
-from forgetting.theory.expression import K, S, T
+import math
+
+import numpy as np
+
+from forgetting.orderings import Cyclic
+from forgetting.tasks import families
+from forgetting.theory.bound import Bound, Condition, Quantity, Range
+from forgetting.theory.checking import expected_at_most
+from forgetting.theory.closed_forms import spiral
+from forgetting.theory.draws import collection
+from forgetting.theory.expression import Expression, K, S, T
+from forgetting.theory.instance import Instance
+from forgetting.theory.setting import known
 from forgetting.theory.statement import register_bound
 
 register_bound(
@@ -17,4 +35,44 @@ register_bound(
         status="rate only",
         expression=T**3 * S / K,
     )
+)
+
+_SPIRAL = Expression(
+    "(1+sqrt(2))/2 (T-1) S max |z^(k/T) (1-z)| within r = (cos(pi/(T+1)) / cos((pi-phi)/(T+1)))^(T+1), "
+    "about 0.14 T^3 S / k",
+    r"\frac{1+\sqrt2}{2}(T-1)S\max_z\left|z^{k/T}(1-z)\right|,\ \vert z\vert\le"
+    r"\left(\frac{\cos\frac{\pi}{T+1}}{\cos\frac{\pi-\arg z}{T+1}}\right)^{T+1}",
+    lambda s, k: (1 + math.sqrt(2)) / 2 * (known(s.T) - 1) * s.scale * spiral(int(known(s.T)), k // int(known(s.T))),
+    ("T",),
+)
+
+
+def _number(quantity: Quantity) -> Bound:
+    return Bound(
+        key=f"swartworth2023:spiral/{quantity}",
+        title="cyclic ordering, dimension-free, with a number",
+        source="Swartworth et al. 2023, the spiral in the proof (swartworth2023:spiral)",
+        quantity=quantity,
+        orderings=("cyclic",),
+        origin="proof",
+        status="second-hand",
+        expression=_SPIRAL,
+        range=Range(1, every="T"),
+        conditions=(Condition(lambda s, k: known(s.T) >= 2, "needs T >= 2"),),
+        note="The spiral and the factor 1 + sqrt(2) are read second-hand; the factors before them are worked out here.",
+    )
+
+
+def _cycles(rng: np.random.Generator, index: int) -> Instance:
+    tasks = collection(rng, index, clones=12)
+    cycles = 1 if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(300))))
+    if index >= 60 and rng.random() < 0.5:
+        count = 2 * int(rng.integers(1, 8))
+        tasks = families.back_and_forth(count, float(rng.uniform(0.5, 2) / np.sqrt(cycles * count)))
+    return Instance(tasks, Cyclic(), cycles * tasks.num_tasks)
+
+
+expected_at_most(_number("loss"), part="loss", statement="L(w_k) <= {} (cyclic, k a multiple of T)", draw=_cycles)
+expected_at_most(
+    _number("forgetting"), part="forgetting", statement="F(k) <= {} (cyclic, k a multiple of T)", draw=_cycles
 )
