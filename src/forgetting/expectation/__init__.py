@@ -6,6 +6,7 @@ from forgetting.expectation.engines import Cost, Engine, engines, register_engin
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
 from forgetting.expectation.request import Request
+from forgetting.expectation.weights import FastestWeights, fastest_weights
 
 __all__ = [
     "HALF_SQUARED_DISTANCE",
@@ -13,6 +14,7 @@ __all__ = [
     "Cost",
     "Engine",
     "Expectation",
+    "FastestWeights",
     "Form",
     "Outcome",
     "Quantity",
@@ -21,6 +23,7 @@ __all__ = [
     "decay_rate",
     "engines",
     "expect",
+    "fastest_weights",
     "quantities",
     "register_engine",
     "register_quantity",

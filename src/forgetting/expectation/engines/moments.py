@@ -1,4 +1,8 @@
-"""Independent draws, with any weights: second moments, iterated step by step."""
+"""Independent draws, with any weights: second moments, iterated step by step.
+
+Agaskar, Wang and Lu 2014 have the exact mean squared error of randomised Kaczmarz in this way, its decay rate and the
+weights with the smallest one; Wang, Agaskar and Lu 2015 (arXiv 1502.00190) lift systems without a solution.
+"""
 
 from __future__ import annotations
 
