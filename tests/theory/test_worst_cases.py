@@ -295,13 +295,13 @@ def test_every_lower_bound_has_tasks_that_reach_it(bound):
 
 
 def test_random_orders_do_not_fail_where_greedy_orders_do():
-    tasks = fg.families.greedy_failure(60)
+    tasks = fg.families.greedy_failure(40)
     T = tasks.num_tasks
     greedy = fg.run(tasks, fg.orderings.GreedyDistance(repeat=False), k=T)
     assert greedy.order.tolist() == list(range(T))
-    assert greedy.losses[-1] == pytest.approx(1 / 4 - 1 / (8 * T * (1 - 0.5 ** (1 / T))), rel=1e-9)  # 0.0686
+    assert greedy.losses[-1] == pytest.approx(1 / 4 - 1 / (8 * T * (1 - 0.5 ** (1 / T))), rel=1e-9)  # 0.068
     random = [fg.run(tasks, fg.orderings.WithoutReplacement(), k=T, seed=seed).losses[-1] for seed in range(40)]
-    assert np.mean(random) == pytest.approx(0.003, abs=6e-4)
+    assert np.mean(random) == pytest.approx(0.0045, abs=9e-4)
 
 
 @pytest.mark.parametrize("T", [2, 10, 40, 120])
