@@ -33,7 +33,6 @@ def test_the_views_are_the_registry():
     assert [s.bound for s in STATEMENTS if s.bound is not None] == list(fg.bounds.all_bounds())
     assert [s.claim for s in STATEMENTS if s.claim is not None] == list(fg.claims.all())
     assert sum(s.bound is not None and s.claim is not None for s in STATEMENTS) > 30
-    assert sum(s.bound is not None and s.claim is not None for s in STATEMENTS) == 25
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,6 @@ def test_a_bound_and_a_claim_that_say_different_things_are_no_statement():
 
 def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
     labels = {statement.label for statement in STATEMENTS if statement.label in PRINTED}
-    assert labels == set(PRINTED) == {c.label for c in fg.claims.all() if c.label in PRINTED}
     assert labels == set(PRINTED) == {claim.label for claim in fg.claims.all()} & set(PRINTED)
     assert len({printed.number for printed in PRINTED.values()}) == len(PRINTED)
     for statement in STATEMENTS:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-__all__ = ["last_iterate", "spectral", "two_lines_forgetting", "two_lines_loss", "two_lines_single_pass"]
-__all__ = ["Worst", "last_iterate", "spectral", "two_lines_forgetting", "two_lines_loss", "two_lines_power"]
 __all__ = ["Worst", "last_iterate", "spectral", "spiral", "two_lines_forgetting", "two_lines_loss", "two_lines_power"]
 
 
@@ -108,23 +106,6 @@ def two_lines_forgetting(k: int) -> Worst:
         return u / (2 * k) * (1 + math.sqrt(s)) / 2 * s / 2 * total
 
     if k < 2:
-        return 0.0
-    a, b, n, m = (1 - s) / 2, (1 + s) / 2, (1 + math.sqrt(s)) / 2, k - 1
-    total = ((m + 1) * b**m * s - (b**k - a**k)) / s**2
-    return (1 - s) / (2 * k) * n * s / 2 * total
-
-
-def two_lines_single_pass(k: int) -> float:
-    """The largest E L(w_k) over all pairs of subspaces, each learned at most once (k = 1 or 2), at |w_0 - w*| R = 1.
-
-    max over c = cos(theta) of 1/8 (1 - c^2) (1 + c) c^(2(k-1)), reached by two lines with w* halfway, where
-    (2k+1) c^2 - c - 2(k-1) = 0. After both tasks the forgetting is the loss.
-
-    >>> round(two_lines_single_pass(1) * 27, 12), round(two_lines_single_pass(2), 6)
-    (4.0, 0.053882)
-    """
-    c = (1 + math.sqrt(1 + 8 * (k - 1) * (2 * k + 1))) / (2 * (2 * k + 1))
-    return (1 - c * c) * (1 + c) * c ** (2 * (k - 1)) / 8
         return Worst(0.0, 1.0)
     low, high = 0.0, min(0.75, 4 / k)
     for _ in range(90):  # it rises to its maximum and falls from there

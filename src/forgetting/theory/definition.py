@@ -263,7 +263,7 @@ def compare(instance: Instance, k: int, name: str, computed: Array | float, doub
 
 
 def replay(instance: Instance, order: IntArray, iterates: Array) -> None:
-    """Raise `DisagreementError` if these are not the iterates of this order, or not an order that the ordering gives."""
+    """Raise `DisagreementError` if these are not the iterates of this order, or if the ordering gives another order."""
     if len(order) > MOST_REPLAYED:
         return
     law = law_of(instance)

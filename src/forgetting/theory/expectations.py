@@ -22,19 +22,15 @@ from forgetting.expectation.engines import choose
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import SGD, natural_scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
-from forgetting.theory.definition import MOST_STATES, all_orders, compare, equations, law_of, orders_needed
+from forgetting.theory.definition import MOST_STATES, compare, law_of, orders_needed
 from forgetting.theory.instance import Instance
 from forgetting.theory.sampled import simulate
 
 __all__ = [
-    "MOST_STATES",
     "Numbers",
     "Visit",
-    "all_orders",
     "as_least_squares",
     "distinct",
-    "equations",
-    "orders_needed",
     "probabilities",
     "remembered",
     "start_noise",

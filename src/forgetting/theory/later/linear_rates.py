@@ -16,8 +16,9 @@ from forgetting.orderings import NormWeighted
 from forgetting.theory.bound import Bound, Condition
 from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, steps
 from forgetting.theory.claim import Paths, Sides
+from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable
-from forgetting.theory.expectations import distinct, equations, probabilities
+from forgetting.theory.expectations import distinct, probabilities
 from forgetting.theory.expression import DISTANCE, Expression, K, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.measured import quantified

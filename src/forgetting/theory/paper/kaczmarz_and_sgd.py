@@ -12,9 +12,8 @@ from forgetting.schemes import GradientDescent, Kaczmarz
 from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import equations
-from forgetting.theory.draws import points, projected
 from forgetting.theory.draws import points, projected, realizable
-from forgetting.theory.expectations import distinct, equations
+from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

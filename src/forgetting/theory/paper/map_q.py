@@ -16,11 +16,9 @@ from forgetting._arrays import Array
 from forgetting.geometry import exact_rank
 from forgetting.theory.checking import Expected, all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides
-from forgetting.theory.definition import check_projections
-from forgetting.theory.draws import collection, points
-from forgetting.theory.expectations import distinct, remembered
+from forgetting.theory.definition import check_projections, equations
 from forgetting.theory.draws import collection, points, projected
-from forgetting.theory.expectations import distinct, equations, remembered
+from forgetting.theory.expectations import distinct, remembered
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

@@ -28,8 +28,9 @@ from forgetting.theory.checking import (
     trajectory,
 )
 from forgetting.theory.claim import Missing, Sides
+from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected, realizable
-from forgetting.theory.expectations import equations, probabilities
+from forgetting.theory.expectations import probabilities
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

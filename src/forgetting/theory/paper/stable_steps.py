@@ -28,8 +28,9 @@ from forgetting.theory.checking import (
     trajectory,
 )
 from forgetting.theory.claim import Draw, Paths, Sides
+from forgetting.theory.definition import equations
 from forgetting.theory.draws import descents, permuted, points, sets
-from forgetting.theory.expectations import Numbers, as_least_squares, equations
+from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.last_iterate import unit
