@@ -121,22 +121,9 @@ CASES = [
     ("evron2022:alternating/forgetting", 2, 1.125, {"T": 2, "rank_avg": 11}),  # 18/8 * 1/2
     ("two-lines:random/loss/lower", 1, 8 / 3, {}),  # 18 * 4/27, at cos(theta) = 1/3
     ("two-lines:random/loss", 1, 8 / 3, {"T": 2, "rank_avg": 11}),
-    # cos^2 = 1/2: 18 * 0.5/6 * n * 0.25 * (0.25 + 2 * 0.75), n = (1 + sqrt(1/2))/2
-    ("two-lines:random/forgetting/lower", 3, 0.328125 * (1 + sqrt(0.5)), {}),
-    # largest at 5 c^3 = c^2 - c + 1
-    ("two-lines:random/forgetting", 2, 9 * 0.08808021546070195, {"T": 2, "rank_avg": 11}),
     ("two-lines:single-pass/loss", 1, 8 / 3, {"T": 2, "rank_avg": 11}),
     *((f"two-lines:single-pass/{q}", 2, 2.25 * C**2 * (1 - C**2) * (1 + C), {"T": 2, "rank_avg": 11})
       for q in ("loss", "forgetting")),
-    # k = T = 20: v = 19 * 20/38 = 10, u = (1 + 27 + 18 * 17 * 18/34)/19 = 10, and 18 v/(4 k) = 18/8
-    *((f"two-lines:single-pass/{q}/lower", 20, 2.25 * (1 + sqrt(10 / 11)) * 10**10 / 11**11, {})
-      for q in ("loss", "forgetting")),
-    # k = T = 2: v = u = 1, g(1) = 1/4
-    *((f"two-lines:single-pass/{q}/lower", 2, 0.5625 * (1 + sqrt(0.5)), {"T": 2, "rank_avg": 11})
-      for q in ("loss", "forgetting")),
-    # k = 3, T = 4: v = 2 * 4/6 = 4/3, u = (1 + 3/2)/2 = 5/4; g(5/4) = (5/9)^(5/4) * 4/9
-    ("two-lines:single-pass/forgetting/lower", 3, 2 * (1 + sqrt(5 / 9)) * (5 / 9) ** 1.25 * 4 / 9,
-     {"T": 4, "rank_avg": 6}),
     ("here:sgd/objective", 3, sqrt(21) * 9 / 32, {}),  # 2 sqrt(21)/(2 * 1/4 * 3/2) g(3) = 8/3 * 27/256
     ("here:sgd/objective", 2, 6.4 * sqrt(21), {"eta": 0.9}),  # x = 1.8: 2/(2 * 0.9 * 0.2) * 1.8 * 0.8^2 above g(2)
     ("here:weights/loss", 3, 7 * sqrt(21) * 27 / 256, {}),  # 7 * 2/2 min(4 * 4/27, sqrt(21) * 27/256)

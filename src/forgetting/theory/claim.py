@@ -241,10 +241,10 @@ class Claim:
 
     def check(self, instance: Instance) -> Verdict:
         """Compute both sides; an error gives the reason where the statement does not apply."""
-        reason = self.why_not(instance)
-        if reason is not None:
-            raise InvalidInputError(f"{self.name}: {reason}")
         try:
+            reason = self.why_not(instance)
+            if reason is not None:
+                raise InvalidInputError(f"{self.name}: {reason}")
             return Verdict.of(self.sides(instance), self.kind)
         except DisagreementError as error:
             return Verdict.disputing(error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import singledispatch
 from itertools import permutations, product
 from math import perm
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,7 @@ __all__ = [
     "MOST_STATES",
     "MOST_TASKS",
     "DisagreementError",
+    "Value",
     "all_orders",
     "check_point",
     "check_projections",
@@ -46,7 +48,13 @@ MOST_ORDERS, MOST_PROJECTED = 300, 64  # orders that are walked through here: of
 MOST_TASKS, MOST_REPLAYED = 8, 60
 MOST_CONDITION = 1e5  # sigma_max/sigma_min of a task, beyond which two roads may differ by rounding
 TOLERANCE = 1e-9  # by how much both roads may differ, of R^2 max |w_t|^2 + max L_m(w_t)
-Values = dict[str, Array]
+
+
+class Value(NamedTuple):
+    """A quantity by its definition, and how far rounding may move it."""
+
+    value: Array
+    allowed: float
 
 
 class DisagreementError(Exception):
@@ -211,6 +219,15 @@ class _Defined:
                 points[on, t + 1] = self.learn(int(task), points[on, t])
         return points
 
+    def solution(self, start: Array) -> Array | None:
+        """The common solution of regression tasks nearest to the start; None where rounding would move it."""
+        if self.members:
+            return None
+        X, y = np.concatenate([matrix for matrix, _ in self.data]), np.concatenate([label for _, label in self.data])
+        if _condition(X) > MOST_CONDITION:
+            return None
+        return np.asarray(start + np.linalg.lstsq(X, y - X @ start, rcond=None)[0])
+
     def allowed(self, points: Array, losses: Array) -> float:
         """By how much a loss may differ between two roads."""
         return TOLERANCE * (self.radius**2 * float(np.max(np.sum(points**2, axis=-1))) + float(np.max(losses)))
@@ -219,13 +236,13 @@ class _Defined:
 # ------------------------------------------------------------------------------------------------------ comparisons
 
 
-def expectations(instance: Instance, k: int) -> tuple[Values, float]:
-    """Every quantity of w_k by its definition, as a mean over all orders, and how far rounding may move a loss.
+def expectations(instance: Instance, k: int) -> dict[str, Value]:
+    """Every quantity of w_k by its definition, as a mean over all orders.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement(), 2)
-    >>> {name: round(float(value), 6) for name, value in expectations(case, 2)[0].items() if name != "task_losses"}
-    {'loss': 0.087891, 'seen_loss': 0.017578, 'forgetting': 0.017578, 'regret': 0.132812, 'next_loss': 0.087891}
+    >>> {name: round(float(expectations(case, 2)[name].value), 6) for name in ("loss", "forgetting", "regret")}
+    {'loss': 0.087891, 'forgetting': 0.017578, 'regret': 0.132812}
     """
     problem, law, T = instance.posed, law_of(instance), instance.posed.num_tasks
     few = MOST_ORDERS if problem.linear is problem else MOST_PROJECTED
@@ -237,9 +254,11 @@ def expectations(instance: Instance, k: int) -> tuple[Values, float]:
     points = defined.along(orders, instance.start)
     losses = np.stack([defined.losses(points[:, t]) for t in range(k + 1)], axis=1)
     now, runs = losses[:, -1], np.arange(len(orders))[:, None]
-    values: Values = {"loss": chances @ now.mean(axis=1), "task_losses": chances @ now}
+    values: dict[str, Array] = {"loss": chances @ now.mean(axis=1), "task_losses": chances @ now}
     if k:
         at = np.arange(k)
+        mean = defined.losses(points[:, :-1].mean(axis=1))
+        values["averaged_loss"], values["averaged_task_losses"] = chances @ mean.mean(axis=1), chances @ mean
         values["seen_loss"] = chances @ now[runs, orders].mean(axis=1)
         values["forgetting"] = values["seen_loss"] - chances @ losses[runs, at + 1, orders].mean(axis=1)
         values["regret"] = chances @ losses[runs, at, orders].mean(axis=1)
@@ -249,17 +268,21 @@ def expectations(instance: Instance, k: int) -> tuple[Values, float]:
         left = np.ones_like(now)
         left[runs, orders] = 0
         values["next_loss"] = chances @ (np.sum(now * left, axis=1) / (T - k))
-    return values, defined.allowed(points, losses)
+    allowed = dict.fromkeys(values, defined.allowed(points, losses))
+    if (solution := defined.solution(instance.start)) is not None:
+        squares = np.sum((points - solution) ** 2, axis=2)
+        values["error"], allowed["error"] = chances @ squares[:, -1], 100 * TOLERANCE * float(np.max(squares))
+    return {name: Value(value, allowed[name]) for name, value in values.items()}
 
 
 def compare(instance: Instance, k: int, name: str, computed: Array | float, doubt: float = 0.0) -> None:
     """Raise `DisagreementError` if a computed expectation is not what its definition gives, where that can be told."""
     try:
-        values, allowed = expectations(instance, k)
+        values = expectations(instance, k)
     except NotSupportedError:
         return
     if name in values:
-        _agree(name, computed, values[name], doubt + allowed)
+        _agree(name, computed, values[name].value, doubt + values[name].allowed)
 
 
 def replay(instance: Instance, order: IntArray, iterates: Array) -> None:

@@ -92,7 +92,8 @@ class Numbers:
         self.doubt = start_noise(instance)
         self.methods: set[str] = set()
 
-    def _expect(self, name: str, k: int) -> Any:
+    def value(self, name: str, k: int) -> Any:
+        """The quantity of `fg.expect` with this name after k steps; `doubt` grows by how far it may be off."""
         one = self.instance
         options: dict[str, Any] = {"quantities": (name,), "seed": one.seed, "runs": one.runs}
         if k > MANY_STEPS and isinstance(law_of(one), Independent) and one.posed.dim <= SMALL:
@@ -120,29 +121,29 @@ class Numbers:
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""
-        return float(self._expect("loss", k))
+        return float(self.value("loss", k))
 
     def forgetting(self, k: int) -> float:
         """E F(k)."""
-        return float(self._expect("forgetting", k))
+        return float(self.value("forgetting", k))
 
     def task_losses(self, k: int) -> Array:
         """E L_m(w_k) for every task."""
-        return np.asarray(self._expect("task_losses", k))
+        return np.asarray(self.value("task_losses", k))
 
     def regret_sum(self, k: int) -> float:
         """E sum_(t<k) f(w_t; i_t), k terms."""
-        return k * float(self._expect("regret", k)) if k else 0.0
+        return k * float(self.value("regret", k)) if k else 0.0
 
     def next_loss(self, k: int) -> float:
         """E f(w_k; i_k), the loss of the task that is learned next."""
-        return float(self._expect("next_loss", k)) if self._is_exact("next_loss", k) else self._mean("following", k)
+        return float(self.value("next_loss", k)) if self._is_exact("next_loss", k) else self._mean("following", k)
 
     def in_sample(self, k: int) -> float:
         """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen; 0 before the first step."""
         if k == 0:
             return 0.0
-        return float(self._expect("seen_loss", k)) if self._is_exact("seen_loss", k) else self._mean("seen", k)
+        return float(self.value("seen_loss", k)) if self._is_exact("seen_loss", k) else self._mean("seen", k)
 
     def _is_exact(self, name: str, k: int) -> bool:
         """Whether a quantity after k steps can be averaged over all orders exactly, in a few seconds."""

@@ -18,10 +18,9 @@ from forgetting.theory.checking import ROUNDING, all_of, covers, projection, reg
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable
-from forgetting.theory.expectations import distinct, probabilities
+from forgetting.theory.expectations import Numbers, distinct, probabilities
 from forgetting.theory.expression import DISTANCE, Expression, K, parameter
 from forgetting.theory.instance import Instance
-from forgetting.theory.measured import quantified
 from forgetting.theory.precise import Precise
 from forgetting.theory.setting import known
 from forgetting.theory.statement import checked
@@ -37,9 +36,9 @@ def _error_at_most(rate: Callable[[Instance], float]) -> Paths:
         return rate(instance) ** instance.k * size, ROUNDING * size
 
     def sides(instance: Instance) -> Sides:
-        value, doubt, how = quantified(instance, "error")
-        bound, rounding = right(instance)
-        return Sides(value, bound, doubt + rounding, how=how)
+        numbers = Numbers(instance)
+        value, (bound, rounding) = numbers.value("error", instance.k), right(instance)
+        return Sides(value, bound, numbers.doubt + rounding, how=numbers.how)
 
     def precise(instance: Instance) -> Sides:
         numbers = Precise(instance)

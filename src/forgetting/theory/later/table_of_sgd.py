@@ -18,10 +18,9 @@ from forgetting.theory.bound import Bound, Condition, Quantity
 from forgetting.theory.checking import ROUNDING, all_of, covers, least_squares, steps
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.draws import descents, with_beta
-from forgetting.theory.expectations import as_least_squares, probabilities
+from forgetting.theory.expectations import Numbers, as_least_squares, probabilities
 from forgetting.theory.expression import D_SQUARED, ETA, GRADIENT, SIGMA, Expression, K, X, logarithm
 from forgetting.theory.instance import Instance
-from forgetting.theory.measured import quantified
 from forgetting.theory.numbering import PAPER, cite
 from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, setting, unit
 from forgetting.theory.precise import Precise
@@ -82,8 +81,9 @@ def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] = l
 
     def sides(instance: Instance) -> Sides:
         case = as_least_squares(instance)
-        each, doubt, how = quantified(case, "averaged_task_losses")
-        return Sides(probabilities(case) @ each, right(case), doubt + ROUNDING * unit(case), how=how)
+        numbers = Numbers(case)
+        lhs = probabilities(case) @ numbers.value("averaged_task_losses", case.k)
+        return Sides(lhs, right(case), numbers.doubt + ROUNDING * unit(case), how=numbers.how)
 
     def precise(instance: Instance) -> Sides:
         case = as_least_squares(instance)
