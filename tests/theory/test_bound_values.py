@@ -126,6 +126,8 @@ CASES = [
       for q in ("loss", "forgetting")),
     ("here:sgd/objective", 3, sqrt(21) * 9 / 32, {}),  # 2 sqrt(21)/(2 * 1/4 * 3/2) g(3) = 8/3 * 27/256
     ("here:sgd/objective", 2, 6.4 * sqrt(21), {"eta": 0.9}),  # x = 1.8: 2/(2 * 0.9 * 0.2) * 1.8 * 0.8^2 above g(2)
+    ("here:sgd/objective/sharper", 3, sqrt(21) * 9 / 32, {}),
+    ("here:sgd/objective/sharper", 2, 50 / 9 * sqrt(21) / 4, {"eta": 0.9}),  # g(1) = 1/4 is below 1.8 * 0.8^2
     ("here:weights/loss", 3, 7 * sqrt(21) * 27 / 256, {}),  # 7 * 2/2 min(4 * 4/27, sqrt(21) * 27/256)
     ("here:weights/loss", 3, 28 / 27, {"rank_weighted": 20}),
     ("here:weights/forgetting", 3, 8 / 3 * sqrt(21) + 6, {}),  # 18 (min(4/4, sqrt(21) * 4/27) + 1/3)

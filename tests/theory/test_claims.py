@@ -75,7 +75,7 @@ LABELS = {
     "sgd:bach-moulines-2013": [None],
     "gower2015:any weights": [None],
     "strohmer2009:single rows": [None],
-    "here:sgd": [None],
+    "here:sgd": ["objective", "objective, sharper"],
     "here:weights": ["loss", "forgetting", "forgetting, sharper"],
     "two-lines:random": ["loss", "forgetting"],
     "two-lines:single-pass": ["loss", "forgetting"],

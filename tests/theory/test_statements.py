@@ -108,6 +108,11 @@ def python_of(text):
 FUNCTIONS = ("min", "max", "sqrt", "exp", "log", "A", "A_x", "g", "h", "product", "largest", "lambda")
 
 
+def as_int(n):
+    """A whole number as an int, because 200.0^200.0 overflows and 200^200 does not."""
+    return int(n) if n == int(n) else n
+
+
 def value_of(text, s, k):
     """The value of the text of a formula, with the definitions after it."""
     formula, *definitions = re.split(r", (?=[A-Za-z_]+(?:\([a-z]\))? = |about |constant |0 at |S/2 where )", text)
@@ -128,7 +133,7 @@ def value_of(text, s, k):
         if match := re.match(r"([gh])\(([nk])\) = (.*)", definition):
             name, letter, body = match.groups()
             code = compile(python_of(body), name, "eval")
-            names[name] = lambda n, code=code, letter=letter: eval(code, {**names, letter: n})
+            names[name] = lambda n, code=code, letter=letter: eval(code, {**names, letter: as_int(n)})
         elif match := re.match(r"([uv]) = (.*)", definition):
             names[match[1]] = eval(python_of(match[2]), names)
     return eval(python_of(formula), names)
