@@ -351,8 +351,6 @@ def test_what_cannot_be_simulated_or_counted_is_refused():
         fg.expect(tasks, order, 10**20)
     with pytest.raises(InvalidInputError, match="threads must be at least 1, got -3"):
         fg.expect(tasks, order, 10, method="monte-carlo", threads=-3)
-    with pytest.raises(NotSupportedError, match="the decay rate is that of independent draws"):
-        fg.decay_rate(tasks, fg.orderings.Cyclic())
 
 
 def test_printed_columns_never_touch():

@@ -425,7 +425,6 @@ GOOD_FOR = {
     "fg.orderings.Explicit.check": {"k": ["3"]},
     "fg.auditing.Audit.to_text": {"width": ["80"]},
     "fg.bounds.table": {"k": ["3"], "setting": ["None", GOOD["setting"][0]]},
-    "fg.decay_rate": {"ordering": ORDERINGS[1:]},
     "fg.families.back_and_forth": {"T": ["4"], "theta": ["0.1"]},
     **{f"fg.{name[:-1].split('(')[0]}.first": {"tasks": [VIEW]} for name in ORDERINGS},
 }

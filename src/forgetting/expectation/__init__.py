@@ -1,10 +1,11 @@
 """Expectations over orderings: exact by moments, spectrum or subsets, simulated where exactness does not fit."""
 
-from forgetting.expectation.asking import decay_rate, expect
+from forgetting.expectation.asking import expect
 from forgetting.expectation.comparison import compare
 from forgetting.expectation.engines import Cost, Engine, engines, register_engine
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
+from forgetting.expectation.rates import decay_rate
 from forgetting.expectation.request import Request
 from forgetting.expectation.weights import FastestWeights, fastest_weights
 

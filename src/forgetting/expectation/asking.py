@@ -10,22 +10,17 @@ import numpy as np
 from forgetting._arrays import IntArray, any_array, as_count, as_kind, as_number, as_seed
 from forgetting._memory import available_memory
 from forgetting.dynamics.loop import resolve
-from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.errors import InvalidInputError
 from forgetting.expectation.engines import choose, engines, require
-from forgetting.expectation.engines.base import require_realizable
-from forgetting.expectation.engines.digits import refusal
-from forgetting.expectation.engines.moment_map import moment_map
-from forgetting.expectation.engines.spectral import decay
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import Quantity, resolved
 from forgetting.expectation.request import Request, Simulation
 from forgetting.orderings import Ordering
-from forgetting.orderings.laws import Independent
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
 
-__all__ = ["MOST_STEPS", "Question", "as_level", "ask", "decay_rate", "expect"]
+__all__ = ["MOST_STEPS", "Question", "as_level", "ask", "expect"]
 
 MOST_STEPS = 10**15  # beyond it k eps is no longer small
 
@@ -165,22 +160,6 @@ def as_level(confidence: float) -> float:
     if not 0 < level < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {level:g}")
     return level
-
-
-def decay_rate(problem: Problem, ordering: Ordering, scheme: Scheme | None = None) -> float:
-    """The factor by which E|w_k - w*|^2 falls per step in the long run: the largest eigenvalue of Q on the row space.
-
-    >>> import forgetting as fg
-    >>> rate = fg.decay_rate(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement())
-    >>> round(rate, 12)   # (1 + cos^2 theta) / 2
-    0.625
-    """
-    request = ask(problem, ordering, 1, scheme, memory=np.finfo(float).max).request
-    reason = refusal(request, Independent)
-    if reason is not None:
-        raise NotSupportedError(f"the decay rate is that of independent draws under a linear scheme: {reason}")
-    require_realizable(request, "the decay rate")
-    return decay(moment_map(request, homogeneous=True))
 
 
 def _memory(given: float | None) -> float:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -34,12 +34,23 @@ from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Independent
 
-__all__ = ["SpectralEngine", "decay"]
+__all__ = ["SelfAdjoint", "SpectralEngine", "decay"]
 
 DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
+
+
+class SelfAdjoint(Protocol):
+    """A self-adjoint map on symmetric matrices of order `size`, such as Q."""
+
+    @property
+    def size(self) -> int:
+        """The order of the matrices."""
+
+    def apply(self, moments: Array, /) -> Array:
+        """The map at one matrix, or at each of several (along the first axis)."""
 
 
 @register_engine
@@ -235,10 +246,10 @@ def _keys(quantity: Quantity) -> list[tuple[Form, Kind]]:
             return [(form, "drawn")]
 
 
-def decay(moments: Moments) -> float:
-    """The largest eigenvalue of Q on the joint row space: E|w_k - w*|^2 falls like its k-th power.
+def decay(moments: SelfAdjoint) -> float:
+    """The largest eigenvalue of Q on the joint row space, or of another map that keeps matrices positive semidefinite.
 
-    By Perron-Frobenius its eigenvector is positive semidefinite, so a Lanczos run from the identity finds it.
+    By Perron-Frobenius the eigenvector is positive semidefinite, so a Lanczos run from the identity finds it.
     """
     if moments.size * (moments.size + 1) // 2 <= DENSE_LIMIT:
         return float(np.max(np.abs(_diagonalise(moments)[0]), initial=0.0))
@@ -356,7 +367,7 @@ def _over_visits(cross: Array, spread: Array, main: _Ritz, mine: _Ritz, steps: I
     return found, doubt
 
 
-def _diagonalise(moments: Moments) -> tuple[Array, Array]:
+def _diagonalise(moments: SelfAdjoint) -> tuple[Array, Array]:
     """Eigenvalues of Q on symmetric matrices, and its eigenvectors as rows, packed."""
     size = moments.size
     order = size * (size + 1) // 2
@@ -366,7 +377,7 @@ def _diagonalise(moments: Moments) -> tuple[Array, Array]:
     return values, np.ascontiguousarray(vectors.T)
 
 
-def _lanczos(moments: Moments, start: Array, against: Array, steps: IntArray) -> _Ritz:
+def _lanczos(moments: SelfAdjoint, start: Array, against: Array, steps: IntArray) -> _Ritz:
     """Krylov space of `start`, grown until <f, Q^k start> has settled for every f and k."""
     size = moments.size
     norm = float(np.linalg.norm(start))

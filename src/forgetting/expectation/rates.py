@@ -1,0 +1,113 @@
+"""`decay_rate`: how fast the error falls in the long run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.errors import NotSupportedError
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines import engines
+from forgetting.expectation.engines.base import PATIENCE, require_realizable
+from forgetting.expectation.engines.counting import states_needed
+from forgetting.expectation.engines.digits import refusal
+from forgetting.expectation.engines.moment_map import Moments, moment_map
+from forgetting.expectation.engines.pairs import EPS
+from forgetting.expectation.engines.spectral import decay
+from forgetting.orderings import Ordering
+from forgetting.orderings.laws import Cycle, Independent, Reshuffled
+from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
+
+__all__ = ["decay_rate"]
+
+LARGEST = 4000  # the order of a matrix whose eigenvalues take minutes
+APPLICATIONS = 300  # of a map that Lanczos takes to find its largest eigenvalue, or more
+PART = 2**24  # numbers held at once: 128 MiB
+
+
+def decay_rate(problem: Problem, ordering: Ordering, scheme: Scheme | None = None) -> float:
+    """The factor by which E|w_k - w*|^2 falls per step in the long run, for a linear scheme.
+
+    Independent draws: the largest eigenvalue of Q on the row space. An order that repeats after T steps has the T-th
+    root of what an epoch does, so that |w_(k+T) - w*|^2 is about rate^T |w_k - w*|^2: cyclic orders that of the squared
+    spectral radius of S_T ... S_1, and reshuffled epochs that of the largest eigenvalue of A -> E S_pi(T) ... S_pi(1) A
+    S_pi(1) ... S_pi(T) over permutations pi, computed over the sets of seen tasks as the method "subsets" does. The
+    rate is 0 where an epoch leaves no more than rounding.
+
+    >>> import forgetting as fg
+    >>> lines = fg.families.two_lines(np.pi / 3)
+    >>> rate = fg.decay_rate(lines, fg.orderings.WithReplacement())
+    >>> round(rate, 12)   # (1 + cos^2 theta) / 2
+    0.625
+    >>> round(fg.decay_rate(lines, fg.orderings.Cyclic()), 12)   # cos^2 theta
+    0.25
+    """
+    request = ask(problem, ordering, 1, scheme).request
+    reason = refusal(request, Independent, Cycle, Reshuffled)
+    if reason is not None:
+        orders = "independent draws, cyclic orders or reshuffled epochs"
+        raise NotSupportedError(f"the decay rate is that of {orders} under a linear scheme: {reason}")
+    require_realizable(request, "the decay rate")
+    moments, T = moment_map(request, homogeneous=True), problem.num_tasks
+    match request.law:
+        case Independent():
+            return decay(moments)
+        case Cycle():
+            if moments.size > LARGEST:
+                raise NotSupportedError(f"the decay rate of a cyclic order takes D <= {LARGEST}, got {moments.size}")
+            epoch = _radius(moments) ** 2
+        case _:
+            needed, seconds = engines.get("subsets").cost(replace(request, steps=np.array([T])))
+            order = moments.size * (moments.size + 1) // 2
+            if needed > request.memory or seconds * min(order, APPLICATIONS) > PATIENCE:
+                states, _ = states_needed(moments.geometry.counts, T)
+                raise NotSupportedError(
+                    f"the decay rate of reshuffled epochs would go through {states:.3g} sets of tasks"
+                )
+            epoch = decay(_Epoch(moments))
+    return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))
+
+
+def _radius(moments: Moments) -> float:
+    """The spectral radius of S_T ... S_1."""
+    product = np.eye(moments.size)
+    for task in moments.geometry.index.tolist():
+        block = moments.geometry.block(task)
+        product -= moments.left[0][block].T @ (moments.right[0][block] @ product)
+    if not np.isfinite(product).all():
+        raise NotSupportedError(
+            "the decay rate was not found: an epoch multiplies errors by more than float64 can hold"
+        )
+    return float(np.max(np.abs(np.linalg.eigvals(product)), initial=0.0))
+
+
+class _Epoch:
+    """What the second moment becomes in an epoch, on average over permutations: a self-adjoint map, as Q is."""
+
+    def __init__(self, moments: Moments) -> None:
+        self.moments, self.size = moments, moments.size
+        _, widest = states_needed(moments.geometry.counts, moments.geometry.num_tasks)
+        self.part = max(1, int(PART / (widest * max(1, self.size) ** 2)))
+
+    def apply(self, matrices: Array) -> Array:
+        """The map at one matrix, or at each of several (along the first axis)."""
+        if matrices.ndim == 2:
+            return self._after(matrices)
+        return np.concatenate([self._after(matrices[i : i + self.part]) for i in range(0, len(matrices), self.part)])
+
+    def _after(self, matrices: Array) -> Array:
+        counts = self.moments.geometry.counts.tolist()
+        layer = {(0,) * len(counts): matrices}
+        for size in range(1, sum(counts) + 1):
+            grown: dict[tuple[int, ...], Array] = {}
+            for seen, before in layer.items():
+                for m in (m for m in range(len(counts)) if seen[m] < counts[m]):
+                    larger = (*seen[:m], seen[m] + 1, *seen[m + 1 :])
+                    after = self.moments.step(m, before) * (larger[m] / size)
+                    grown[larger] = grown[larger] + after if larger in grown else after
+            layer = grown
+        (result,) = layer.values()
+        return result
