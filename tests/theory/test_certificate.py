@@ -204,3 +204,18 @@ def test_the_identities_follow_the_order_of_the_seed():
 def test_a_seed_and_runs_are_whole_numbers(field, value):
     with pytest.raises(InvalidInputError, match=field):
         fg.claims.Instance(*SIMULATED, **{field: value})
+
+
+def test_the_mean_of_the_iterates_and_the_error_are_measured_beside_their_bounds():
+    tasks = fg.families.gaussian(T=6, d=8, rank=2, seed=0)
+    certificate = fg.certify(tasks, fg.orderings.NormWeighted(), 12)
+    measured = {row.quantity: row.value for row in certificate.measured}
+    e = fg.expect(tasks, fg.orderings.NormWeighted(), 12, quantities="error")
+    assert measured["error"] == pytest.approx(e.error, rel=1e-12)
+    bounds = {row.key: row.ratio for row in certificate.bounds}
+    assert 0 < bounds["gower2015:any weights/error"] < 1
+    assert 0 < bounds["sgd:mean-of-iterates/averaged_objective"] < 1
+    rows = {row.label: row.lhs for row in certificate.claims}
+    for label in ("sgd:mean-of-iterates", "sgd:lan-2012", "sgd:bach-moulines-2013"):
+        assert rows[label] == pytest.approx(measured["averaged_objective"], rel=1e-12)
+    assert "sgd:srebro-2010" not in rows  # eta beta = 1

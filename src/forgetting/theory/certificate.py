@@ -21,8 +21,9 @@ from forgetting.tasks import Problem
 from forgetting.theory.checking import regression
 from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
-from forgetting.theory.expectations import Numbers, as_least_squares, remembered, start_noise
+from forgetting.theory.expectations import Numbers, as_least_squares, probabilities, remembered, start_noise
 from forgetting.theory.instance import Instance
+from forgetting.theory.measured import quantified
 from forgetting.theory.setting import describe_ordering, describe_scheme
 from forgetting.theory.statement import all_claims, get_claim
 from forgetting.theory.writers import text_table
@@ -32,7 +33,7 @@ __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certi
 WIDTH = 80
 FORMAT = "forgetting/certificate/1"
 MEASURED = ("loss", "forgetting", "regret")
-ORDER = (*MEASURED, "residual", "objective")
+ORDER = (*MEASURED, "residual", "objective", "averaged_objective", "error")
 
 
 @dataclass(frozen=True)
@@ -308,18 +309,27 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
 
 
 def _objective(instance: Instance) -> list[Measured]:
-    """E f(w_k) of SGD, which projections are too: then it is the residual, if draws are uniform."""
+    """E f(w_k) and E f of the mean of the iterates of SGD, and E |w_k - w*|^2.
+
+    Projections are SGD too: then E f(w_k) is the residual, if draws are uniform.
+    """
     try:
-        numbers = Numbers(as_least_squares(instance))
+        case = as_least_squares(instance)
+        numbers = Numbers(case)
         value = numbers.next_loss(instance.k)
+        each, off, how = quantified(case, "averaged_task_losses")
+        error = quantified(instance, "error")
     except ForgettingError:
         return []
-    if numbers.doubt > 1e-6 * (1e-300 + abs(value)):
-        return []  # simulated, or lost in rounding errors
-    row = Measured("objective", value, value, value, numbers.how)
+    mean = float(probabilities(case) @ each)
+    found = [("objective", value, numbers.doubt, numbers.how), ("averaged_objective", mean, off, how)]
+    found.append(("error", float(error.value), error.doubt, error.how))
+    # what is simulated, or lost in rounding errors, is left out
+    rows = [Measured(name, v, v, v, how) for name, v, doubt, how in found if doubt <= 1e-6 * (1e-300 + abs(v))]
     uniform = "with replacement" in describe_ordering(instance.ordering, instance.problem)  # type: ignore[arg-type]
     projected = "projection" in describe_scheme(instance.scheme, instance.problem)[0]
-    return [row, replace(row, quantity="residual")] if uniform and projected else [row]
+    same = [row for row in rows if row.quantity == "objective" and uniform and projected]
+    return rows + [replace(row, quantity="residual") for row in same]
 
 
 def _bounds(rows: Evaluation, measured: tuple[Measured, ...], noise: float) -> tuple[BoundRow, ...]:

@@ -51,7 +51,7 @@ def _quoted(
 
 
 _BELOW_ONE = Condition(lambda s, k: known(s.eta) * known(s.beta) < 1, "eta must be below 1/beta")
-_UP_TO_ONE = Condition(lambda s, k: known(s.eta) * known(s.beta) <= 1, "eta must be at most 1/beta")
+_UP_TO_ONE = Condition(lambda s, k: known(s.eta) * known(s.beta) <= 1 + 1e-12, "eta must be at most 1/beta")
 _BELOW_LOG = Condition(
     lambda s, k: 2 * known(s.eta) * known(s.beta) * math.log(k) < 1, "eta must be below 1/(2 beta log k)"
 )
