@@ -15,6 +15,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.theory.checking import setting_of
 from forgetting.theory.draws import collection, with_beta
 from forgetting.theory.expectations import as_least_squares
+from forgetting.theory.simplest import complexity
 from forgetting.theory.survey import Job, Row, hunt_one, main, table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -189,6 +190,69 @@ def test_what_is_known_to_be_false_is_found_and_saved(label, part, budget, tmp_p
     assert not again.holds
     assert not claim.check(case).holds
     assert f"{again.lhs:.4g} against {again.rhs:.4g}" in row.verdict
+
+
+# ----------------------------------------------------------------------------------------- the simplest counterexample
+
+#: Both sides by hand, and what is behind them.
+BY_HAND = {
+    # w = (1, 0) twice, then (1, 0) + 1.8 (-0.8, 0.6): the first task misses 1.44, two times of three
+    ("cor:pocs_forgetting", "display, w_(k-1)"): (1.44**2 / 2 * 2 / 3, 1.8**2 / 2 / 3),
+    ("cor:dimensionality_bound", "rank equality"): (1, 2),  # two clones of [[1]]
+    # one task of norm 1 among 4000 of norm 0, not seen within 1000 steps
+    ("prop:mean_norm", "loss, uniform"): ((4000 / 4001) ** 1000 / 4001 / 2, 2 / 4001 / 1000**0.25),
+    # half of the draws are (1, 0), the others one of 5000 (0.01, 0.01): in the order A, B, A ends with loss 1/8; in the
+    # order B, A, B ends with loss 0.01^2 / 8
+    ("prop:mean_norm", "forgetting"): (1 / 4 / 2 * (1 / 8 + 0.01**2 / 8), 5 * 2 / 5001),
+    # (1, 0) seen once by chance and overwritten by (1, 1) / 10^6 at once: it ends with loss 1/8, or less if seen again
+    ("prop:mean_norm", "forgetting, uniform"): (1e-10 / 8 * (1 - 0.75 * 0.01), 5 * 2 * 1.02e-10 / 100),
+}
+
+
+def test_every_refuted_claim_has_numbers_by_hand():
+    assert {(claim.label, claim.part) for claim in fg.claims.all() if claim.status == "refuted"} == set(BY_HAND)
+
+
+@pytest.mark.parametrize(("label", "part"), BY_HAND)
+def test_the_simplest_counterexample_is_checked_by_hand(label, part):
+    claim = get(label, part)
+    found = claim.hunt(budget=90)
+    size, largest = complexity(found.simplest), complexity(found.instance)
+    assert size <= largest
+    assert size[:2] <= (15, 14)  # numbers in the file, and digits of all of them
+    again = claim.confirm(found.simplest)
+    assert not again.holds
+    assert not claim.check(found.simplest).holds
+    assert (again.lhs, again.rhs) == pytest.approx(BY_HAND[label, part], rel=1e-4)
+
+
+def test_a_counterexample_that_no_list_has_is_shrunk():
+    claim = planted(get("thm:random_convergence_rate", "loss"), 0.9)  # two lines at a small angle and a large k
+    found = claim.hunt(budget=40)
+    assert not claim.confirm(found.simplest).holds
+    (numbers, digits, T, d, _), worst = complexity(found.simplest), complexity(found.instance)
+    assert (T, d) == (2, 2)
+    assert numbers <= worst[0]
+    assert digits < worst[1] / 2
+
+
+def test_simplest_is_there_where_something_is_refuted_or_suspected():
+    claim = get("lem:regret_bound")
+    assert claim.hunt(budget=20).simplest is None
+    wrong = replace(claim, label="planted", sides=lambda case: replace(claim.sides(case), rhs=0.0), precise=None)
+    found = wrong.hunt(budget=20)
+    assert found.outcome == "suspected"
+    assert not wrong.check(found.simplest).holds
+
+
+def test_complexity_counts_numbers_then_digits_then_sizes():
+    one, two = (fg.RegressionTasks([[[x]]], [[x]]) for x in (1.0, 0.25))
+    clones = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [1.0]])
+    cases = [Instance(one, None, 1), Instance(one, None, 2), Instance(two, None, 1), Instance(clones, None, 1)]
+    sizes = [complexity(case) for case in cases]
+    assert sizes == sorted(sizes)
+    assert [size[1] - sizes[0][1] for size in sizes[:3]] == [0, 0, 2]  # 0.25 twice
+    assert complexity(replace(cases[0], k=10**10))[1] == sizes[0][1]
 
 
 def test_the_corrected_statement_is_hunted_beside_the_refuted_one():

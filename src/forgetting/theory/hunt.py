@@ -17,19 +17,19 @@ from typing import Literal
 import numpy as np
 
 from forgetting._arrays import as_count, as_number, as_seed
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.theory.claim import Claim, Verdict
 from forgetting.theory.draws import mutate
 from forgetting.theory.instance import Instance
+from forgetting.theory.simplest import by_hand, complexity, shrunk
 
 __all__ = ["Hunt", "search"]
 
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 FRESH = 2 / 3  # of the budget
 MOST_CONFIRMED = 5  # candidates computed again at 50 digits
-MOST_MOVED = (
-    400  # numbers in the row spaces of a problem whose neighbours are tried; those of larger ones take too long
-)
+CLEARLY = 0.01  # by how much a simple counterexample exceeds, where the worst one does
+MOST_MOVED = 400  # numbers in the row spaces of a problem, up to which its neighbours are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,8 @@ class Hunt:
         claim: what was hunted.
         verdict: both sides at the worst instance; at 50 digits if that is what refuted it.
         instance: the worst instance, None if the claim applied to nothing that was tried.
+        simplest: the simplest instance found that refutes the claim as surely as the worst one, to be checked by hand;
+            None unless the claim is refuted or suspected.
         tried: evaluations, those to which the claim did not apply included.
         checked: instances on which both sides were computed.
         outcome: holds on all; refuted (confirmed at 50 digits); suspected (a violation in float64 that could not be
@@ -51,6 +53,8 @@ class Hunt:
     >>> found = fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=60)
     >>> found.outcome, found.verdict.how
     ('refuted', 'rationals')
+    >>> [found.simplest.tasks.task(m)[0].tolist() for m in range(found.simplest.tasks.num_tasks)]
+    [[[1.0]], [[1.0]]]
     """
 
     claim: Claim
@@ -62,6 +66,7 @@ class Hunt:
     seed: int
     noise: int = 0
     cut_short: bool = False
+    simplest: Instance | None = None
 
     @property
     def finding(self) -> str:
@@ -162,11 +167,42 @@ def _judged(
         if again is None:
             suspected = suspected or (verdict, instance)
         elif not again.holds:
-            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short)
+            simplest = _simplest(claim, instance, score(verdict))
+            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short, simplest)
         else:
             noise += 1
     if suspected is not None:
-        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short)
+        simplest = _simplest(claim, suspected[1], score(suspected[0]))
+        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short, simplest)
     if best is None:
         return Hunt(claim, None, None, tried, checked, "not applicable", seed, noise, cut_short)
     return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short)
+
+
+def _simplest(claim: Claim, worst: Instance, ratio: float) -> Instance:
+    """The simplest of what refutes the claim: the worst instance, the same made simpler, and those made by hand."""
+
+    def refutes(instance: Instance) -> bool:
+        """Clearly, where the worst one does."""
+        verdict = claim.check(instance)
+        return not verdict.holds and score(verdict) >= min(CLEARLY + (claim.kind == "inequality"), ratio)
+
+    found = []
+    for instance in by_hand():
+        try:
+            instance = claim.settle(instance)
+            if refutes(instance):
+                found.append((complexity(instance), instance))
+        except (ForgettingError, np.linalg.LinAlgError):
+            continue
+    try:
+        smaller = shrunk(worst, refutes)
+        found.append((complexity(smaller), smaller))
+        found = [(size, instance) for size, instance in found if size < complexity(worst)]
+    except NotSupportedError:  # a problem of a class that cannot be saved
+        return worst
+    for _, instance in sorted(found, key=lambda one: one[0]):
+        again = claim.confirm(instance)
+        if not again.holds if again is not None else claim.precise is None:
+            return instance
+    return worst

@@ -111,8 +111,9 @@ class Instance:
             raise InvalidInputError(f"this statement needs extras={{{name!r}: ...}}")
         return self.extras[name]
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write to an .npz file, atomically and without pickle; `load` gives the same numbers back."""
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What `save` writes, by name."""
         arrays: dict[str, Any] = {"format": np.array(FORMAT), "k": np.array(self.k)}
         if self.problem is not None:
             arrays |= {f"problem/{name}": value for name, value in _problem_arrays(self.problem).items()}
@@ -121,8 +122,11 @@ class Instance:
                 arrays |= _settings(role, getattr(self, role))
         if self.w0 is not None:
             arrays["w0"] = self.w0
-        arrays |= {f"extras/{name}": np.asarray(value) for name, value in self.extras.items()}
-        write_arrays(Path(path), arrays)
+        return arrays | {f"extras/{name}": np.asarray(value) for name, value in self.extras.items()}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to an .npz file, atomically and without pickle; `load` gives the same numbers back."""
+        write_arrays(Path(path), self.arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Instance:
