@@ -13,7 +13,7 @@ import forgetting as fg
 from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError
 from forgetting.theory.checking import setting_of
-from forgetting.theory.draws import collection, with_beta
+from forgetting.theory.draws import classified, collection, sets, with_beta
 from forgetting.theory.expectations import as_least_squares
 from forgetting.theory.simplest import complexity
 from forgetting.theory.survey import Job, Row, hunt_one, main, table
@@ -136,6 +136,8 @@ def test_hunts_reach_hundreds_of_tasks_and_of_dimensions():
     assert max(T for T, _ in shapes) > 200
     assert max(d for _, d in shapes) > 200
     assert max(min(shape) for shape in shapes) > 100
+    for draw in (sets(), classified()):
+        assert max(draw(np.random.default_rng([0, i]), i).posed.dim for i in LARGE) > 200
 
 
 @pytest.mark.parametrize(

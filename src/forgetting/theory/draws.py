@@ -305,8 +305,13 @@ def _ordered(rng: Rng, ordering: str, T: int, most: int) -> tuple[Ordering, int]
     return (WithReplacement() if ordering == "with" else Explicit(rng.integers(T, size=k))), k
 
 
+def _dim(rng: Rng, index: int, least: int) -> int:
+    """Up to 4 dimensions, and up to 300 as often as `collection` has hundreds."""
+    return int(rng.integers(least, 5)) if index % 40 != 39 else int(rng.integers(41, 301))
+
+
 def sets(*names: str, ordering: str = "with", most: int = 5) -> Draw:
-    """Halfspaces, balls and affine sets around a common point, with points as a lemma needs.
+    """Up to 4 halfspaces, balls and affine sets around a common point, with points as a lemma needs.
 
     >>> case = sets("w")(np.random.default_rng(0), 0)
     >>> bool((case.problem.distances(case.extra("common")) < 1e-12).all())
@@ -314,7 +319,7 @@ def sets(*names: str, ordering: str = "with", most: int = 5) -> Draw:
     """
 
     def draw(rng: Rng, index: int) -> Instance:
-        dim = int(rng.integers(1, 5)) if index else 2
+        dim = _dim(rng, index, 1) if index else 2
         common = rng.standard_normal(dim)
         group = ConvexSets([_set(rng, common) for _ in range(int(rng.integers(1, 5)))])
         T = group.num_tasks
@@ -333,7 +338,7 @@ def sets(*names: str, ordering: str = "with", most: int = 5) -> Draw:
 
 
 def classified(ordering: str = "with", most: int = 5) -> Draw:
-    """Jointly separable classification tasks of one to three rows each, whose norms differ, at any margin.
+    """Up to 4 jointly separable tasks of one to three rows each, whose norms differ, at any margin.
 
     >>> case = classified(ordering="without")(np.random.default_rng(0), 1)
     >>> case.problem.separability.holds
@@ -341,7 +346,7 @@ def classified(ordering: str = "with", most: int = 5) -> Draw:
     """
 
     def draw(rng: Rng, index: int) -> Instance:
-        T, dim = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+        T, dim = int(rng.integers(2, 5)), _dim(rng, index, 2)
         if index % 3 == 0:
             tasks = families.separable(T, dim, int(rng.integers(1, 4)), 10.0 ** -rng.uniform(0, 1.5), seed=index)
         else:

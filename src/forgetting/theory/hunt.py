@@ -29,7 +29,7 @@ Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 FRESH = 2 / 3  # of the budget
 MOST_CONFIRMED = 5  # candidates computed again at 50 digits
 CLEARLY = 0.01  # by how much a simple counterexample exceeds, where the worst one does
-MOST_MOVED = 400  # numbers in the row spaces of a problem, up to which its neighbours are tried
+MOST_MOVED = 400  # numbers of a problem, roughly, up to which its neighbours are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +146,12 @@ def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | Non
 
 
 def _movable(instance: Instance) -> bool:
-    linear = None if instance.problem is None else instance.problem.linear
-    return linear is None or linear.geometry.rows.size <= MOST_MOVED
+    problem = instance.problem
+    if problem is None:
+        return True
+    return (
+        problem.num_tasks * problem.dim if problem.linear is None else problem.linear.geometry.rows.size
+    ) <= MOST_MOVED
 
 
 def _judged(
