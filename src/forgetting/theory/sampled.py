@@ -13,7 +13,6 @@ from forgetting.dynamics.loop import resolve
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.intervals import column_intervals
-from forgetting.schemes import LinearScheme
 from forgetting.theory.instance import Instance
 
 __all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "runs_for", "simulate", "width"]
@@ -91,9 +90,10 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     >>> losses_after(case, np.array([[0], [0]]), np.array([0, 1])).round(12)
     array([0.  , 0.25])
     """
-    scheme, space = resolve(instance.posed, instance.scheme, instance.w0)
-    if not isinstance(scheme, LinearScheme):
-        raise NotSupportedError(f"{scheme} is not a linear scheme")
+    given, space = resolve(instance.posed, instance.scheme, instance.w0)
+    scheme = given.linear_on(instance.posed)
+    if scheme is None:
+        raise NotSupportedError(f"{given} is not a linear scheme")
     start, none, workers = space.w0, np.zeros(1, dtype=np.int64), os.cpu_count() or 1
     found = np.empty(len(orders))
     for at in range(0, len(orders), BATCH):
