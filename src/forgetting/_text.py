@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 
-__all__ = ["one_line", "visible"]
+__all__ = ["escape", "one_line", "visible"]
 
 #: control characters except newline and tab, marks that change the direction of text, characters without width, and
 #: lone surrogates
@@ -23,6 +24,15 @@ def visible(words: str) -> str:
     naïve, λ, 中
     """
     return HIDDEN.sub(lambda match: ascii(match[0])[1:-1], words)
+
+
+def escape(words: str) -> str:
+    """The text for HTML, also in attributes: no character of it is markup, and hidden characters are shown.
+
+    >>> escape('<b> & "c"')
+    '&lt;b&gt; &amp; &quot;c&quot;'
+    """
+    return html.escape(visible(words))
 
 
 def one_line(words: str, most: int | None = None) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from forgetting._text import visible
-from forgetting.errors import ProblemFileError
 from forgetting.report.data import Item, Report, Section, Table
 
 __all__ = [
@@ -85,22 +84,12 @@ def emit(
                 say("", table_text(without(shortened(item, rows), hidden), width))
 
     if out is not None:
-        check_content(report, out)
+        from forgetting.report.saving import only_item
+
+        only_item(report, out.suffix.lower())  # raises if there is none
     write_and_show(write, show)
     if out is not None and not as_json:
         say("", f"wrote {out}")
-
-
-def check_content(report: Report, out: Path) -> None:
-    """Raise if there is nothing to write in a file of this kind.
-
-    >>> check_content(Report("Title", (), {}), Path("result.png"))
-    Traceback (most recent call last):
-    forgetting.errors.ProblemFileError: there is no figure in this result to write
-    """
-    word = {".csv": "table", ".png": "figure", ".pdf": "figure"}.get(out.suffix.lower())
-    if word is not None and not any((item.kind == "table") == (word == "table") for item in report.items()):
-        raise ProblemFileError(f"there is no {word} in this result to write")
 
 
 def write_and_show(write: Callable[[], None], show: Callable[[], None]) -> None:

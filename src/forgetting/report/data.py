@@ -44,6 +44,18 @@ def _check_key(key: str) -> None:
 
 
 @dataclass(frozen=True)
+class _Titled:
+    """The fields that all figures and tables have."""
+
+    key: str
+    title: str
+    caption: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+
+
+@dataclass(frozen=True)
 class Series:
     """One curve: points (x, y), with an interval where the values were simulated.
 
@@ -80,7 +92,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Curves:
+class Curves(_Titled):
     """Curves over one pair of axes.
 
     `floor` is the smallest y that a logarithmic axis shows: below it there is rounding and nothing else.
@@ -90,9 +102,6 @@ class Curves:
     ('curves', True, True)
     """
 
-    key: str
-    title: str
-    caption: str
     xlabel: str
     ylabel: str
     series: tuple[Series, ...]
@@ -100,9 +109,6 @@ class Curves:
     ylog: bool = True
     floor: Number = None
     kind: Literal["curves"] = "curves"
-
-    def __post_init__(self) -> None:
-        _check_key(self.key)
 
     @property
     def whole(self) -> bool:
@@ -125,16 +131,13 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Regions:
+class Regions(_Titled):
     """A map of the plane: which name holds where, on logarithmic axes.
 
     >>> Regions("demo", "Phases", "", "k", "d", (Band(10.0, 1.0, 5.0, "a"),), ("a",)).names
     ('a',)
     """
 
-    key: str
-    title: str
-    caption: str
     xlabel: str
     ylabel: str
     bands: tuple[Band, ...]
@@ -142,7 +145,7 @@ class Regions:
     kind: Literal["regions"] = "regions"
 
     def __post_init__(self) -> None:
-        _check_key(self.key)
+        super().__post_init__()
         stranger = next((band.name for band in self.bands if band.name not in self.names), None)
         if stranger is not None:
             raise InvalidInputError(f"map {self.key!r}: the name {stranger!r} of a cell is not among the names")
@@ -181,36 +184,27 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Paths:
+class Paths(_Titled):
     """Projections in the plane, step by step: the lines, the common solution and one or more runs.
 
     >>> Paths("demo", "Path", "", (), (0.0, 0.0), ()).kind
     'paths'
     """
 
-    key: str
-    title: str
-    caption: str
     lines: tuple[Line, ...]
     solution: Point
     stages: tuple[Stage, ...]
     kind: Literal["paths"] = "paths"
 
-    def __post_init__(self) -> None:
-        _check_key(self.key)
-
 
 @dataclass(frozen=True)
-class Table:
+class Table(_Titled):
     """Rows of words and numbers under headings; a compact table may stand beside a figure.
 
     >>> Table("demo", "Numbers", "", ("k", "loss"), ((1, 0.5),)).rows[0]
     (1, 0.5)
     """
 
-    key: str
-    title: str
-    caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
@@ -218,7 +212,7 @@ class Table:
     kind: Literal["table"] = "table"
 
     def __post_init__(self) -> None:
-        _check_key(self.key)
+        super().__post_init__()
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise InvalidInputError(f"table {self.key!r}: a row of {len(row)} cells under {len(self.columns)}")
@@ -227,16 +221,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(_Titled):
     """Values over pairs of names, drawn as coloured squares.
 
     >>> Matrix("demo", "Overlap", "", "task", "task", ("a",), ("a", "b"), ((1.0, 0.5),)).values[0][1]
     0.5
     """
 
-    key: str
-    title: str
-    caption: str
     xlabel: str
     ylabel: str
     rows: tuple[str, ...]
@@ -245,7 +236,7 @@ class Matrix:
     kind: Literal["matrix"] = "matrix"
 
     def __post_init__(self) -> None:
-        _check_key(self.key)
+        super().__post_init__()
         if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
             raise InvalidInputError(
                 f"matrix {self.key!r}: the values are not {len(self.rows)} rows of {len(self.columns)}"

@@ -9,14 +9,14 @@ from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.report.data import Item, Report
 from forgetting.report.render.html import to_html
 from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.pictures import pictures, save_figure
+from forgetting.report.render.pictures import pictures
 from forgetting.report.render.sheets import to_csv
 from forgetting.storage import versions
 from forgetting.storage.arrays import open_regular
 from forgetting.storage.atomic import write
 from forgetting.storage.outputs import check_output, write_output
 
-__all__ = ["check_file", "check_folder", "load_report", "write_file", "write_report"]
+__all__ = ["check_file", "check_folder", "load_report", "only_item", "write_file", "write_report"]
 
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
 #: what a report folder holds
@@ -117,25 +117,29 @@ def _rescued(report: Report, target: Path, error: Exception) -> ProblemFileError
     )
 
 
+def only_item(report: Report, ending: str) -> Item | None:
+    """The table of a .csv file or the figure of a .png or .pdf file; None for files that hold all of a result.
+
+    >>> only_item(Report("Title", (), {}), ".png")
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: there is no figure in this result to write
+    """
+    word = {".csv": "table", ".png": "figure", ".pdf": "figure"}.get(ending)
+    if word is None:
+        return None
+    for item in report.items():
+        if (item.kind == "table") == (word == "table"):
+            return item
+    raise ProblemFileError(f"there is no {word} in this result to write")
+
+
 def _content(report: Report, ending: str) -> bytes:
-    if ending in (".png", ".pdf"):
-        return _picture(report, ending)
-    if ending == ".csv":
-        return to_csv(_first(report, ("table",))).encode()
+    item = only_item(report, ending)
+    if item is not None:
+        return to_csv(item).encode() if ending == ".csv" else pictures(item, [ending])[ending]
     if ending == ".html":
         return to_html(report).encode()
     return (to_latex_file(report) if ending == ".tex" else report.to_json(indent=1)).encode()
-
-
-def _picture(report: Report, ending: str) -> bytes:
-    return pictures(_first(report, ("curves", "regions", "paths", "matrix")), [ending])[ending]
-
-
-def _first(report: Report, kinds: tuple[str, ...]) -> Item:
-    for item in report.items():
-        if item.kind in kinds:
-            return item
-    raise ProblemFileError(f"there is no {kinds[0] if kinds == ('table',) else 'figure'} in this result to write")
 
 
 def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None]) -> None:
@@ -145,6 +149,7 @@ def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None
     for number, item in enumerate(items):
         progress(f"writing {item.key}", number, len(items))
         (folder / "data" / f"{item.key}.csv").write_text(to_csv(item), encoding="utf-8", newline="")
-        save_figure(item, folder / "figures")
+        for ending, content in pictures(item).items() if item.kind != "table" else ():
+            (folder / "figures" / f"{item.key}{ending}").write_bytes(content)
     (folder / "tables.tex").write_text(to_latex_file(report), encoding="utf-8")
     (folder / "report.html").write_text(to_html(report), encoding="utf-8")

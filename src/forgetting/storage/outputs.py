@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from forgetting.errors import ProblemFileError
 from forgetting.storage.atomic import as_file_error, kept, remove_ownerless, write
@@ -54,7 +53,7 @@ def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path
     remove_ownerless(path)
 
 
-def write_output(path: Path, content: bytes | Callable[[BinaryIO], None], *, force: bool = False) -> None:
+def write_output(path: Path, content: bytes, *, force: bool = False) -> None:
     """Write a file atomically, and record its SHA-256.
 
     >>> from tempfile import TemporaryDirectory
@@ -65,12 +64,6 @@ def write_output(path: Path, content: bytes | Callable[[BinaryIO], None], *, for
     ('two', ['.forgetting', 'a.txt'])
     """
     check_output(path, force=force)
-    if callable(content):
-        from io import BytesIO
-
-        buffer = BytesIO()
-        content(buffer)
-        content = buffer.getvalue()
     # record both the old and the new SHA-256: after a power cut either file may be there
     sums = [hashlib.sha256(content).hexdigest(), *([digest(path)] if path.is_file() else [])]
     record = _record(path)

@@ -7,9 +7,9 @@ import re
 from importlib.resources import files
 from typing import Any
 
+from forgetting._text import escape
 from forgetting.report.data import Item, Paths, Report, Section, Table
 from forgetting.report.numbers import cell
-from forgetting.report.render.markup import escape
 from forgetting.report.render.palette import COLOURS, DARK, greek
 from forgetting.report.render.svg import Drawing, figure_drawing
 

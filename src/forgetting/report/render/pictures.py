@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
-from pathlib import Path
 
 from forgetting.report.data import Item
 from forgetting.report.render.figures import draw
 from forgetting.report.render.looks import drawing
 
-__all__ = ["pictures", "save_figure"]
-
-
-def save_figure(item: Item, folder: Path) -> list[Path]:
-    """Write KEY.png and KEY.pdf; tables have no picture.
-
-    >>> from forgetting.report.data import Table
-    >>> save_figure(Table("t", "Numbers", "", (), ()), Path("nowhere"))
-    []
-    """
-    if item.kind == "table":
-        return []
-    paths = []
-    for ending, content in pictures(item).items():
-        paths.append(folder / f"{item.key}{ending}")
-        paths[-1].write_bytes(content)
-    return paths
+__all__ = ["pictures"]
 
 
 def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:

@@ -9,12 +9,11 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
 
-from forgetting._text import one_line
+from forgetting._text import escape, one_line
 from forgetting.report.data import Curves, Item, Matrix, Paths, Regions
 from forgetting.report.render.drawable_points import clipped, curve_points, drawn_cells, known
 from forgetting.report.render.figures import draw, draw_stages, stops
 from forgetting.report.render.looks import PAGE, drawing
-from forgetting.report.render.markup import escape
 from forgetting.report.render.palette import COLOURS, GRAY, short_name
 
 __all__ = ["Drawing", "figure_drawing"]

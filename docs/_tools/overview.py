@@ -1,4 +1,4 @@
-"""The picture of the README: `python -m forgetting.report.render.overview report-out docs/images/overview.png`."""
+"""The picture of the README: `python docs/_tools/overview.py report-out docs/images/overview.png`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forgetting.report.data import Curves, Report
+from forgetting.report import Report, load_report
+from forgetting.report.data import Curves
 from forgetting.report.render.drawable_points import clipped, curve_points
 from forgetting.report.render.figures import plot_curves
 from forgetting.report.render.looks import drawing
 from forgetting.report.render.palette import GRAY
-
-__all__ = ["draw_overview", "main"]
 
 STYLE = {"font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold"}
 #: bounds that get a name, and how far it is moved up, in points; the others are thin lines
@@ -28,15 +27,7 @@ PANELS = ("forgetting", "forgetting-with-replacement", "randomness-repetition")
 
 
 def draw_overview(report: Report, plt: Any) -> Any:
-    """Two panels: expected forgetting under the bounds, and randomness against repetition.
-
-    >>> from forgetting.report.data import Section, Series
-    >>> line = (Series("a", (1.0, 10.0), (1.0, 0.1)),)
-    >>> items = tuple(Curves(key, "", "", "k", "forgetting", line) for key in PANELS)
-    >>> with drawing() as plt:
-    ...     len(draw_overview(Report("Title", (Section("s", "", "", items),), {}), plt).axes)
-    2
-    """
+    """Two panels: expected forgetting under the bounds, and randomness against repetition."""
     values, bounds, right = (_curves(report, key) for key in PANELS)
     figure, axes = plt.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
     plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0], highest=150.0)
@@ -68,8 +59,6 @@ def _curves(report: Report, key: str) -> Curves:
 
 def main(arguments: Sequence[str]) -> None:
     """Read a report, write the picture."""
-    from forgetting.report.saving import load_report
-
     source, target = (Path(word) for word in arguments)
     with drawing() as plt, plt.rc_context(STYLE):
         figure = draw_overview(load_report(source), plt)
