@@ -98,6 +98,14 @@ def test_an_ordering_a_scheme_and_an_engine_from_outside_are_in_the_command_line
     assert found["sections"][0]["items"][0]["rows"] == again["sections"][0]["items"][0]["rows"]
 
 
+def test_a_quantity_from_outside_is_in_the_command_line_and_all_names_in_its_help(plugin):
+    words = ("expect", "orthogonal", "d=3", "-o", "favourite", "-k", "5", "--quantity", "residual", "--json")
+    assert json.loads(command(plugin, *words))["sections"][0]["items"][0]["columns"] == ["k", "residual"]
+    words = " ".join(command(plugin, "expect", "--help").split())
+    for name in ("favourite", "timid", "again", "residual", "monte-carlo", "seen_loss"):
+        assert name in words
+
+
 def test_a_bound_from_outside_is_evaluated(plugin):
     text = command(plugin, "bounds", "orthogonal", "d=3", "-o", "favourite", "-k", "5", "--json")
     assert "newer2027/loss" in text

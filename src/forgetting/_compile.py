@@ -40,26 +40,12 @@ DIGEST = hashlib.sha256().digest_size
 
 
 def compiled(function: F) -> F:
-    """Compile a function when it is first called; every operation is done as it is written.
-
-    >>> @compiled
-    ... def twice(x: float) -> float:
-    ...     return 2.0 * x
-    >>> twice(2.0)
-    4.0
-    """
+    """Compile a function when it is first called; every operation is done as it is written."""
     return _compiled(function, False)
 
 
 def compiled_fast(function: F) -> F:
-    """Compile a function when it is first called; sums may be reassociated and contracted, which makes them faster.
-
-    >>> @compiled_fast
-    ... def twice(x: float) -> float:
-    ...     return 2.0 * x
-    >>> twice(2.0)
-    4.0
-    """
+    """Compile a function when it is first called; sums may be reassociated and contracted, which makes them faster."""
     return _compiled(function, {"reassoc", "contract", "nsz"})
 
 
@@ -72,14 +58,7 @@ def _compiled(function: F, fastmath: bool | set[str]) -> F:
 
 
 def inlined(function: F) -> F:
-    """Mark a function that stays plain Python for Python callers and is compiled together with compiled callers.
-
-    >>> @inlined
-    ... def twice(x: float) -> float:
-    ...     return 2.0 * x
-    >>> twice(2.0)
-    4.0
-    """
+    """Mark a function that stays plain Python for Python callers and is compiled together with compiled callers."""
     return cast(F, register_jitable(function))
 
 
@@ -87,9 +66,6 @@ def folders() -> list[Path]:
     """Folders that are searched for compiled code; new files go into the first writable one.
 
     The folder is NUMBA_CACHE_DIR if that is set; else the folders are the package's own and the user's cache.
-
-    >>> all(folder.is_absolute() for folder in folders())
-    True
     """
     if numba.config.CACHE_DIR:
         return [Path(numba.config.CACHE_DIR).absolute() / NAME]
@@ -101,9 +77,6 @@ def kept_in() -> str:
     """The folder in which compiled code is kept, or the reasons why none can be used, as text for `forgetting doctor`.
 
     Each folder is tried by writing a file of 1 MiB (no compiled function needs more) and removing the file.
-
-    >>> kept_in().endswith(("writable", "set NUMBA_CACHE_DIR to a folder that can be written"))
-    True
     """
     trial, reasons = f"trial.{uuid4().hex}", []
     for folder in folders():

@@ -20,9 +20,6 @@ def available_memory(root: str = "/") -> float:
     2), from the group of the process up to the root, leaves its limit less what the group uses; file pages that can be
     reclaimed do not count as used. `ulimit -v` and `ulimit -d` leave the limit less what the process uses. A limit that
     cannot be read is ignored.
-
-    >>> available_memory() > 2**20
-    True
     """
     system = Path(root)
     return max(0.0, min([_of_machine(system), *_of_groups(system), *_of_process(system)]))

@@ -20,11 +20,7 @@ _open: list[str] = []  # a bar within another one stays silent
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A function to call as (name, done, total): a bar on stderr after the first second, nothing in a pipe.
-
-    >>> with progress_bar("counting") as step:
-    ...     step("one", 0, 1)
-    """
+    """A function to call as (name, done, total): a bar on stderr after the first second, nothing in a pipe."""
     if _open or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda *_: None
         return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import Generic, TypeVar
 
+from forgetting._text import nearest
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Registry", "class_decorator", "dashed", "registered_class"]
@@ -50,9 +50,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The member of this name; an error suggests the name that is closest."""
         if name not in self._members:
-            close = get_close_matches(str(name).lower(), [known.lower() for known in self], n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}? There" if close else "there"
-            raise InvalidInputError(f"no {self.kind} {name!r}; {hint} are {', '.join(self)}")
+            raise InvalidInputError(f"no {self.kind} {name!r}{nearest(name, self)}")
         return self._members[name]
 
     def remove(self, name: str) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
 
-__all__ = ["escape", "one_line", "visible"]
+__all__ = ["escape", "nearest", "one_line", "visible"]
+
+MOST_NAMED = 16  # names in a message
 
 #: control characters except newline and tab, marks that change the direction of text, characters without width, and
 #: lone surrogates
@@ -43,3 +48,21 @@ def one_line(words: str, most: int | None = None) -> str:
     """
     line = visible(" ".join(words.split()))
     return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+
+
+def nearest(name: object, known: Iterable[str], are: str = "there are") -> str:
+    """The end of a message about a wrong name: the most similar name, and the names that are known.
+
+    The known names are left out if they are many and one of them is similar.
+
+    >>> nearest("ordering", ["orderings", "runs"])
+    "; did you mean 'orderings'? There are orderings, runs"
+    """
+    names = [one_line(other, 60) for other in islice(known, 1000)]
+    lower = {other.lower(): other for other in names}
+    close = get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
+    hint = f"; did you mean {lower[close[0]]!r}?" if close else ";"
+    if close and len(names) > MOST_NAMED:
+        return hint
+    listed = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    return f"{hint} {are.capitalize() if close else are} {listed}"

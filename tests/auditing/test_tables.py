@@ -13,7 +13,7 @@ import pytest
 
 from forgetting import _memory
 from forgetting.auditing import read_tasks
-from forgetting.auditing.tables import read_text
+from forgetting.auditing.arrow import read_text
 from forgetting.cli import run_app
 from forgetting.errors import MemoryLimitError, NotSupportedError, ProblemFileError, SmallRowWarning
 
@@ -187,9 +187,9 @@ def test_without_pyarrow_tables_are_refused_with_what_to_install_and_npz_files_a
         return original(name, *rest, **more)
 
     original = builtins.__import__
-    monkeypatch.delitem(sys.modules, "forgetting.auditing.tables", raising=False)
+    monkeypatch.delitem(sys.modules, "forgetting.auditing.arrow", raising=False)
     monkeypatch.setattr(builtins, "__import__", no_pyarrow)
-    monkeypatch.delattr("forgetting.auditing.tables", raising=False)
+    monkeypatch.delattr("forgetting.auditing.arrow", raising=False)
     for name in ("a.csv", "a.tsv", "a.parquet"):
         with pytest.raises(NotSupportedError, match=r"pip install 'forgetting\[data\]'"):
             read_tasks(tmp_path / name)

@@ -413,6 +413,11 @@ GOOD_FOR = {
     "fg.auditing.image_tasks": {"labels": ["range(10)"], "tasks": ["2"], "kind": ["'split'", "'rotated'"]},
     "fg.auditing.Audit.ordering": {"name": ["'given order'"], "passes": ["1"]},
     "fg.auditing.Audit.write_page": {"path": ["'page.html'"]},
+    "fg.RegressionTasks.with_data": {
+        "matrices": ["[matrix()] * 3"],
+        "labels": ["[vector()] * 3"],
+        "names": ["['a', 'b', 'c']"],
+    },
     "fg.RegressionTasks.save": {"path": ["'saved.npz'"]},
     "fg.ClassificationTasks.save": {"path": ["'saved.npz'"]},
     "fg.claims.Instance.save": {"path": ["'saved.npz'"]},

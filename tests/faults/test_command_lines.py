@@ -13,7 +13,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import read_tasks
-from forgetting.auditing.rows import column_places
+from forgetting.auditing.file_rows import column_places
 from forgetting.cli import run_app
 from forgetting.cli.problems import read_config
 from forgetting.cli.report import settings_from

@@ -39,8 +39,7 @@ from forgetting.orderings import (
 )
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.linear import linear_gains
-from forgetting.tasks import RegressionTasks
-from forgetting.tasks.linear import LinearTasks
+from forgetting.tasks import LinearTasks, Problem, RegressionTasks
 
 __all__ = ["audit"]
 
@@ -68,8 +67,8 @@ def audit(
     """Audit tasks: their similarity, the forgetting of each ordering and of each task, bounds, and recommendations.
 
     Args:
-        tasks: `RegressionTasks` or `KernelTasks`; pairs (X, y), or a mapping from names to pairs; a file, or the
-            result of `read_tasks`.
+        tasks: `RegressionTasks`, `KernelTasks` or affine `ConvexSets`; pairs (X, y), or a mapping from names to pairs;
+            a file, or the result of `read_tasks`.
         order: the given order; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
         rows: the most rows of each task; larger tasks are sub-sampled.
@@ -173,19 +172,22 @@ def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
         tasks, notes = tasks.tasks, tasks.notes
     elif isinstance(tasks, Mapping):
         tasks = _from_pairs(tasks.values(), names=[str(key) for key in tasks])
-    elif not hasattr(tasks, "num_tasks") and isinstance(tasks, Iterable):
+    elif not isinstance(tasks, Problem) and isinstance(tasks, Iterable):
         tasks = _from_pairs(tasks)
-    if not isinstance(tasks, LinearTasks):
+    linear = tasks.linear if isinstance(tasks, Problem) else None
+    if linear is None:
         raise NotSupportedError(
             f"an audit needs regression tasks, or pairs (X, y), not {type(tasks).__name__}; labels -1 and +1 are "
             "learned by regression too"
         )
-    notes = task_notes(tasks) if notes is None else notes
-    T = tasks.num_tasks
-    return tasks, notes, f"{T} task{'s' if T != 1 else ''}" if name == "tasks" else name
+    notes = task_notes(linear) if notes is None else notes
+    T = linear.num_tasks
+    return linear, notes, f"{T} task{'s' if T != 1 else ''}" if name == "tasks" else name
 
 
-def _prepared(tasks: Any, rows: int | None, features: Any, seed: int, name: str) -> tuple[LinearTasks, Any, str]:
+def _prepared(
+    tasks: LinearTasks, rows: int | None, features: Any, seed: int, name: str
+) -> tuple[LinearTasks, Any, str]:
     """The tasks after sub-sampling and the feature map, the feature map, and the title."""
     if rows is not None:
         tasks = subsample_rows(tasks, rows, seed)

@@ -10,8 +10,7 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
-from forgetting.tasks import RegressionTasks
-from forgetting.tasks.linear import LinearTasks
+from forgetting.tasks import LinearTasks, RegressionTasks
 
 __all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
 
@@ -147,7 +146,7 @@ def measure_fit(
     >>> fit.holds, fit.offenders, round(fit.floor, 12), round(fit.start, 12)
     (False, (0, 1), 0.333333333333, 1.666666666667)
     """
-    geometry, realizability = tasks.geometry, tasks.realizability
+    geometry, realizability, data = tasks.geometry, tasks.realizability, (given or tasks).data
     floor = 0.0
     if not realizability.holds:
         weights = geometry.sigma**2 * geometry.counts[geometry.owner] / geometry.num_tasks
@@ -161,15 +160,13 @@ def measure_fit(
         tuple(np.flatnonzero(geometry.residuals[geometry.index] > realizability.tolerance).tolist()),
         floor,
         float(geometry.mean_losses(geometry.start(w0))),
-        tuple(_offers(tasks, given or tasks, features, seed)) if not realizability.holds else (),
+        tuple(_offers(tasks, data, features, seed)) if data is not None and not realizability.holds else (),
         realizability.message,
     )
 
 
-def _offers(tasks: LinearTasks, given: Any, features: Any, seed: int) -> Iterator[Offer]:
+def _offers(tasks: LinearTasks, given: RegressionTasks, features: Any, seed: int) -> Iterator[Offer]:
     """Offers of fewer rows, of more features, and of both; an offer that is cheap to try is made only if it works."""
-    if not isinstance(given, RegressionTasks):
-        return
     distinct = tasks.geometry.num_distinct
     rows = tasks.geometry.dim // distinct
     while rows > 0:

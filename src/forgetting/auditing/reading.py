@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.auditing.rows import NOTHING, Sheet, first_repeated, nearest_names, parse_number, read_npz
+from forgetting._text import nearest
+from forgetting.auditing.file_rows import NOTHING, Sheet, first_repeated, parse_number, read_npz
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.storage.arrays import read_arrays
-from forgetting.tasks import RegressionTasks
+from forgetting.tasks import LinearTasks, RegressionTasks
 from forgetting.tasks.files import FORMAT, regression_from
 
 __all__ = ["ENDINGS", "Reading", "read_tasks", "task_notes"]
@@ -108,16 +109,16 @@ def read_tasks(
     return Reading(tasks, tuple(notes), sheets[0].features)
 
 
-def task_notes(tasks: Any) -> tuple[str, ...]:
+def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
     """Tasks with one row, and classes seen in one task only.
 
     >>> import forgetting as fg
     >>> task_notes(fg.RegressionTasks([[[1.0], [2.0]], [[1.0], [2.0]]], [[0, 1], [0, 0]]))
     ("class '1' is seen in task '0' only",)
     """
-    if not isinstance(tasks, RegressionTasks):
+    if tasks.data is None:
         return ()
-    labels = [tasks.task(m)[1] for m in range(tasks.num_tasks)]
+    labels = [tasks.data.task(m)[1] for m in range(tasks.num_tasks)]
     groups = [name for name, y in zip(tasks.names, labels, strict=True) for _ in range(len(y))]
     return (*_row_notes(tasks), *_number_notes(np.concatenate(labels), groups))
 
@@ -158,13 +159,13 @@ def _reader(path: Path) -> Callable[[Path, str, str, bool], Sheet]:
     if ending == ".npz":
         return read_npz
     try:
-        from forgetting.auditing import tables
+        from forgetting.auditing import arrow
     except ImportError:
         raise NotSupportedError(
             f"{path}: tables ({', '.join(ENDINGS[:-1])}) are read by pyarrow, which is not installed: "
             "pip install 'forgetting[data]', or save the columns with np.savez as an .npz file"
         ) from None
-    return tables.read_parquet if ending == ".parquet" else tables.read_text
+    return arrow.read_parquet if ending == ".parquet" else arrow.read_text
 
 
 def _groups(sheets: list[Sheet]) -> list[str]:
@@ -210,9 +211,7 @@ def _signs(classes: list[str], positive: str, path: Path) -> Array:
     numbers = all(parse_number(word) is not None for word in known)
     wanted = _number_name(positive) if numbers and parse_number(positive) is not None else positive
     if wanted not in known:
-        raise ProblemFileError(
-            f"{path}: no label is {positive!r}{nearest_names(positive, known).replace('columns', 'labels')}"
-        )
+        raise ProblemFileError(f"{path}: no label is {positive!r}{nearest(positive, known, 'the labels are')}")
     return np.array([1.0 if word == wanted else -1.0 for word in classes])
 
 
@@ -260,7 +259,7 @@ def _class_notes(classes: list[str], groups: list[str]) -> Iterator[str]:
         yield f"class {word!r} is seen in task {task!r} only"
 
 
-def _row_notes(tasks: RegressionTasks) -> list[str]:
+def _row_notes(tasks: LinearTasks) -> list[str]:
     single = [name for name, rows in zip(tasks.names, tasks.num_rows.tolist(), strict=True) if rows == 1]
     if len(single) > 3:
         return [f"{len(single)} of {tasks.num_tasks} tasks have one row"]

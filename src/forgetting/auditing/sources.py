@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_index, as_number, as_seed, is_sparse, real_array
+from forgetting._arrays import Array, as_count, as_index, as_kind, as_number, as_seed, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.tasks import RegressionTasks
+from forgetting.tasks import Problem, RegressionTasks
 
 __all__ = ["RandomFeatures", "apply_features", "digits", "image_tasks", "mnist", "subsample_rows"]
 
@@ -131,7 +131,7 @@ class RandomFeatures:
         return np.asarray(float(np.sqrt(2 / self.dim)) * bent, dtype=np.float64)
 
 
-def apply_features(tasks: RegressionTasks, features: Callable[[Any], Any] | Any) -> RegressionTasks:
+def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:
     """The same tasks with X replaced by features(X); a fitted scikit-learn transformer does as well as a function.
 
     >>> import forgetting as fg
@@ -139,7 +139,7 @@ def apply_features(tasks: RegressionTasks, features: Callable[[Any], Any] | Any)
     >>> lifted.dim, lifted.names
     (20, ('0', '1'))
     """
-    _require_data(tasks, "a feature map")
+    tasks = _with_data(tasks, "a feature map")
     call = features if callable(features) else getattr(features, "transform", None)
     if call is None:
         raise InvalidInputError(f"features: expected a function of X or a transformer, got {features!r:.80}")
@@ -148,17 +148,18 @@ def apply_features(tasks: RegressionTasks, features: Callable[[Any], Any] | Any)
         rows = sum(len(y) for _, y in pairs)
         what = f"{features.dim} random features of {rows} rows with {tasks.dim} columns"
         require_memory(8.0 * features.dim * (tasks.dim + 2 * rows), what, "choose fewer features, or subsample rows")
-    return _like(tasks, [call(X) for X, _ in pairs], [y for _, y in pairs])
+    matrices = [call(X) for X, _ in pairs]
+    return tasks.with_data([X if is_sparse(X) else np.asarray(X) for X in matrices], [y for _, y in pairs])
 
 
-def subsample_rows(tasks: RegressionTasks, rows: int, seed: int = 0) -> RegressionTasks:
+def subsample_rows(tasks: Problem, rows: int, seed: int = 0) -> RegressionTasks:
     """The same tasks with at most this many rows each, drawn at random; identical tasks stay identical.
 
     >>> import forgetting as fg
     >>> subsample_rows(fg.families.gaussian(T=3, d=9, rank=5, seed=0), 2).ranks.tolist()
     [2, 2, 2]
     """
-    _require_data(tasks, "sub-sampling of rows")
+    tasks = _with_data(tasks, "sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
     rng = np.random.default_rng(as_seed(seed))
     drawn: dict[int, tuple[Any, Array]] = {}
@@ -169,17 +170,12 @@ def subsample_rows(tasks: RegressionTasks, rows: int, seed: int = 0) -> Regressi
             chosen = np.sort(rng.permutation(len(y))[:most])
             drawn[id(X)] = X[chosen], y[chosen]
         pairs.append(drawn[id(X)])
-    return _like(tasks, [X for X, _ in pairs], [y for _, y in pairs])
+    return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
 
 
-def _require_data(tasks: Any, what: str) -> None:
-    if not isinstance(tasks, RegressionTasks):
+def _with_data(tasks: Problem, what: str) -> RegressionTasks:
+    """The tasks as regression tasks with data; an error says that `what` needs the data."""
+    linear = as_kind(tasks, Problem, "RegressionTasks").linear
+    if linear is None or linear.data is None:
         raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(tasks).__name__}")
-
-
-def _like(tasks: RegressionTasks, matrices: list[Any], labels: list[Any]) -> RegressionTasks:
-    """A new collection with the same names, loss and tolerances."""
-    dense = [X if is_sparse(X) else np.asarray(X) for X in matrices]
-    return RegressionTasks(
-        dense, labels, loss=tasks.loss_kind, rank_tol=tasks.rank_tol, rtol=tasks.rtol, names=tasks.names
-    )
+    return linear.data

@@ -75,7 +75,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _usage(error: Any) -> int:
-    """What the parser of options raises has a message of its own; the rest is a defect and keeps its traceback."""
+    """Report an error of the option parser; any other error is a defect and is raised."""
     if type(error).__name__ == "Abort":
         return _interrupted()
     if isinstance(error, ValueError) and any(words in str(error) for words in ("too big", "Maximum allowed size")):

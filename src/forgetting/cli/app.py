@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli import audit, bounds, certify, claims, doctor, expect, families, report, run, table
+from forgetting._plugins import load_plugins
 
 __all__ = ["make_app"]
 
@@ -42,11 +42,10 @@ def _version(wanted: bool) -> None:
 
 
 def make_app() -> Any:
-    """All commands, in the order of the help.
+    """All commands, in the order of the help. Plugins are loaded first, so that the help names what they add."""
+    load_plugins()
+    from forgetting.cli import audit, bounds, certify, claims, doctor, expect, family_list, report, run, table
 
-    >>> [command.name for command in make_app().registered_commands][:3]
-    ['report', 'run', 'expect']
-    """
     app = typer.Typer(
         help=HELP,
         add_completion=False,
@@ -61,13 +60,10 @@ def make_app() -> Any:
         version: Annotated[
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
         ] = False,
-    ) -> None:
-        from forgetting._plugins import load_plugins
-
-        load_plugins()
+    ) -> None: ...
 
     everything.__doc__ = HELP
-    for module in (report, run, expect, bounds, table, certify, audit, claims, families, doctor):
-        name = module.__name__.rpartition(".")[2]
-        app.command(name)(getattr(module, f"{name}_command"))
+    for module in (report, run, expect, bounds, table, certify, audit, claims, family_list, doctor):
+        name = next(name for name in module.__all__ if name.endswith("_command"))
+        app.command(name.removesuffix("_command"))(getattr(module, name))
     return app

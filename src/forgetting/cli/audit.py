@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, Seed
 
 __all__ = ["audit_command"]
@@ -31,15 +32,16 @@ def audit_command(
     ] = None,
     drop_nan: Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")] = False,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="Sub-sample each task to at most so many rows.", show_default=False)
+        int | None, typer.Option(min=1, help="Sub-sample each task to at most this many rows.", show_default=False)
     ] = None,
     features: Annotated[
-        int | None, typer.Option(min=1, help="Lift to so many random features.", show_default=False)
+        int | None, typer.Option(min=1, help="Map X to this many random features.", show_default=False)
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="Of random features: relu (default) or fourier.", show_default=False)
+        str | None,
+        typer.Option("--kind", help="The kind of random features: relu (default) or fourier.", show_default=False),
     ] = None,
-    passes: Annotated[int, typer.Option(min=2, help="Compare one pass with so many.")] = 3,
+    passes: Annotated[int, typer.Option(min=2, help="Compare one pass with this many passes.")] = 3,
     seed: Seed = None,
     as_json: Json = False,
     out: Annotated[
@@ -50,7 +52,7 @@ def audit_command(
     ] = None,
     force: Force = False,
 ) -> None:
-    """How similar your tasks are, what every order leads to, who forgets whom, and what to do.
+    """Compare your tasks and their orders: similarity, forgetting, bounds, and what to do.
 
     \b
     Examples:
@@ -60,10 +62,8 @@ def audit_command(
       forgetting audit digits split --rows 20 --features 200
       forgetting audit catastrophic eps=1.5
     """
-    from forgetting._progress import progress_bar
     from forgetting.auditing import RandomFeatures, audit
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import ready, say, terminal_width, write_and_show
+    from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
     from forgetting.errors import InvalidInputError
     from forgetting.storage.outputs import check_output, write_output
 
@@ -75,23 +75,16 @@ def audit_command(
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
     found, name = load_tasks(tasks, task, label, positive, drop_nan, seed)
-    with uninterrupted() as check, progress_bar("auditing") as progress:
-
-        def step(what: str, done: int, total: int) -> None:
-            check()
-            progress(what, done, total)
-
+    with working("auditing") as step:
         result = audit(found, passes=passes, rows=rows, features=lift, seed=seed or 0, title=name, progress=step)
 
-    def write() -> None:
-        if out is None:
-            return
+    def write(path: Path) -> None:
         texts = {".json": lambda: result.to_json(indent=1), ".txt": lambda: str(result)}
-        text = texts.get(out.suffix.lower())
+        text = texts.get(path.suffix.lower())
         if text is None:
-            result.write_page(out, force=force)
+            result.write_page(path, force=force)
         else:
-            write_output(out, f"{text()}\n".encode("utf-8", "backslashreplace"), force=force)
+            write_output(path, f"{text()}\n".encode("utf-8", "backslashreplace"), force=force)
 
     def show() -> None:
         if as_json:
@@ -99,9 +92,7 @@ def audit_command(
         else:
             say(result.to_text(terminal_width()))
 
-    write_and_show(write, show)
-    if out is not None and not as_json:
-        say("", f"wrote {out}")
+    write_and_show(out, write, show, quiet=as_json)
 
 
 def load_tasks(
@@ -114,7 +105,7 @@ def load_tasks(
     """
     from forgetting import auditing
     from forgetting.auditing.reading import ENDINGS
-    from forgetting.cli.problems import family_names, load_problem, nearest
+    from forgetting.cli.problems import family_names, load_problem
     from forgetting.errors import InvalidInputError
 
     first, *rest = words
@@ -133,7 +124,7 @@ def load_tasks(
     files = [word for word in words if word.lower().endswith(ENDINGS)]
     if len(files) == len(words):
         read = auditing.read_tasks(files, task=task, label=label, positive=positive, drop_nan=drop_nan)
-        return read, ", ".join(Path(one).name for one in files[:3]) + (", ..." if len(files) > 3 else "")
+        return read, ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
     if not first.endswith((".toml", ".npz")) and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
     loaded = load_problem(words, seed)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed
 
 __all__ = ["bounds_command"]
@@ -21,7 +22,9 @@ def bounds_command(
     quantity: Annotated[
         str, typer.Option(help="loss, forgetting, regret, objective, averaged_objective, residual, error, or all.")
     ] = "loss,forgetting",
-    everything: Annotated[bool, typer.Option("--all", help="Also those that do not apply, with the reason.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List bounds that do not apply, too, with the reason.")
+    ] = False,
     seed: Seed = None,
     as_json: Json = False,
     out: Out = None,
@@ -37,10 +40,9 @@ def bounds_command(
     """
     import forgetting as fg
     from forgetting.cli.output import emit, ready, result
-    from forgetting.cli.problems import load_problem, nearest, ordering_from, scheme_from
+    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.errors import InvalidInputError
     from forgetting.report.data import Item
-    from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
     from forgetting.theory.bound import QUANTITIES
 
@@ -64,9 +66,7 @@ def bounds_command(
         "bounds",
         items,
         [*(said or ["no upper bound applies; --all says why"]), VACUOUS],
-        problem=loaded.name,
-        sha256=problem_hash(loaded.problem),
-        seed=loaded.seed,
+        **loaded.origin,
         method="closed forms",
         ordering=str(order),
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,

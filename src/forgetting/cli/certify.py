@@ -45,7 +45,7 @@ def certify_command(
     from forgetting.cli.output import diverging, not_finite, say, write_and_show
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.errors import InvalidInputError
-    from forgetting.report.provenance import problem_hash, versions
+    from forgetting.report.provenance import versions
     from forgetting.storage.outputs import check_output, write_output
 
     if out is not None:
@@ -56,35 +56,30 @@ def certify_command(
     with uninterrupted(), diverging():
         found = fg.certify(loaded.problem, ordering_from(ordering), k, scheme_from(scheme), seed=loaded.seed)
     meta = {
-        "problem": loaded.name,
-        "sha256": problem_hash(loaded.problem),
-        "seed": loaded.seed,
-        "method": sorted({one.method for one in found.measured}),
+        **loaded.origin,
+        "method": sorted({quantity.method for quantity in found.measured}),
         "versions": versions(),
     }
     text = json.dumps({**json.loads(found.to_json()), "holds": found.holds, "meta": meta}, indent=1)
 
-    def write() -> None:
-        if out is not None:
-            words = text if out.suffix.lower() == ".json" else f"{found}\n"
-            write_output(out, words.encode("utf-8", "backslashreplace"), force=force)
+    def write(path: Path) -> None:
+        words = text if path.suffix.lower() == ".json" else f"{found}\n"
+        write_output(path, words.encode("utf-8", "backslashreplace"), force=force)
 
     def show() -> None:
         if as_json:
             print(text)
             return
-        open_ones = sum(not row.decided for row in found.claims)
+        undecided = sum(not row.decided for row in found.claims)
         verdict = "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above"
-        said = not_finite([one.value for one in found.measured], found.notes)
+        said = not_finite([quantity.value for quantity in found.measured], found.notes)
         say(
             str(found),
             *said,
             "",
-            verdict + (f", as far as simulation decides it ({open_ones} open)" if open_ones else ""),
+            verdict + (f", as far as simulation decides it ({undecided} open)" if undecided else ""),
         )
 
-    write_and_show(write, show)
-    if out is not None and not as_json:
-        say(f"wrote {out}")
+    write_and_show(out, write, show, quiet=as_json)
     if not found.holds:
         raise typer.Exit(VIOLATED)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forgetting._text import nearest
 from forgetting.cli.certify import VIOLATED
 from forgetting.cli.options import Force, Json, Out, Seed
 
@@ -18,9 +19,9 @@ def claims_command(
     ] = "",
     hunt: Annotated[
         int | None,
-        typer.Option(min=1, help="Search each for a counterexample, with this many evaluations.", show_default=False),
+        typer.Option(min=1, help="Search a counterexample of each, with this many evaluations.", show_default=False),
     ] = None,
-    strict: Annotated[bool, typer.Option(help="Let a violation that is already known count, too.")] = False,
+    strict: Annotated[bool, typer.Option(help="Count violations that are already known, too.")] = False,
     seed: Seed = None,
     as_json: Json = False,
     out: Out = None,
@@ -41,7 +42,6 @@ def claims_command(
     """
     from forgetting import claims
     from forgetting.cli.output import emit, ready, result
-    from forgetting.cli.problems import nearest
     from forgetting.errors import InvalidInputError
     from forgetting.theory.survey import finished_parts
 
@@ -87,16 +87,10 @@ def _listing(chosen: list[Any]) -> Any:
 
 
 def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool, store: Any) -> tuple[Any, list[str], list[str]]:
-    from forgetting._progress import progress_bar
-    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import working
     from forgetting.report.sections.statements import hunt_table
 
-    with uninterrupted() as check, progress_bar("claims") as progress:
-
-        def step(name: str, done: int, total: int) -> None:
-            check()
-            progress(name, done, total)
-
+    with working("claims") as step:
         table, known, surprises = hunt_table(chosen, seed, budget, step, store)
     said = [f"{len(chosen)} statements and parts, {budget} evaluations each"]
     said += [f"violated, as known: {name}" for name in known]

@@ -7,11 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps
+from forgetting.errors import InvalidInputError
+from forgetting.expectation import engines, quantities
 
-__all__ = ["expect_command", "steps_from"]
+__all__ = ["expect_command", "plain_quantities", "steps_from"]
 
-QUANTITIES = ("loss", "forgetting", "regret")
+
+def plain_quantities() -> list[str]:
+    """The names of the quantities that have one value at each k, and not one for each task.
+
+    >>> plain_quantities()[:3]
+    ['loss', 'forgetting', 'regret']
+    """
+    return [name for name in quantities if quantities.get(name).average != "each"]
 
 
 def expect_command(
@@ -19,39 +29,42 @@ def expect_command(
     ordering: Orders = "with-replacement",
     k: Steps = "1,10,100,1000",
     scheme: Scheme = None,
-    method: Annotated[
-        str, typer.Option(help="auto, moments, spectral, subsets, deterministic or monte-carlo.")
-    ] = "auto",
+    quantity: Annotated[
+        str, typer.Option(help=f"The quantities, with commas: {', '.join(plain_quantities())}.")
+    ] = "loss,forgetting,regret",
+    method: Annotated[str, typer.Option(help=f"auto, {', '.join(engines)}.")] = "auto",
     runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
     seed: Seed = None,
     as_json: Json = False,
     out: Out = None,
     force: Force = False,
 ) -> None:
-    """Expected loss, forgetting and regret over all orders.
+    """Expected loss, forgetting and other quantities over all orders.
 
-    Exact where that is possible; the output says how it was computed, and gives intervals where it was simulated.
+    Values are exact where that is possible. The output names the method, and has intervals if values are simulated.
 
     \b
     Examples:
       forgetting expect gaussian T=10 d=50 rank=3 -k 10,100,1000
       forgetting expect two_lines theta=0.1 copies=9 -o without-replacement -k 18
+      forgetting expect orthogonal d=5 --quantity loss,seen_loss
       forgetting expect tasks.npz --method monte-carlo --runs 4096 --seed 7
       forgetting expect tasks.npz -k 10..10000 --out curve.pdf
     """
-    import numpy as np
-
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.expectation.outcome import accuracy
-    from forgetting.report.data import Curves, Item, Series, Table
-    from forgetting.report.numbers import column
-    from forgetting.report.provenance import problem_hash
+    from forgetting.report.data import Curves, Item, Table
+    from forgetting.report.numbers import column, expected_series
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
+    chosen = tuple(dict.fromkeys(quantity.split(",")))
+    for name in chosen:
+        if name not in plain_quantities():
+            raise InvalidInputError(f"no quantity {name!r}{nearest(name, plain_quantities())}")
     loaded = load_problem(problem, seed)
     order, steps = ordering_from(ordering), steps_from(k)
     limit = order.limit(loaded.problem.num_tasks)
@@ -59,28 +72,16 @@ def expect_command(
         steps = sorted({min(step, limit) for step in steps})
     with uninterrupted(), diverging():
         found = fg.expect(
-            loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=QUANTITIES,
+            loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=chosen,
             seed=loaded.seed, runs=runs,
         )  # fmt: skip
-    values = {name: column(found.values[name]) for name in QUANTITIES}
-    ends = {name: [column(end) for end in np.moveaxis(found.interval(name), -1, 0)] for name in QUANTITIES}
-    heads: tuple[str, ...] = ("k", *QUANTITIES)
-    rows: list[tuple[Any, ...]] = list(zip(steps, *values.values(), strict=True))
+    series = [expected_series(found, name, name, group) for group, name in enumerate(chosen)]
+    heads: tuple[str, ...] = ("k", *chosen)
+    rows: list[tuple[Any, ...]] = list(zip(steps, *(curve.y for curve in series), strict=True))
     if not found.exact:
         heads = ("k", "quantity", "value", "low", "high")
-        rows = [
-            (k, name, values[name][i], *(end[i] for end in ends[name]))
-            for name in QUANTITIES
-            for i, k in enumerate(steps)
-        ]
-    series = [
-        Series(
-            name, column(steps), values[name],
-            None if found.exact else ends[name][0], None if found.exact else ends[name][1],
-            role="exact" if found.exact else "simulated", method=found.method, group=group,
-        )
-        for group, name in enumerate(QUANTITIES)
-    ]  # fmt: skip
+        columns = [zip(steps, curve.y, curve.low or (), curve.high or (), strict=True) for curve in series]
+        rows = [(k, name, *numbers) for name, table in zip(chosen, columns, strict=True) for k, *numbers in table]
     items: list[Item] = [Table("expect", "Expected values", "", heads, tuple(rows))]
     if len(steps) > 1:
         title = f"{loaded.name}, {ordering_name(order)}"
@@ -88,7 +89,7 @@ def expect_command(
             Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
     said = [f"by {found.method}: {found.detail}", *accuracy(found), *found.notes]
-    said += not_finite(values.values(), said)
+    said += not_finite([curve.y for curve in series], said)
     if not found.exact and "betting" in found.detail:
         said.append(f"{found.runs} runs; intervals hold with probability {found.confidence:g}")
     report = result(
@@ -96,9 +97,7 @@ def expect_command(
         "expect",
         items,
         said,
-        problem=loaded.name,
-        sha256=problem_hash(loaded.problem),
-        seed=loaded.seed,
+        **loaded.origin,
         method=found.method,
         detail=found.detail,
         runs=found.runs,
@@ -106,18 +105,17 @@ def expect_command(
         ordering=str(order),
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=list(steps),
-        uncertainty={name: column(found.uncertainty[name]) for name in QUANTITIES if name in found.uncertainty},
+        uncertainty={name: column(found.uncertainty[name]) for name in chosen if name in found.uncertainty},
     )
     emit(report, as_json=as_json, out=out, force=force)
 
 
 def steps_from(words: str) -> list[int]:
-    """Numbers with commas, or a range 10..1000 of 25 steps, evenly on a log scale.
+    """The steps in a text: numbers with commas, or a range such as 10..1000, which gives 25 steps on a log scale.
 
     >>> steps_from("1,10,1e3"), len(steps_from("1..1000"))
     ([1, 10, 1000], 23)
     """
-    from forgetting.errors import InvalidInputError
     from forgetting.report.numbers import spread_steps
 
     found: list[int] = []
@@ -130,7 +128,6 @@ def steps_from(words: str) -> list[int]:
 
 
 def _whole(word: str, words: str) -> int:
-    from forgetting.errors import InvalidInputError
     from forgetting.expectation.asking import MOST_STEPS
 
     try:

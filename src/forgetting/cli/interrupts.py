@@ -13,11 +13,7 @@ __all__ = ["Interrupted", "exit_code", "uninterrupted"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came. Not `KeyboardInterrupt` itself: Python, once that passed through `exec`, ends by SIGINT.
-
-    >>> issubclass(Interrupted, KeyboardInterrupt)
-    True
-    """
+    """A signal came. Not `KeyboardInterrupt` itself: Python, once that passed through `exec`, ends by SIGINT."""
 
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -25,11 +21,7 @@ _pressed: list[int] = []  # the signals that came
 
 
 def exit_code() -> int:
-    """128 plus the number of the signal that came, as shells have it; the signal is answered by that.
-
-    >>> exit_code()
-    130
-    """
+    """128 plus the number of the last signal, as shells use it; the signal then counts as answered."""
     number = _pressed[-1] if _pressed else signal.SIGINT
     _pressed.clear()
     return 128 + number
@@ -37,12 +29,9 @@ def exit_code() -> int:
 
 @contextmanager
 def uninterrupted() -> Iterator[Callable[[], None]]:
-    """A function that raises if a signal came since: runs and simulations return early on it and go on.
+    """Raise `Interrupted` if a signal comes in the block; the function that the block gets raises if one came.
 
-    A signal that is ignored when the program starts (nohup) stays ignored.
-
-    >>> with uninterrupted() as check:
-    ...     check()
+    A signal that was ignored before, as by nohup, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():  # others get no signals
         yield lambda: None

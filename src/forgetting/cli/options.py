@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forgetting.orderings import registry
+from forgetting.orderings import registry as orderings
+from forgetting.schemes import registry as schemes
 
 __all__ = ["Force", "Json", "Orders", "Out", "Problem", "Scheme", "Seed", "Step", "Steps"]
 
@@ -22,15 +23,15 @@ Orders = Annotated[
     typer.Option(
         "--ordering",
         "-o",
-        help=f'{", ".join(registry)}; with parameters in quotes, as in "explicit seq=0,1,1".',
+        help=f'{", ".join(orderings)}; with parameters in quotes, as in "explicit seq=0,1,1".',
     ),
 ]
 Scheme = Annotated[
     str | None,
     typer.Option(
         "--scheme",
-        help='How a task is learned, e.g. kaczmarz, gradient-descent, "sgd step_size=0.5", "ridge lam=0.1", pocs. '
-        "Left out: the problem's natural one.",
+        help=f'How a task is learned: {", ".join(schemes)}; with parameters in quotes, as in "sgd step_size=0.5". '
+        "Left out: each task is learned to convergence.",
         show_default=False,
     ),
 ]
@@ -41,7 +42,7 @@ LastStep = Annotated[
 ]
 Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
 Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Decides all randomness. [default: 0]", show_default=False)
+    int | None, typer.Option("--seed", min=0, help="The seed of all random numbers. [default: 0]", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Out = Annotated[
@@ -50,4 +51,4 @@ Out = Annotated[
         "--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what this program wrote.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that this program wrote.")]

@@ -1,4 +1,4 @@
-"""How results leave: a table in the terminal, JSON on stdout, or a file."""
+"""The output of commands: a table in the terminal, JSON on stdout, or a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ __all__ = [
     "result",
     "say",
     "terminal_width",
+    "working",
     "write_and_show",
 ]
 
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
-    """What a command found, as data: it prints, saves and reloads like a report, and knows where it came from.
+    """The result of a command as a report with one section; `meta` says how the result was computed.
 
     >>> found = result("Title", "demo", [], ["one finding"], seed=0)
     >>> found.summary, sorted(found.meta)
@@ -37,10 +38,7 @@ def result(title: str, key: str, items: list[Item], summary: list[str], **meta: 
 
 
 def ready(out: Path | None, force: bool, inputs: Sequence[str] | None = None) -> None:
-    """Raise early if the file that was asked for may not be written; files among the `inputs` are never replaced.
-
-    >>> ready(None, force=False)
-    """
+    """Raise if the file `out` may not be written, before anything is computed; `inputs` are never replaced."""
     if out is not None:
         from forgetting.report.saving import check_file
 
@@ -56,20 +54,19 @@ def emit(
     rows: int | None = None,
     hidden: Sequence[str] = (),
 ) -> None:
-    """Print a result, and write it where a file was asked for; what cannot be written is printed all the same.
+    """Print a result, and write it to the file `out` if that is given.
 
-    The terminal gets at most `rows` rows of each table, and no columns that are `hidden`; JSON and files get all.
+    The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all.
 
     >>> emit(result("Title", "demo", [], ["one finding"]), as_json=False, out=None)
     Title
     - one finding
     """
 
-    def write() -> None:
+    def write(path: Path) -> None:
         from forgetting.report.saving import write_file
 
-        if out is not None:
-            write_file(report, out, force=force)
+        write_file(report, path, force=force)
 
     def show() -> None:
         from forgetting.report.render.terminal import summary_text, table_text
@@ -87,28 +84,50 @@ def emit(
         from forgetting.report.saving import only_item
 
         only_item(report, out.suffix.lower())  # raises if there is none
-    write_and_show(write, show)
-    if out is not None and not as_json:
-        say("", f"wrote {out}")
+    write_and_show(out, write, show, quiet=as_json)
 
 
-def write_and_show(write: Callable[[], None], show: Callable[[], None]) -> None:
-    """Write, then show; where writing fails, what took so long to compute is shown before the error is.
+def write_and_show(
+    out: Path | None, write: Callable[[Path], None], show: Callable[[], None], *, quiet: bool = False
+) -> None:
+    """Call write(out) unless `out` is None, then show(); unless `quiet`, say which file was written.
 
-    >>> write_and_show(lambda: say("file"), lambda: say("page"))
-    file
+    If writing fails, the result is shown before the error: it may have taken long to compute.
+
+    >>> write_and_show(Path("a.txt"), lambda path: say(f"writing {path}"), lambda: say("page"))
+    writing a.txt
     page
+    <BLANKLINE>
+    wrote a.txt
     """
     try:
-        write()
+        if out is not None:
+            write(out)
     except Exception:
         show()
         raise
     show()
+    if out is not None and not quiet:
+        say("", f"wrote {out}")
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for the block: call the function as (name, done, total); it raises if a signal came."""
+    from forgetting._progress import progress_bar
+    from forgetting.cli.interrupts import uninterrupted
+
+    with uninterrupted() as check, progress_bar(what) as progress:
+
+        def step(name: str, done: int, total: int) -> None:
+            check()
+            progress(name, done, total)
+
+        yield step
 
 
 def shortened(table: Table, rows: int | None) -> Table:
-    """A table of at most this many rows: the first, the last, and some between, more of them early.
+    """The table with at most `rows` rows: the first, the last, and rows between them on a logarithmic scale.
 
     >>> table = Table("t", "", "", ("k",), tuple((k,) for k in range(1, 101)))
     >>> [row[0] for row in shortened(table, 5).rows]
@@ -122,7 +141,7 @@ def shortened(table: Table, rows: int | None) -> Table:
 
 
 def without(table: Table, hidden: Sequence[str]) -> Table:
-    """A table with some columns left out.
+    """The table without the columns `hidden`.
 
     >>> without(Table("t", "", "", ("k", "loss"), ((1, 0.5),)), ["k"]).rows
     ((0.5,),)
@@ -133,7 +152,7 @@ def without(table: Table, hidden: Sequence[str]) -> Table:
 
 
 def say(*lines: str) -> None:
-    r"""Print; what the terminal cannot show does not end the program, and what it would obey is shown.
+    r"""Print lines; control characters are shown as escapes, and letters that the terminal lacks as question marks.
 
     >>> say("one", "two \x1b[31m")
     one
@@ -147,11 +166,7 @@ def say(*lines: str) -> None:
 
 
 def terminal_width() -> int:
-    """The width of the terminal, at most 100; 80 in a pipe, unless COLUMNS says otherwise.
-
-    >>> 40 <= terminal_width() <= 100
-    True
-    """
+    """The width of the terminal, from 40 to 100 characters; in a pipe 80, or the variable COLUMNS."""
     import shutil
 
     return max(40, min(100, shutil.get_terminal_size((80, 24)).columns))
@@ -159,13 +174,7 @@ def terminal_width() -> int:
 
 @contextmanager
 def diverging() -> Iterator[None]:
-    """Without warnings of NumPy: a command says in words what is not finite.
-
-    >>> import numpy as np
-    >>> with diverging():
-    ...     print(np.float64(1e300) * 1e300)
-    inf
-    """
+    """Silence NumPy about overflow in the block: the command says in words which values are not finite."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -173,14 +182,14 @@ def diverging() -> Iterator[None]:
 
 
 def not_finite(values: Iterable[Any], said: Sequence[str]) -> list[str]:
-    """A sentence on values that are not finite, unless it is said already.
+    """A sentence if some values are not finite, unless a line of `said` tells it already; else an empty list.
 
     >>> not_finite([1.0, float("inf")], [])
     ['some values are not finite: the iterates diverged; use a smaller step size']
     """
     import numpy as np
 
-    whole = all(np.isfinite(np.asarray(one, dtype=float)).all() for one in values)
-    if whole or any("diverge" in line for line in said):
+    finite = all(np.isfinite(np.asarray(column, dtype=float)).all() for column in values)
+    if finite or any("diverge" in line for line in said):
         return []
     return ["some values are not finite: the iterates diverged; use a smaller step size"]

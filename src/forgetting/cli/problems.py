@@ -1,9 +1,8 @@
-"""From words to problems, orderings and schemes: families, files and configs."""
+"""Problems, orderings and schemes from the words of a command line: families, files and configs."""
 
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import shlex
 import tomllib
@@ -11,11 +10,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from forgetting import orderings, schemes
 from forgetting._arrays import as_count, as_seed
 from forgetting._registry import Registry
+from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.schemes import Scheme
@@ -25,13 +25,11 @@ __all__ = [
     "Loaded",
     "family_names",
     "load_problem",
-    "nearest",
     "ordering_from",
     "read_config",
     "scheme_from",
 ]
 
-MOST_NAMED = 16
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
 TOP = ("title", "seed", "problem", "report")
 REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")
@@ -39,22 +37,25 @@ REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")
 
 @dataclass(frozen=True)
 class Loaded:
-    """A problem, what to call it, and the rest of the config it came from.
-
-    >>> load_problem(["two_lines", "theta=0.5"]).name
-    'two_lines(theta=0.5)'
-    """
+    """A problem, its name in the output, the seed, and the config that the problem was read from."""
 
     problem: Problem
     name: str
     seed: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The entries of a result that say which problem it is about: name, SHA-256 and seed."""
+        from forgetting.report.provenance import problem_hash
+
+        return {"problem": self.name, "sha256": problem_hash(self.problem), "seed": self.seed}
+
 
 def load_problem(words: Sequence[str] | None, seed: int | None = None) -> Loaded:
-    """A family with its parameters, an .npz file or a .toml config; nothing is the default family.
+    """Load a problem: a family with its parameters, an .npz file or a .toml config; without words, the default family.
 
-    `copies=n` repeats all tasks n times. `seed` is used by families that take one and were not given one.
+    `copies=n` repeats all tasks n times. `seed` goes to families that have such a parameter, unless the words set it.
 
     >>> load_problem(["two_lines", "theta=0.5", "copies=10"]).problem.num_tasks
     20
@@ -78,7 +79,7 @@ def load_problem(words: Sequence[str] | None, seed: int | None = None) -> Loaded
 
 
 def family_names() -> list[str]:
-    """The families that can be made from parameters alone.
+    """The names of the families that need nothing but parameters.
 
     >>> "gaussian" in family_names(), "repeated" in family_names()
     (True, False)
@@ -89,7 +90,7 @@ def family_names() -> list[str]:
 
 
 def read_config(path: Path, seed: int | None = None) -> Loaded:
-    """A TOML config: a [problem] table with `family` and its parameters, `file`, or `tasks`; see docs/cli.md.
+    """Read a TOML config: a [problem] table with `family` and its parameters, `file`, or `tasks`; see docs/cli.md.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -137,7 +138,7 @@ ForgettingErrors = (InvalidInputError, ProblemFileError)
 
 
 def ordering_from(words: str) -> Ordering:
-    """An ordering by its name, with parameters.
+    """Make an ordering from its name and parameters.
 
     >>> ordering_from("with-replacement"), ordering_from("explicit seq=0,1,1").seq
     (WithReplacement(p=None), (0, 1, 1))
@@ -150,7 +151,7 @@ def ordering_from(words: str) -> Ordering:
 
 
 def scheme_from(words: str | None) -> Scheme | None:
-    """A scheme by its name, with parameters; None stays None.
+    """Make a scheme from its name and parameters; None if no words are given.
 
     >>> scheme_from("ridge lam=0.1"), scheme_from("sgd")
     (Ridge(lam=0.1), SGD(step_size=1.0, objective='modified'))
@@ -158,23 +159,8 @@ def scheme_from(words: str | None) -> Scheme | None:
     return None if words is None else _named(schemes.registry, words)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """'; did you mean ...?', and what there is, unless that is long.
-
-    >>> nearest("ordering", ["orderings", "runs"])
-    "; did you mean 'orderings'? There are orderings, runs"
-    """
-    known = list(known)
-    lower = {one.lower(): one for one in known}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f"; did you mean '{lower[close[0]]}'?" if close else ";"
-    if close and len(known) > MOST_NAMED:
-        return hint
-    return f"{hint} {'There are' if close else 'there are'} {', '.join(known)}"
-
-
 def _named(registry: Registry[type], words: str) -> Any:
-    """A member of a registry, made from its name and parameters."""
+    """Make a member of a registry from its name and parameters."""
     try:
         first, *rest = shlex.split(words) or [""]
     except ValueError as error:
@@ -190,20 +176,20 @@ def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
     if key not in family_names():
         raise InvalidInputError(f"no family {name!r}{nearest(key, family_names())}")
     make = getattr(families, key)
-    said = ", ".join(f"{one}={value}" for one, value in values.items())
+    said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     if "seed" in inspect.signature(make).parameters and "seed" not in values:
         values = {**values, "seed": seed}
     return _call(make, values, f"family {key}"), f"{key}({said})"
 
 
 def _call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
-    """Call with keywords, after checking them against the signature."""
+    """Call `make` with keywords; an error names a keyword that is unknown or missing."""
     known = inspect.signature(make).parameters
     for name in values:
         if name not in known:
             listed = nearest(name, known) if known else "; it has none"
             raise InvalidInputError(f"{what} has no parameter {name!r}{listed}")
-    missing = [name for name, one in known.items() if one.default is one.empty and name not in values]
+    missing = [name for name in known if known[name].default is inspect.Parameter.empty and name not in values]
     if missing:
         raise InvalidInputError(f"{what} needs {', '.join(f'{name}=...' for name in missing)}")
     try:
@@ -225,7 +211,7 @@ def _pairs(words: Iterable[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Numbers, lists, true and false; anything else is a word."""
+    """The number, list or truth value that a text spells; else the text itself."""
     if text.lower() in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text.lower()]
     try:
@@ -254,19 +240,21 @@ def _file(path: Path) -> Problem:
 def _inline(tasks: Any) -> Problem:
     from forgetting import RegressionTasks
 
-    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks):
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise InvalidInputError("tasks must be tables with X and y, [[problem.tasks]]")
-    for number, one in enumerate(tasks):
-        _known(one, ("X", "y"), f"task {number}: unknown key")
-        if set(one) != {"X", "y"}:
+    for number, task in enumerate(tasks):
+        _known(task, ("X", "y"), f"task {number}: unknown key")
+        if set(task) != {"X", "y"}:
             raise InvalidInputError(f"task {number} needs X, a list of rows, and y, a list of numbers")
-    return RegressionTasks([one["X"] for one in tasks], [one["y"] for one in tasks])
+    return RegressionTasks([task["X"] for task in tasks], [task["y"] for task in tasks])
 
 
-def _copies(problem: Any, n: Any) -> Problem:
-    from forgetting import families
+def _copies(problem: Problem, n: Any) -> Problem:
+    from forgetting import RegressionTasks, families
 
-    return problem if as_count(n, "copies", least=1) == 1 else families.repeated(problem, n)
+    if as_count(n, "copies", least=1) == 1:
+        return problem
+    return families.repeated(cast(RegressionTasks, problem), n)  # raises for tasks of other kinds
 
 
 def _times(n: Any) -> str:

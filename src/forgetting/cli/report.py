@@ -47,9 +47,7 @@ def report_command(
     import json
     import time
 
-    from forgetting._progress import progress_bar
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import say, terminal_width
+    from forgetting.cli.output import say, terminal_width, working
     from forgetting.cli.problems import load_problem, read_config
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, write_report
@@ -62,16 +60,11 @@ def report_command(
     check_folder(out, force)
     loaded = load_problem(problem, seed) if config is None else read_config(config, seed)
     settings = settings_from(loaded, sections)
-    with uninterrupted() as check, progress_bar("report") as progress:
-
-        def step(name: str, done: int, total: int) -> None:
-            check()
-            progress(name, done, total)
-
+    with working("report") as step:
         made = build_report(settings, step)
         try:
             paths = write_report(made, out, force=force, progress=step)
-        except Exception:  # a full disk: what took so long to compute is shown before the error is
+        except Exception:  # such as a full disk: the result, which took long to compute, is shown before the error
             say(summary_text(made, terminal_width()), "")
             raise
     if as_json:
@@ -85,12 +78,7 @@ def report_command(
 
 
 def settings_from(loaded: Loaded, sections: str | None = None) -> Settings:
-    """The settings of a report: what the command line says, else what the config says, else the defaults.
-
-    >>> from forgetting.cli.problems import load_problem
-    >>> settings_from(load_problem(["two_lines", "theta=0.5"])).name
-    'two_lines(theta=0.5)'
-    """
+    """The settings of a report: what the command line says, else what the config says, else the defaults."""
     from forgetting.cli.problems import ordering_from
     from forgetting.errors import InvalidInputError
     from forgetting.report import Settings

@@ -40,7 +40,6 @@ def run_command(
     from forgetting.cli.problems import load_problem, ordering_from, scheme_from
     from forgetting.report.data import Curves, Series, Table
     from forgetting.report.numbers import column
-    from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
@@ -58,7 +57,7 @@ def run_command(
             "regret": made.regret[steps - 1],
         }
         last = column(made.iterates[-1])
-    rows = zip(steps.tolist(), made.order[steps - 1].tolist(), *(column(one) for one in columns.values()), strict=True)
+    rows = zip(steps.tolist(), made.order[steps - 1].tolist(), *map(column, columns.values()), strict=True)
     table = Table("run", "Step by step", "", ("step", "task", *columns), tuple(rows))
     figure = Curves(
         "curves",
@@ -67,8 +66,8 @@ def run_command(
         "k, tasks learned",
         "loss, forgetting, regret",
         tuple(
-            Series(name, column(steps), column(one), method="run", group=i)
-            for i, (name, one) in enumerate(columns.items())
+            Series(name, column(steps), column(values), method="run", group=i)
+            for i, (name, values) in enumerate(columns.items())
         ),
         floor=1e-300,
     )
@@ -77,9 +76,7 @@ def run_command(
         "run",
         [table, figure],
         [made.status, *not_finite(columns.values(), [made.status]), f"loss {made.losses[0]:.4g} at the start"],
-        problem=loaded.name,
-        sha256=problem_hash(loaded.problem),
-        seed=loaded.seed,
+        **loaded.origin,
         method="run",
         ordering=str(made.ordering),
         scheme=str(made.scheme),

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, Out, Seed
 
 __all__ = ["table_command"]
 
-NAMES = ("regression", "classification", "sgd")
 FORMATS = ("text", "markdown", "latex", "html")
 
 
@@ -40,33 +40,24 @@ def table_command(
     """
     import forgetting as fg
     from forgetting.cli.output import emit, ready, result, say, terminal_width
-    from forgetting.cli.problems import load_problem, nearest
+    from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
-    from forgetting.report.provenance import problem_hash
-    from forgetting.report.sections.guarantees import bounds_table
+    from forgetting.report.sections.guarantees import TITLES, bounds_table, paper_table
 
     ready(out, force, problem)
-    if name not in NAMES:
-        raise InvalidInputError(f"no table {name!r}{nearest(name, NAMES)}")
+    if name not in TITLES:
+        raise InvalidInputError(f"no table {name!r}{nearest(name, TITLES)}")
     if style not in FORMATS:
         raise InvalidInputError(f"no format {style!r}{nearest(style, FORMATS)}")
     if problem and k is None:
         raise InvalidInputError("numbers need --k, the number of tasks learned")
     meta: dict[str, Any] = {"seed": seed or 0, "method": "closed forms", "k": k}
-    if k is None:
-        found = fg.bounds.table(name)  # type: ignore[arg-type]
-    elif name == "sgd" and not problem:
-        found = fg.bounds.table("sgd", k=k, eta=1.0, beta=1.0, sigma=0.0, G=1.0)
-    else:
+    numbers = None
+    if k is not None and (name != "sgd" or problem):
         loaded = load_problem(problem, seed)
         numbers = fg.bounds.Setting.of(loaded.problem)
-        if name == "classification":
-            # Table 2 needs T and |w*|^2 R^2 alone
-            numbers = fg.bounds.Setting(
-                T=numbers.T, dist_sq=numbers.dist_sq, radius=numbers.radius, problem="classification"
-            )
-        meta |= {"problem": loaded.name, "sha256": problem_hash(loaded.problem), "seed": loaded.seed}
-        found = fg.bounds.table(name, numbers, k)  # type: ignore[arg-type]
+        meta |= loaded.origin
+    found = paper_table(name, k, numbers)
     report = result(f"Table: {name}", "table", [bounds_table(found)], [], **meta)
     if as_json or out is not None:
         emit(report, as_json=as_json, out=out, force=force)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting._arrays import Array, IntArray, any_array, group_rows, is_sparse
+from forgetting._arrays import Array, IntArray, any_array, fingerprint, group_rows, is_sparse
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
@@ -267,12 +266,7 @@ def _plain(value: Any) -> Hashable:
 
 def _mark(history: History, name: Hashable, task: Task) -> bytes:
     """A hash of the data of a task; an error if the history has other data for the task."""
-    matrix, targets = task
-    parts = (matrix.indptr, matrix.indices, matrix.data) if is_sparse(matrix) else (matrix,)
-    digest = hashlib.blake2b(repr((matrix.shape, targets.shape)).encode())
-    for part in (*parts, targets):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    mark = digest.digest()
+    mark = fingerprint(*task)
     if name in history.ids and history.marks[history.ids[name]] != mark:
         raise InvalidInputError(
             f"task_id {name!r} came before with other data; a task is a fixed set of rows, so give new rows another id"

@@ -68,9 +68,6 @@ class Series:
         group: an index that fixes the colour, the same in every figure; -1 leaves it to the place in the legend.
         label: for the legend; the name if left out.
         minor: drawn thin and gray, without a legend entry of its own.
-
-    >>> Series("loss", (1.0, 2.0), (0.5, 0.25)).role
-    'exact'
     """
 
     name: str
@@ -118,11 +115,7 @@ class Curves(_Titled):
 
 @dataclass(frozen=True)
 class Band:
-    """A cell of a `Regions` figure: x from `first` to `last` at one y belongs to the name.
-
-    >>> Band(10.0, 1.0, 256.0, "trivial").name
-    'trivial'
-    """
+    """A cell of a `Regions` figure: x from `first` to `last` at one y belongs to the name."""
 
     y: Number
     first: Number
@@ -132,11 +125,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Regions(_Titled):
-    """A map of the plane: which name holds where, on logarithmic axes.
-
-    >>> Regions("demo", "Phases", "", "k", "d", (Band(10.0, 1.0, 5.0, "a"),), ("a",)).names
-    ('a',)
-    """
+    """A map of the plane: which name holds where, on logarithmic axes."""
 
     xlabel: str
     ylabel: str
@@ -153,11 +142,7 @@ class Regions(_Titled):
 
 @dataclass(frozen=True)
 class Line:
-    """The solutions of one task in the plane: a line through a point along a direction.
-
-    >>> Line("task 1", (0.0, 0.0), (1.0, 0.0)).name
-    'task 1'
-    """
+    """The solutions of one task in the plane: a line through a point along a direction."""
 
     name: str
     point: Point
@@ -166,11 +151,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Stage:
-    """One run in the plane: the points visited and the tasks learned.
-
-    >>> Stage("cyclic", ((0.0, 0.0), (1.0, 0.0)), (0,)).order
-    (0,)
-    """
+    """One run in the plane: the points visited and the tasks learned."""
 
     name: str
     points: tuple[Point, ...]
@@ -185,11 +166,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Paths(_Titled):
-    """Projections in the plane, step by step: the lines, the common solution and one or more runs.
-
-    >>> Paths("demo", "Path", "", (), (0.0, 0.0), ()).kind
-    'paths'
-    """
+    """Projections in the plane, step by step: the lines, the common solution and one or more runs."""
 
     lines: tuple[Line, ...]
     solution: Point

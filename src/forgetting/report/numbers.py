@@ -11,9 +11,10 @@ from forgetting._arrays import IntArray
 from forgetting.expectation import Expectation, expect
 from forgetting.orderings import Ordering
 from forgetting.orderings.laws import Permutation, Reshuffled
+from forgetting.report.data import Role, Series
 from forgetting.tasks import Problem
 
-__all__ = ["cell", "column", "expected", "spread_steps"]
+__all__ = ["cell", "column", "expected", "expected_series", "spread_steps"]
 
 #: beyond this many different tasks, all their subsets take longer than a report may
 SUBSETS = 14
@@ -31,11 +32,7 @@ def spread_steps(k: int, points: int, first: int = 1) -> IntArray:
 
 
 def column(values: Any) -> tuple[float, ...]:
-    """Plain floats.
-
-    >>> column(np.array([1, 2]))
-    (1.0, 2.0)
-    """
+    """Plain floats."""
     return tuple(float(value) for value in np.asarray(values).ravel())
 
 
@@ -52,6 +49,14 @@ def expected(problem: Problem, ordering: Ordering, steps: Any, seed: int, quanti
         return expect(problem, ordering, steps, method="monte-carlo", quantities=quantities, seed=seed, runs=2048)
     runs = 1024 if geometry is None else None  # sets are projected onto one by one
     return expect(problem, ordering, steps, quantities=quantities, seed=seed, runs=runs)
+
+
+def expected_series(result: Expectation, quantity: str, name: str, group: int) -> Series:
+    """The curve of an expected quantity, with its intervals if the values are simulated."""
+    low, high = (None, None) if result.exact else map(column, np.moveaxis(result.interval(quantity), -1, 0))
+    role: Role = "exact" if result.exact else "simulated"
+    method = f"{result.method}: {result.detail}"
+    return Series(name, column(result.k), column(result.values[quantity]), low, high, role, method, group)
 
 
 def cell(value: Any) -> str:

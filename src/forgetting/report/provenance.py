@@ -20,11 +20,7 @@ PACKAGES = ("forgetting", "numpy", "scipy", "numba", "scikit-learn", "matplotlib
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, of this package and of the packages that it uses.
-
-    >>> sorted(versions())[:3]
-    ['forgetting', 'matplotlib', 'numba']
-    """
+    """The versions of Python, of this package and of the packages that it uses."""
     installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -18,10 +18,7 @@ Step = Callable[[str, int, int], None]
 
 
 def no_step(name: str, done: int, total: int) -> None:
-    """Report no progress.
-
-    >>> no_step("claims", 0, 1)
-    """
+    """Report no progress."""
 
 
 def default_problem(seed: int = 0) -> Problem:

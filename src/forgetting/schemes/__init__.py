@@ -1,13 +1,13 @@
 """Schemes: how a task is learned. One class per scheme, one file per idea."""
 
+from forgetting._arrays import as_kind
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
+from forgetting.schemes.nlms import NLMS
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
-from forgetting.schemes.rows import NLMS
 from forgetting.schemes.weakly import WeaklyRegularized
-from forgetting.tasks.linear import LinearTasks
 from forgetting.tasks.problem import Problem
 
 __all__ = [
@@ -37,4 +37,5 @@ def natural_scheme(problem: Problem) -> Scheme:
     >>> natural_scheme(fg.families.two_lines(0.5)), natural_scheme(fg.ConvexSets([fg.Ball([0.0], 1.0)]))
     (Kaczmarz(), POCS(warm_start=True))
     """
-    return Kaczmarz() if isinstance(problem, LinearTasks) else POCS()
+    linear = as_kind(problem, Problem, "a problem such as RegressionTasks").linear
+    return Kaczmarz() if linear is problem else POCS()

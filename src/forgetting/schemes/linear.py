@@ -188,11 +188,7 @@ def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
 
 
 def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:
-    """`scheme.precise_gain(square)`; an error if the result is neither None nor a finite Decimal.
-
-    >>> precise_gain(Ridge(1.0), Decimal(3))
-    Decimal('0.75')
-    """
+    """`scheme.precise_gain(square)`; an error if the result is neither None nor a finite Decimal."""
     gain = scheme.precise_gain(square)
     if gain is not None and not (isinstance(gain, Decimal) and gain.is_finite()):
         raise InvalidInputError(f"{scheme}: precise_gain must give a finite Decimal or None, got {gain!r:.80}")

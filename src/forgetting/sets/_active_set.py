@@ -148,7 +148,7 @@ def reuse(A: Array, b: Array, p: Array, W: IntArray, L: Array, lam: Array, w: Ar
 
 @compiled_fast
 def again(A: Array, b: Array, point: Array, W: IntArray, L: Array) -> int:
-    """The cheapest outcomes: the active rows W of last time again (1), or a point inside (0); -1 if it is neither.
+    """Try the cheapest outcomes: 1 if the last active rows W are active again, 0 if the point is inside, else -1.
 
     `point` is replaced by its projection.
     """

@@ -1,21 +1,16 @@
-"""Nonnegative combinations of rows that are 0: how small is 0, and how to get there."""
+"""Certificates: nonnegative combinations of rows that are 0 up to rounding."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import EPS, Array
 
-EPS = float(np.finfo(np.float64).eps)
 SLACK = 8.0  # of rounding errors that count as one: rows were scaled, and their weights are computed numbers
 
 
 def rounding(dim: int) -> float:
-    """The share of sum_j |x_j| that rounding may leave of sum_j x_j, where the x_j have `dim` coordinates.
-
-    >>> rounding(3) < 1e-14
-    True
-    """
+    """The share of sum_j |x_j| that rounding may leave of sum_j x_j, where the x_j have `dim` coordinates."""
     return SLACK * EPS * (dim + 1)
 
 
@@ -36,10 +31,10 @@ def vanishes(rows: Array, y: Array) -> bool:
 
 
 def refined(rows: Array, y: Array) -> Array:
-    """y, its positive entries changed by small factors such that it vanishes; y itself if that cannot be.
+    """The weights y, changed by small factors such that their combination vanishes; y itself if no change is found.
 
-    Weights are accurate for the largest columns; here every column counts alike. Weights that are themselves rounding
-    errors can stand alone in a column, so that they are also tried without.
+    The given weights are accurate for the largest columns; here every column counts alike. Weights that are rounding
+    errors can stand alone in a column, so that the change is also tried without these weights.
 
     >>> rows = np.array([[1.0, 1e-9], [-1.0, -1e-9], [0.0, 1.0]])
     >>> y = np.array([1.0, 1.01, 1e-18])
@@ -58,7 +53,7 @@ def refined(rows: Array, y: Array) -> Array:
 
 
 def _corrected(rows: Array, y: Array) -> Array:
-    """y with the least change by factors that makes all columns 0; y itself if that is no small change."""
+    """The weights y with the least change by factors that makes all columns 0; y itself if the change is not small."""
     support = np.flatnonzero(y)
     found = y[support].astype(np.float64)
     for _ in range(3):  # the first time leaves its own rounding

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import SQUARED, Array, as_number, is_sparse, real_array
+from forgetting._arrays import EPS, SQUARED, Array, as_number, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InfeasibleError, InvalidInputError
 from forgetting.sets.base import ConvexSet, register
 
 __all__ = ["Affine", "Subspace", "as_rows"]
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def as_rows(value: Any, what: str) -> Array:
@@ -37,12 +35,20 @@ def as_rows(value: Any, what: str) -> Array:
     return np.array(matrix, order="C")
 
 
+def _factored(matrix: Array, rank_tol: float | None) -> tuple[Array, Array, Array]:
+    """The singular vectors and values of a matrix up to its rank: left (columns), values, right (rows)."""
+    left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
+    tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
+    rank = int(np.count_nonzero(sigma > tol * sigma[0]))
+    return left[:, :rank], sigma[:rank], np.ascontiguousarray(right[:rank])
+
+
 @register
 class Affine(ConvexSet):
     """{w: A w = b}, with project(w) = w - A^+ (A w - b).
 
-    Kept as orthonormal rows U and targets c with the same solutions, U w = c, found by an SVD: O(n d min(n, d)) once,
-    O(rank d) per projection.
+    The set is stored as orthonormal rows U and targets c with the same solutions, U w = c. Their SVD costs
+    O(n d min(n, d)) once, and a projection O(rank d).
 
     Args:
         A: (n, d), dense or scipy.sparse; rows may depend on each other.
@@ -69,16 +75,14 @@ class Affine(ConvexSet):
         label = np.array(real_array(b, "b", squares=True))
         if label.shape != (len(matrix),):
             raise InvalidInputError(f"b: expected shape ({len(matrix)},), one entry per row of A, got {label.shape}")
-        left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-        tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
-        rank = int(np.count_nonzero(sigma > tol * sigma[0]))
-        along = left[:, :rank].T @ label
+        left, sigma, basis = _factored(matrix, rank_tol)
+        along = left.T @ label
         with np.errstate(over="ignore"):
-            targets = along / sigma[:rank]
+            targets = along / sigma
         if not np.vdot(targets, targets) < SQUARED:
             raise InvalidInputError("A is so small beside b that w overflows when squared; rescale the rows")
-        missed = label - left[:, :rank] @ along
-        size = float(sigma[0] * np.linalg.norm(targets) + np.linalg.norm(label))
+        missed = label - left @ along
+        size = float(np.max(sigma, initial=0.0) * np.linalg.norm(targets) + np.linalg.norm(label))
         if np.linalg.norm(missed) > as_number(rtol, "rtol", least=0) * size:
             certificate = missed / float(missed @ label)
             row = int(np.argmax(np.abs(missed)))
@@ -88,7 +92,7 @@ class Affine(ConvexSet):
                 certificate=certificate,
                 residual=float(np.linalg.norm(matrix.T @ certificate)),
             )
-        self._freeze(dim=matrix.shape[1], A=matrix, b=label, basis=np.ascontiguousarray(right[:rank]), targets=targets)
+        self._freeze(dim=matrix.shape[1], A=matrix, b=label, basis=basis, targets=targets)
 
     def nearest(self, w: Array) -> Array:
         return w - self.basis.T @ (self.basis @ w - self.targets)
@@ -116,10 +120,7 @@ class Subspace(ConvexSet):
 
     def __init__(self, vectors: Any, *, rank_tol: float | None = None) -> None:
         matrix = as_rows(vectors, "vectors")
-        _, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-        tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
-        rank = int(np.count_nonzero(sigma > tol * sigma[0]))
-        self._freeze(dim=matrix.shape[1], vectors=matrix, basis=np.ascontiguousarray(right[:rank]))
+        self._freeze(dim=matrix.shape[1], vectors=matrix, basis=_factored(matrix, rank_tol)[2])
 
     def nearest(self, w: Array) -> Array:
         return self.basis.T @ (self.basis @ w)

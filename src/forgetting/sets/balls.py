@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, real_array
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet, register
+from forgetting.sets.base import ConvexSet, as_point, register
 
 __all__ = ["Ball", "SecondOrderCone"]
 
@@ -29,9 +29,7 @@ class Ball(ConvexSet):
     radius: float
 
     def __init__(self, center: Any, radius: float) -> None:
-        middle = np.array(real_array(center, "center", squares=True))
-        if middle.ndim != 1 or middle.size == 0:
-            raise InvalidInputError(f"center: expected a vector, got shape {middle.shape}")
+        middle = as_point(real_array(center, "center", squares=True), "center")
         size = as_number(radius, "radius")
         if size < 0:
             raise InvalidInputError(f"the ball is empty: radius must be at least 0, got {radius!r}")

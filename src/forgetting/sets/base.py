@@ -1,4 +1,4 @@
-"""What a convex set is: a set with a projection; and the registry of the classes of convex sets."""
+"""The base class of convex sets, and the registry of the classes of convex sets."""
 
 from __future__ import annotations
 
@@ -12,14 +12,26 @@ from forgetting._arrays import SQUARED, Array, as_number, as_vector
 from forgetting._registry import Registry, class_decorator
 from forgetting.errors import InvalidInputError
 
-__all__ = ["ConvexSet", "check_near", "register", "registry"]
+__all__ = ["ConvexSet", "as_point", "check_near", "register", "registry"]
 
 registry: Registry[type[ConvexSet]] = Registry("convex set")
 register: Callable[[type], type] = class_decorator(registry, lambda: ConvexSet)
 
 
+def as_point(values: Array, what: str) -> Array:
+    """A copy of a vector of at least one number, for a set to keep.
+
+    >>> as_point(np.zeros((2, 2)), "center")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: center: expected a vector, got shape (2, 2)
+    """
+    if values.ndim != 1 or values.size == 0:
+        raise InvalidInputError(f"{what}: expected a vector, got shape {values.shape}")
+    return np.array(values)
+
+
 def check_near(distance: float, what: str) -> None:
-    """Raise where a set is so far from 0 that squared distances overflow.
+    """Raise if a set is so far from 0 that squared distances overflow.
 
     >>> check_near(1e200, "the simplex")
     Traceback (most recent call last):
@@ -46,7 +58,7 @@ class ConvexSet(ABC):
     """
 
     dim: int
-    #: names of the attributes that the constructor takes, in order: they are what a file holds of a set
+    #: the names of the arguments of the constructor, in order; a file holds the attributes of these names
     parts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -67,9 +79,9 @@ class ConvexSet(ABC):
         return self.distance(w) <= as_number(tol, "tol", least=0)
 
     def nearest_from(self, w: Array, warm: Any) -> tuple[Array, Any, int]:
-        """`nearest`, helped by what the last projection onto this set left: point, what it leaves, inner steps.
+        """(point, start, steps): the projection, a start for the next projection onto this set, and the inner steps.
 
-        The point may be w itself where that is in the set.
+        `warm` is the start that the last projection gave, or None. The point may be w itself if w is in the set.
         """
         return self.nearest(w), None, 1
 

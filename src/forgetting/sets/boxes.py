@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_number, numbers
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet, check_near, register
+from forgetting.sets.base import ConvexSet, as_point, check_near, register
 
 __all__ = ["Box", "Simplex"]
 
@@ -55,9 +55,7 @@ class Box(ConvexSet):
 
 
 def _bounds(value: Any, what: str) -> Array:
-    bounds = np.array(numbers(value, what))
-    if bounds.ndim != 1 or bounds.size == 0:
-        raise InvalidInputError(f"{what}: expected a vector, got shape {bounds.shape}")
+    bounds = as_point(numbers(value, what), what)
     if np.isnan(bounds).any():
         raise InvalidInputError(
             f"{what}: entry {int(np.argmax(np.isnan(bounds)))} is nan; use -inf or inf for no bound"

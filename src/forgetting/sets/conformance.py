@@ -1,4 +1,4 @@
-"""Does a set project as a convex set must? A check for users' own sets."""
+"""The conformance check for a user's own convex set."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["ProjectionCheckError", "check_convex_set"]
 
 
 class ProjectionCheckError(AssertionError):
-    """A function that is not the projection onto a closed convex set.
+    """The error if a function is not the projection onto a closed convex set.
 
-    `failed` names the property and `witnesses` holds the points that show it.
+    `failed` names the property that fails, and `witnesses` holds the points that show the failure.
 
     >>> ProjectionCheckError("no", failed="idempotent", witnesses=(np.zeros(1),)).failed
     'idempotent'
@@ -49,7 +49,7 @@ def check_convex_set(
     - nonexpansive: |P(x) - P(y)| <= |x - y|;
     - consistent: distance(x) = |x - P(x)|, and contains(P(x)).
 
-    Passing shows nothing wrong at these points; it is no proof. Cost: about 5 trials projections.
+    A set that passes is right at these points, which is no proof. Cost: about 5 trials projections.
 
     >>> from forgetting.sets import Ball
     >>> check_convex_set(Ball([0.0, 0.0], 1.0))

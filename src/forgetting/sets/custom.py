@@ -16,10 +16,10 @@ __all__ = ["CustomSet"]
 
 @register
 class CustomSet(ConvexSet):
-    """The set whose projection is the given function; run `fg.checks.check_convex_set` on it once.
+    """The set whose projection is the given function; check the set once with `fg.checks.check_convex_set`.
 
-    `dim` may be left out in a collection where another set has it. What the function returns is checked for shape and
-    for NaN at every call.
+    `dim` may be left out in a collection in which another set has a dimension. Every point that the function returns is
+    checked for its shape and for NaN.
 
     >>> nonnegative = CustomSet(lambda w: np.maximum(w, 0), dim=2)
     >>> nonnegative.project([-1, 2])

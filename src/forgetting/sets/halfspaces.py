@@ -1,4 +1,4 @@
-"""Sets given by one linear function."""
+"""Sets given by bounds on one linear function."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import numpy as np
 
 from forgetting._arrays import Array, as_number, real_array
 from forgetting.errors import InvalidInputError
-from forgetting.sets.base import ConvexSet, check_near, register
+from forgetting.sets.base import ConvexSet, as_point, check_near, register
 
 __all__ = ["Halfspace", "Slab"]
 
 
 def _normal(a: Any) -> tuple[Array, Array, float]:
     """The vector, its direction and its norm; the zero vector is refused."""
-    normal = np.array(real_array(a, "a"))
-    if normal.ndim != 1 or normal.size == 0:
-        raise InvalidInputError(f"a: expected a vector, got shape {normal.shape}")
+    normal = as_point(real_array(a, "a"), "a")
     largest = float(np.max(np.abs(normal)))
     if largest == 0.0:
         raise InvalidInputError("a is zero, so that a.w is 0 for every w; leave the set out, or there is no solution")

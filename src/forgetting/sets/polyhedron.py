@@ -1,4 +1,4 @@
-"""Polyhedra {w: A w >= b}: an exact projection by a dual active-set method, or a proof that there is none."""
+"""Polyhedra {w: A w >= b}: an exact projection by a dual active-set method, or a proof that the set is empty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_FACTOR = np.empty((0, 0))
 
 
 class WarmStart(NamedTuple):
-    """What a projection leaves for the next one onto the same set of `total` rows: the active ones and their factor.
+    """The start of a projection onto a polyhedron of `total` rows: the active rows of the last one, and their factor.
 
     >>> WarmStart(5).rows.shape
     (0,)
@@ -39,7 +39,7 @@ class WarmStart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection with what proves it: w = p + A^T y with y >= 0, and y_i > 0 only where row i holds with equality.
+    """A projection and its proof: w = p + A^T y with y >= 0, and y_i > 0 only if row i holds with equality.
 
     Lengths are measured with the rows of A scaled to norm 1.
 
@@ -51,7 +51,7 @@ class Projection:
             can need multipliers of size 1/t, and the first term then holds 1/t times the rounding error.
         feasibility: max_i (b_i - a_i.w)_+.
         iterations: rows that entered or left the active set.
-        warm: hand this to the next projection onto the same set.
+        warm: the start for the next projection onto the same set.
 
     >>> found = Polyhedron([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0]).project_full([0.0, 5.0])
     >>> found.point, found.multipliers, found.active.tolist(), found.feasibility
@@ -69,7 +69,7 @@ class Projection:
 
 @register
 class Polyhedron(ConvexSet):
-    """{w: A w >= b}: halfspaces in any number and position.
+    """{w: A w >= b}, the intersection of any number of halfspaces.
 
     The projection minimises 1/2 |w - p|^2 by the dual active-set method of Goldfarb and Idnani (Math. Programming 27,
     1983), started from a few sweeps of Hildreth's coordinate ascent or from the last active rows. It first works with
@@ -83,8 +83,8 @@ class Polyhedron(ConvexSet):
         check: decide at once whether the set is empty; False leaves that to the first projection.
 
     A set counts as empty when there is a certificate: weights y >= 0 with b.y > 0 and A^T y = 0 up to rounding in every
-    column. Where there is neither that nor a point, the set may be too far away for the digits there are; that is a
-    `ForgettingError` which says so.
+    column. If neither a certificate nor a point is found, a `ForgettingError` says so: the set may be too far away for
+    the digits of float64.
 
     >>> corner = Polyhedron([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0])
     >>> corner.project([-1, 2]), corner.distance([-3, -4]), corner.contains([1, 1])
@@ -135,19 +135,13 @@ class Polyhedron(ConvexSet):
         return self._rows @ self._rows.T if len(self._rows) <= GRAM_ROWS else NO_FACTOR
 
     @cached_property
-    def _compiled(self) -> Any:
-        from forgetting.sets import _active_set
+    def _kernels(self) -> Any:
+        from forgetting.sets import _active_set  # here: numba takes long to import
 
-        return _active_set.project
-
-    @cached_property
-    def _again(self) -> Any:
-        from forgetting.sets import _active_set
-
-        return _active_set.again
+        return _active_set
 
     def _solve(self, p: Array, warm: WarmStart | None) -> Any:
-        """The compiled projection in the arithmetic it needs; raises if there is no projection."""
+        """Project by compiled code, with the Gram matrix else with orthogonal factors; raise if the set is empty."""
         rows, factor = (NO_ROWS, NO_FACTOR) if warm is None else (warm.rows, warm.factor)
         if not p.flags.carray:
             p = np.array(p)
@@ -155,11 +149,11 @@ class Polyhedron(ConvexSet):
             return OPTIMAL, p.copy(), NO_ROWS, np.empty(0), NO_FACTOR, 0, 0.0, 0.0
         changes = 0
         if len(self._rows) <= GRAM_ROWS:
-            result = self._compiled(self._rows, self._levels, self._gram, None, p, rows, factor, FAR)
+            result = self._kernels.project(self._rows, self._levels, self._gram, None, p, rows, factor, FAR)
             if result[0] == OPTIMAL:
                 return result
             rows, factor, changes = result[2], NO_FACTOR, result[5]
-        result = self._compiled(self._rows, self._levels, NO_FACTOR, self._room(), p, rows, factor, FAR)
+        result = self._kernels.project(self._rows, self._levels, NO_FACTOR, self._room(), p, rows, factor, FAR)
         status, point, active, weights, factor, more, missed, residual = result
         if status == OPTIMAL and missed <= MISSED * self._reach(p, active):
             return status, point, active, weights, factor, changes + more, missed, residual
@@ -174,14 +168,16 @@ class Polyhedron(ConvexSet):
         return float(np.linalg.norm(p)) + float(np.max(np.abs(self._levels[rows]), initial=0.0))
 
     def _insist(self, p: Array, result: Any, changes: int) -> Any:
-        """After a projection that failed: a certificate, the point itself, a point far away, or an error."""
+        """After a failed projection: raise with a certificate, accept the point, find a point far away, or raise."""
         status, point, active, weights = result[:4]
         if status == EMPTY:
             self._refuse(active, weights)
         found = self._accepted(p, point, changes)
         if found is not None:
             return found
-        other = self._compiled(self._rows, self._levels, NO_FACTOR, self._room(), p, NO_ROWS, NO_FACTOR, FARTHEST)
+        other = self._kernels.project(
+            self._rows, self._levels, NO_FACTOR, self._room(), p, NO_ROWS, NO_FACTOR, FARTHEST
+        )
         if other[0] == OPTIMAL:
             found = self._polished(p, other, changes)
             if found is not None:
@@ -300,7 +296,7 @@ class Polyhedron(ConvexSet):
     def nearest_from(self, w: Array, warm: WarmStart | None) -> tuple[Array, WarmStart | None, int]:
         found = w.copy()
         rows, factor = (NO_ROWS, NO_FACTOR) if warm is None else (warm.rows, warm.factor)
-        outcome = self._again(self._rows, self._levels, found, rows, factor)
+        outcome = self._kernels.again(self._rows, self._levels, found, rows, factor)
         if outcome >= 0:  # a point inside leaves nothing: the rows from before are the better guess for next time
             return (found if outcome else w), warm, 1
         _, point, rows, _, factor, changes, _, _ = self._solve(w, warm)

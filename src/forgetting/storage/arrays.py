@@ -255,11 +255,7 @@ def entry(arrays: Mapping[str, Any], name: str, kinds: str, ndim: int) -> Any:
 
 
 def whole_number(arrays: Mapping[str, Any], name: str, least: int) -> int:
-    """The whole number `name` of a file, checked to be at least `least`.
-
-    >>> whole_number({"k": np.array(3)}, "k", 0)
-    3
-    """
+    """The whole number `name` of a file, checked to be at least `least`."""
     number = int(entry(arrays, name, "iu", 0))
     if number < least:
         raise ForgettingError(f"entry {name!r} is {number}, but must be at least {least}")
@@ -267,11 +263,7 @@ def whole_number(arrays: Mapping[str, Any], name: str, least: int) -> int:
 
 
 def words(arrays: Mapping[str, Any], name: str, count: int) -> list[str]:
-    """The `count` words in the array `name` of a file.
-
-    >>> words({"names": np.array(["a", "b"])}, "names", 2)
-    ['a', 'b']
-    """
+    """The `count` words in the array `name` of a file."""
     listed: list[str] = entry(arrays, name, "U", 1).tolist()
     if len(listed) != count:
         raise ForgettingError(f"entry {name!r} holds {len(listed)} words, but should hold {count}")

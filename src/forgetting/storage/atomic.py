@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,7 +29,6 @@ __all__ = [
     "remove_ownerless",
     "sync",
     "temporary_name",
-    "unfinished",
     "write",
 ]
 
@@ -58,7 +56,7 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: b
     """
     with as_file_error(path):
         remove_ownerless(path)
-        with unfinished(temporary_name(path)) as temporary, _owned_file(temporary) as handle:
+        with _temporary_file(path) as (temporary, handle):
             if callable(content):
                 content(handle)
             else:
@@ -90,40 +88,29 @@ def as_file_error(path: Path) -> Iterator[None]:
 
 
 def temporary_name(path: Path) -> Path:
-    """A new hidden name for a temporary file in the folder of `path`.
-
-    >>> temporary_name(Path("a.txt")).name.startswith(".a.txt.")
-    True
-    """
+    """A new hidden name for a temporary file in the folder of `path`."""
     return path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}{ENDING}"
 
 
 @contextmanager
-def unfinished(path: Path) -> Iterator[Path]:
-    """A temporary file or folder, which is removed at the end of the block unless it was renamed.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as here:
-    ...     with unfinished(Path(here, "a.txt")) as path:
-    ...         path.touch()
-    ...     path.exists()
-    False
-    """
-    _unfinished.add(path)
+def _temporary_file(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new locked file beside `path`; removed at the end of the block unless it was renamed."""
+    temporary = temporary_name(path)
+    _unfinished.add(temporary)
     try:
-        yield path
+        while True:
+            handle = os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b")
+            if own(handle.fileno()) and os.fstat(handle.fileno()).st_nlink:
+                break
+            handle.close()  # another process removed the file before it was locked
+        with handle:
+            yield temporary, handle
     finally:
-        _remove(path)
-        _unfinished.discard(path)
+        _remove(temporary)
 
 
 def own(handle: int) -> bool:
-    """Lock an open file or folder until it is closed; False if another process has locked it.
-
-    >>> with open(os.devnull) as file:
-    ...     own(file.fileno())
-    True
-    """
+    """Lock an open file or folder until it is closed; False if another process has locked it."""
     if fcntl is None:
         return True
     try:
@@ -137,39 +124,30 @@ def own(handle: int) -> bool:
 
 
 def remove_ownerless(path: Path) -> None:
-    """Remove temporary files for `path` whose processes have ended.
-
-    >>> remove_ownerless(Path("a.txt"))
-    """
+    """Remove temporary files for `path` whose processes have ended."""
     if fcntl is None:
         return
-    start = f".{path.name[:60]}."
-    for left in _entries(path.parent):
-        if left.name.startswith(start) and left.name.endswith(ENDING) and left not in _unfinished:
-            with suppress(OSError):
-                handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
-                try:
-                    if own(handle):
-                        left.unlink()
-                finally:
-                    os.close(handle)
+    start, left = f".{path.name[:60]}.", list[Path]()
+    with suppress(OSError):  # the folder does not exist, or cannot be read
+        left = [entry for entry in path.parent.iterdir() if entry.name.startswith(start) and entry.suffix == ENDING]
+    for entry in set(left) - _unfinished:
+        with suppress(OSError):
+            handle = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if own(handle):
+                    entry.unlink()
+            finally:
+                os.close(handle)
 
 
 def clean_up() -> None:
-    """Remove the unfinished files of this process; called when the process is interrupted.
-
-    >>> clean_up()
-    """
+    """Remove the unfinished files of this process; called when the process is interrupted."""
     for path in list(_unfinished):
         _remove(path)
-        _unfinished.discard(path)
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the list of files of a folder, is on the disk, if the system supports this.
-
-    >>> sync(Path("."))
-    """
+    """Wait until a file, or the list of files of a folder, is on the disk, if the system supports this."""
     with suppress(OSError):  # folders cannot be opened on some systems
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -178,28 +156,10 @@ def sync(path: Path) -> None:
             os.close(handle)
 
 
-def _remove(path: Path) -> None:
+def _remove(temporary: Path) -> None:
     with suppress(OSError):
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
-@contextmanager
-def _owned_file(path: Path) -> Iterator[BinaryIO]:
-    """A new locked file; created again if another process removes it before it is locked."""
-    while True:
-        handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b")
-        if own(handle.fileno()) and os.fstat(handle.fileno()).st_nlink:
-            break
-        handle.close()
-    with handle:
-        yield handle
+        temporary.unlink()
+    _unfinished.discard(temporary)
 
 
 def _move_to_new_name(temporary: Path, path: Path) -> None:

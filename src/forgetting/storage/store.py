@@ -104,11 +104,7 @@ class Store:
 
 @cache
 def code_digest() -> str:
-    """The SHA-256 of the source of this package, so that parts computed by other versions are not used.
-
-    >>> len(code_digest())
-    64
-    """
+    """The SHA-256 of the source of this package, so that parts computed by other versions are not used."""
     total = hashlib.sha256()
 
     def read(folder: Traversable) -> None:

@@ -56,11 +56,7 @@ def check_folder(folder: Path, names: Sequence[str], *, force: bool = False) -> 
 
 
 def current(folder: Path) -> Path | None:
-    """The folder of the current version, or None.
-
-    >>> current(Path("nowhere")) is None
-    True
-    """
+    """The folder of the current version, or None."""
     try:
         name = os.readlink(folder / HIDDEN / CURRENT)
     except OSError:

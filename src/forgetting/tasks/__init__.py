@@ -4,7 +4,7 @@ from forgetting.tasks import families
 from forgetting.tasks.classification import ClassificationTasks, one_versus_rest
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.kernel import KernelTasks
-from forgetting.tasks.linear import LinearTasks, Realizability
+from forgetting.tasks.linear_tasks import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 from forgetting.tasks.separability import Separability

@@ -122,7 +122,6 @@ class ClassificationTasks(Problem):
 
     @property
     def num_tasks(self) -> int:
-        """T."""
         return len(self.num_rows)
 
     def signed_rows(self, task: int) -> Array:
@@ -184,15 +183,12 @@ class ClassificationTasks(Problem):
 
     @property
     def members(self) -> tuple[ConvexSet, ...]:
-        """The polyhedra C_m."""
         return self.sets.sets
 
     def project(self, task: int, w: Any) -> Array:
-        """The point of C_m nearest to w."""
         return self.sets.project(task, w)
 
     def distances(self, w: Any) -> Array:
-        """dist(w, C_m) for every task."""
         return self.sets.distances(w)
 
     # --------------------------------------------------------------------------------------------- the joint solution
@@ -248,16 +244,6 @@ class ClassificationTasks(Problem):
     def margin(self) -> float:
         """1 / (|w*| R): the largest margin of a unit vector over all rows, relative to the largest row norm."""
         return 1 / (float(np.linalg.norm(self.w_star)) * self.radius)
-
-    @property
-    def scale(self) -> float:
-        """|w*|^2 R^2, the factor in front of `cor:pocs_forgetting` for a start at 0."""
-        return self.scale_from(np.zeros(self.dim))
-
-    def scale_from(self, w0: Any) -> float:
-        """|w_0 - w*|^2 R^2, with w* the joint solution nearest to w_0."""
-        gap = as_vector(w0, self.dim, "w0") - self.nearest_solution(w0)
-        return float(gap @ gap) * self.radius**2
 
     def __repr__(self) -> str:
         low, high = self.label_names

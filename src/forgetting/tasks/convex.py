@@ -20,7 +20,7 @@ from forgetting.sets import (
     Subspace,
     nearest_common_point,
 )
-from forgetting.tasks.linear import Realizability
+from forgetting.tasks.linear_tasks import Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 
@@ -110,7 +110,6 @@ class ConvexSets(Problem):
 
     @property
     def num_tasks(self) -> int:
-        """T."""
         return len(self.sets)
 
     def digest_parts(self) -> Iterator[tuple[object, ...]]:
@@ -121,7 +120,6 @@ class ConvexSets(Problem):
 
     @property
     def members(self) -> tuple[ConvexSet, ...]:
-        """The sets."""
         return self.sets
 
     @property
@@ -130,7 +128,6 @@ class ConvexSets(Problem):
         return 1.0
 
     def project(self, task: int, w: Any) -> Array:
-        """The point of C_m nearest to w."""
         return self.sets[as_task(task, self.num_tasks)].nearest(self._point(w))
 
     def task_loss(self, task: int, w: Any) -> float:
@@ -212,17 +209,6 @@ class ConvexSets(Problem):
             return Intersection(False, str(error), error.certificate)
         except ForgettingError as error:
             return Intersection(None, f"whether the sets have a common point is not known: {error}")
-
-    @property
-    def scale(self) -> float:
-        """|w*|^2, the factor in front of `thm:pocs-rate` for a start at 0."""
-        return float(self.w_star @ self.w_star)
-
-    def scale_from(self, w0: Any) -> float:
-        """min |w_0 - w|^2 over common points w."""
-        start = self._point(w0)
-        gap = start - self.nearest_solution(start)
-        return float(gap @ gap)
 
     # ------------------------------------------------------------------------------------------------- affine sets
 

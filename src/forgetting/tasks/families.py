@@ -187,14 +187,7 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     n = as_count(n, "n", least=1)
     _require_room(n * tasks.num_tasks, 0, tasks.dim)
     pairs = [tasks.task(m) for m in range(tasks.num_tasks)] * n
-    return RegressionTasks(
-        [X for X, _ in pairs],
-        [y for _, y in pairs],
-        loss=tasks.loss_kind,
-        rank_tol=tasks.rank_tol,
-        rtol=tasks.rtol,
-        names=tasks.names * n,
-    )
+    return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs], tasks.names * n)
 
 
 def principal_angles(angles: Sequence[float], seed: int | None = None) -> RegressionTasks:

@@ -13,7 +13,6 @@ from forgetting._arrays import (
     SQUARED,
     Array,
     IntArray,
-    as_number,
     as_task,
     as_vector,
     group_rows,
@@ -23,7 +22,7 @@ from forgetting._arrays import (
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
-from forgetting.tasks.linear import LinearTasks
+from forgetting.tasks.linear_tasks import LinearTasks
 
 __all__ = ["KernelTasks"]
 
@@ -73,17 +72,13 @@ class KernelTasks(LinearTasks):
         asymmetry = float(np.max(np.abs(matrix - matrix.T)))
         if asymmetry > 1e-10 * largest:
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
-        if loss not in ("sum", "mean"):
-            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
         names, members = group_rows(groups, rows)
         self.rows_of = [read_only(part) for part in members]
         self.kernel = read_only((matrix + matrix.T) / 2)
         self.labels = read_only(as_vector(labels, rows, "y").copy())
         self.names = tuple(names)
         self.dim = rows
-        self.loss_kind = loss
-        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
-        self.rtol = as_number(rtol, "rtol", least=0)
+        self._set_options(loss, rank_tol, rtol)
         lowest = float(np.linalg.eigvalsh(self.kernel)[0])
         if lowest < -1e-8 * float(np.max(np.diag(self.kernel), initial=0.0)):
             raise InvalidInputError(
@@ -117,7 +112,6 @@ class KernelTasks(LinearTasks):
 
     @property
     def num_rows(self) -> IntArray:
-        """n_m for every task."""
         return np.array([len(rows) for rows in self.rows_of])
 
     def predict(self, coefficients: Any) -> Array:
@@ -143,7 +137,6 @@ class KernelTasks(LinearTasks):
 
     @property
     def num_tasks(self) -> int:
-        """T, known without any factorisation."""
         return len(self.rows_of)
 
     def __repr__(self) -> str:

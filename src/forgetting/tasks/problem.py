@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_vector
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.sets import ConvexSet
 
 if TYPE_CHECKING:
-    from forgetting.tasks.linear import LinearTasks
+    from forgetting.tasks.linear_tasks import LinearTasks
 
 __all__ = ["Finding", "Kind", "Problem", "no_common_solution"]
 
@@ -142,6 +142,18 @@ class Problem(ABC):
         raise NotSupportedError(
             f"{type(self).__name__} does not know its common solutions; give the class a nearest_solution(w0)"
         )
+
+    @property
+    def scale(self) -> float:
+        """|w*|^2 R^2, the factor in front of the bounds for a start at 0."""
+        return self.scale_from(np.zeros(self.dim))
+
+    def scale_from(self, w0: Array) -> float:
+        """|w_0 - w*|^2 R^2, with w* the common solution nearest to w_0."""
+        if self.radius is None:
+            raise NotSupportedError(f"{type(self).__name__} has no radius R with L_m <= R^2/2 dist^2")
+        gap = as_vector(w0, self.dim, "w0") - self.nearest_solution(w0)
+        return float(gap @ gap) * self.radius**2
 
     def distance_sq(self, w0: Array) -> float | None:
         """min |w_0 - w|^2 over common solutions w; None if no common solution exists or is known."""

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forgetting import geometry as _geometry
 from forgetting._arrays import (
     Array,
     IntArray,
     any_array,
-    as_number,
     as_task,
     as_vector,
     check_finite,
+    fingerprint,
     group_rows,
     is_sparse,
     read_only,
@@ -29,7 +28,7 @@ from forgetting._arrays import (
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import Geometry, Matrix
-from forgetting.tasks.linear import LinearTasks
+from forgetting.tasks.linear_tasks import LinearTasks
 
 __all__ = ["RegressionTasks", "as_task_lists", "as_task_matrix", "split_rows"]
 
@@ -71,11 +70,7 @@ class RegressionTasks(LinearTasks):
         copy: bool = True,
     ) -> None:
         matrices, labels, self.names = as_task_lists(matrices, labels, names)  # kept alive, so that ids are unique
-        if loss not in ("sum", "mean"):
-            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
-        self.loss_kind = loss
-        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
-        self.rtol = as_number(rtol, "rtol", least=0)
+        self._set_options(loss, rank_tol, rtol)
         self._matrices: list[Matrix] = []
         self._labels: list[Array] = []
         self._index = self._take_in(matrices, labels, copy)
@@ -86,7 +81,7 @@ class RegressionTasks(LinearTasks):
         """Store each distinct task once, and return for every task the number of its distinct task."""
         index = np.empty(len(matrices), dtype=np.int64)
         by_identity: dict[tuple[int, int], int] = {}
-        by_checksum: dict[tuple[tuple[int, int], bytes, bytes], list[int]] = {}
+        by_content: dict[bytes, int] = {}
         width: int | None = None
         for task, (raw_matrix, raw_label) in enumerate(zip(matrices, labels, strict=True)):
             identity = (id(raw_matrix), id(raw_label))
@@ -97,11 +92,8 @@ class RegressionTasks(LinearTasks):
                         f"task {task}: X has {matrix.shape[1]} columns, but task 0 has {width}; all need the same d"
                     )
                 width = matrix.shape[1]
-                alike = by_checksum.setdefault((matrix.shape, label.tobytes(), _checksum(matrix)), [])
-                same = next((i for i in alike if _equal(self._matrices[i], matrix)), None)
-                if same is None:
-                    same = len(self._matrices)
-                    alike.append(same)
+                same = by_content.setdefault(fingerprint(matrix, label), len(self._matrices))
+                if same == len(self._matrices):
                     self._matrices.append(_sealed(matrix.copy() if copy else matrix))
                     self._labels.append(read_only(label.copy()))
                 by_identity[identity] = same
@@ -172,18 +164,33 @@ class RegressionTasks(LinearTasks):
 
     @property
     def num_tasks(self) -> int:
-        """T, clones included; known without any factorisation."""
         return len(self._index)
 
     @property
     def num_rows(self) -> IntArray:
-        """n_m for every task."""
         return np.array([self._matrices[i].shape[0] for i in self._index])
 
     def task(self, task: int) -> tuple[Matrix, Array]:
         """(X_m, y_m) as given, read-only."""
         distinct = self._index[as_task(task, self.num_tasks)]
         return self._matrices[distinct], self._labels[distinct]
+
+    @property
+    def data(self) -> RegressionTasks:
+        """The tasks themselves."""
+        return self
+
+    def with_data(
+        self, matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None = None
+    ) -> RegressionTasks:
+        """Tasks of other data, with the same loss and tolerances and, if no names are given, the same names.
+
+        >>> import forgetting as fg
+        >>> fg.families.two_lines(0.5).with_data([[[1.0]], [[2.0]]], [[1.0], [2.0]])
+        RegressionTasks(T=2, d=1, rows=2)
+        """
+        options: dict[str, Any] = {"loss": self.loss_kind, "rank_tol": self.rank_tol, "rtol": self.rtol}
+        return RegressionTasks(matrices, labels, names=self.names if names is None else names, **options)
 
     def digest_parts(self) -> Iterator[tuple[object, ...]]:
         """The loss and the tolerances, then the data of each task; identical tasks give the same objects."""
@@ -199,7 +206,6 @@ class RegressionTasks(LinearTasks):
 
     @cached_property
     def geometry(self) -> Geometry:
-        """The reduction to the joint row space, computed once."""
         return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
 
     def equations(self, task: int) -> tuple[Matrix, Array]:
@@ -228,11 +234,7 @@ class RegressionTasks(LinearTasks):
 def as_task_lists(
     matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
 ) -> tuple[list[Any], list[Any], tuple[str, ...]]:
-    """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers.
-
-    >>> as_task_lists([[[1.0]]], [[2.0]], None)
-    ([[[1.0]]], [[2.0]], ('0',))
-    """
+    """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers."""
     try:
         for sequence in (matrices, labels):  # a broadcast view may be too long for a list
             count = len(sequence) if hasattr(sequence, "__len__") else 0
@@ -321,32 +323,6 @@ def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[
     names, members = group_rows(groups, matrix.shape[0])
     picks = [_as_slice(rows) for rows in members]
     return [matrix[pick] for pick in picks], [label[pick] for pick in picks], names
-
-
-def _checksum(matrix: Matrix) -> bytes:
-    """A checksum that does not depend on the memory layout of the matrix, since sums of integers do not round."""
-    if is_sparse(matrix):
-        return np.asarray(_folded(matrix.data.view(np.uint64)) @ _scrambled(matrix.indices)).tobytes()
-    weights = _scrambled(np.arange(matrix.shape[1]))
-    return np.array([_folded(row.view(np.uint64)) @ weights for row in matrix]).tobytes()
-
-
-def _folded(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the high bits into the low bits: floats of whole numbers differ in high bits only, which products drop."""
-    return bits ^ (bits >> np.uint64(32))
-
-
-def _scrambled(places: NDArray[Any]) -> NDArray[np.uint64]:
-    """A pseudo-random weight for every column."""
-    mixed = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    return _folded(mixed) * np.uint64(0xBF58476D1CE4E5B9)
-
-
-def _equal(a: Matrix, b: Matrix) -> bool:
-    """Whether two normalised matrices of the same shape hold the same numbers."""
-    if is_sparse(a) and is_sparse(b):
-        return all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data"))
-    return not is_sparse(a) and not is_sparse(b) and np.array_equal(a, b)
 
 
 def _as_slice(members: IntArray) -> slice | IntArray:

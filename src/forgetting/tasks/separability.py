@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import EPS, Array
 from forgetting.errors import ForgettingError, InfeasibleError
 from forgetting.sets import Polyhedron
-from forgetting.sets._certificate import EPS, refined, vanishes
+from forgetting.sets._certificate import refined, vanishes
 
 __all__ = ["Separability", "decide"]
 

@@ -54,13 +54,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def draw(item: Item, plt: Any, look: Look = PAPER) -> Any:
-    """A matplotlib figure of the item.
-
-    >>> from forgetting.report.render.looks import drawing
-    >>> with drawing() as plt:
-    ...     len(draw(Curves("f", "", "", "k", "loss", (Series("a", (1.0, 2.0), (1.0, 0.5)),)), plt).axes)
-    1
-    """
+    """A matplotlib figure of the item."""
     if isinstance(item, Curves):
         return _curves(item, plt, look)
     if isinstance(item, Regions):

@@ -35,11 +35,7 @@ def to_latex(table: Table) -> str:
 
 
 def to_latex_file(report: Report) -> str:
-    """All tables of a report.
-
-    >>> to_latex_file(Report("Title", (), {}))
-    ''
-    """
+    """All tables of a report."""
     return "\n".join(to_latex(item) for item in report.items() if isinstance(item, Table))
 
 

@@ -41,9 +41,6 @@ class Look:
         letters: in a line of the legend.
         titled: whether the title is part of the figure; a page has its own headings.
         style: settings of matplotlib.
-
-    >>> PAPER.titled, PAGE.titled
-    (True, False)
     """
 
     width: float

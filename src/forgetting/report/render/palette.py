@@ -55,11 +55,7 @@ def ordered(figure: Curves) -> list[Series]:
 
 
 def short_name(series: Series) -> str:
-    """A legend entry.
-
-    >>> short_name(Series("thm:cl_by_sgd_main/loss", (), (), label="universal rate"))
-    'universal rate'
-    """
+    """A legend entry."""
     return greek(series.label or series.name)
 
 

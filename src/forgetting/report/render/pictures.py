@@ -13,12 +13,7 @@ __all__ = ["pictures"]
 
 
 def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:
-    """The content of a file for each ending; it depends on the data alone, not on the day.
-
-    >>> from forgetting.report.data import Band, Regions
-    >>> pictures(Regions("r", "Phases", "", "k", "d", (Band(10.0, 1.0, 5.0, "a"),), ("a",)), [".png"])[".png"][1:4]
-    b'PNG'
-    """
+    """The content of a file for each ending; it depends on the data alone, not on the day."""
     made = {}
     with drawing() as plt:
         figure = draw(item, plt)

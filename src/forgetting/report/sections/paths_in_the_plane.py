@@ -19,13 +19,7 @@ STEPS = 18
 
 @section("plane", "projections", place=5)
 def plane_section(settings: Settings, _: Step = no_step) -> Section:
-    """Three lines in the plane, learned in a cycle and at random.
-
-    >>> from forgetting.report.settings import default_problem
-    >>> figure = plane_section(Settings(default_problem())).items[0]
-    >>> len(figure.lines), [len(stage.points) for stage in figure.stages]
-    (3, [19, 19])
-    """
+    """Three lines in the plane, learned in a cycle and at random."""
     solution = np.array([1.0, 0.6])
     rows = [np.array([[-np.sin(angle), np.cos(angle)]]) for angle in ANGLES]
     tasks = RegressionTasks(rows, [row @ solution for row in rows])

@@ -20,12 +20,7 @@ STEPS = (1, 3, 6, 12)
 
 @section("classification", place=6)
 def classification_section(settings: Settings, _: Step = no_step) -> Section:
-    """The angle between the iterates of weakly regularised learning and those of projections.
-
-    >>> from forgetting.report.settings import default_problem
-    >>> classification_section(Settings(default_problem())).key
-    'classification'
-    """
+    """The angle between the iterates of weakly regularised learning and those of projections."""
     tasks = families.separable(T=3, d=8, n=6, margin=0.2, seed=settings.seed)
     curve = reductions.classification_to_pocs(tasks, Cyclic(), STEPS[-1], (-LEVELS).tolist())
     angles = np.nan_to_num(curve.angles)  # iterates at 0 have no direction

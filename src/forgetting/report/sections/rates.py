@@ -16,7 +16,7 @@ from forgetting.errors import NotRealizableError, NotSupportedError
 from forgetting.expectation import Expectation
 from forgetting.orderings import Ordering
 from forgetting.report.data import Curves, Item, Role, Section, Series, Table
-from forgetting.report.numbers import column, expected, spread_steps
+from forgetting.report.numbers import column, expected, expected_series, spread_steps
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step, ordering_key, ordering_name
 from forgetting.tasks import Problem
@@ -43,13 +43,7 @@ def _summary(section: Section) -> list[str]:
 
 @section("rates", "forgetting and loss", place=1, summary=_summary)
 def rates_section(settings: Settings, _: Step = no_step) -> Section:
-    """The orderings compared, then each ordering with its bounds.
-
-    >>> from forgetting.report.settings import default_problem
-    >>> made = rates_section(Settings(default_problem(), k=20, points=4, runs=20))
-    >>> [item.key for item in made.items][:3]
-    ['forgetting', 'loss', 'forgetting-with-replacement']
-    """
+    """The orderings compared, then each ordering with its bounds."""
     results = [(ordering, *_steps(settings, ordering)) for ordering in settings.orderings]
     items: list[Item] = [_comparison(settings, results, quantity) for quantity in SYMBOL]
     rows: list[tuple[Any, ...]] = []
@@ -133,27 +127,15 @@ def _steps(settings: Settings, ordering: Ordering) -> tuple[IntArray, Expectatio
     return steps, expected(settings.problem, ordering, steps, settings.seed, ("loss", "forgetting"))
 
 
-def _series(ordering: Ordering, quantity: str, result: Expectation, group: int, name: str | None = None) -> Series:
-    low, high = np.moveaxis(result.interval(quantity), -1, 0)
-    simulated = not result.exact
-    return Series(
-        name or ordering_name(ordering),
-        column(result.k),
-        column(result.values[quantity]),
-        column(low) if simulated else None,
-        column(high) if simulated else None,
-        role="simulated" if simulated else "exact",
-        method=f"{result.method}: {result.detail}",
-        group=group,
-    )
-
-
 def _floor(series: tuple[Series, ...]) -> float:
     return ROUNDING * max((value for curve in series for value in curve.y if value is not None), default=1.0)
 
 
 def _comparison(settings: Settings, results: list[tuple[Ordering, IntArray, Expectation]], quantity: str) -> Curves:
-    series = tuple(_series(ordering, quantity, result, i) for i, (ordering, _, result) in enumerate(results))
+    series = tuple(
+        expected_series(result, quantity, ordering_name(ordering), group)
+        for group, (ordering, _, result) in enumerate(results)
+    )
     return Curves(
         quantity,
         f"Expected {quantity}, by ordering",
@@ -201,7 +183,7 @@ def _with_bounds(
 ) -> Curves:
     name = ordering_name(ordering)
     word = "exact" if result.exact else "simulated"
-    main = _series(ordering, quantity, result, group, f"{word} expectation" if bands else f"{word} value")
+    main = expected_series(result, quantity, f"{word} {'expectation' if bands else 'value'}", group)
     series = (main, *((bands[quantity],) if quantity in bands else ()), *limits)
     return Curves(
         f"{quantity}-{ordering_key(ordering)}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from forgetting import bounds
 from forgetting.orderings import Cyclic, Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.report.data import Curves, Section, Series
-from forgetting.report.numbers import column, expected, spread_steps
+from forgetting.report.numbers import expected, expected_series, spread_steps
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks import Problem, families
@@ -32,13 +34,7 @@ def _summary(section: Section) -> list[str]:
 
 @section("repetition", "randomness and repetition", place=2, summary=_summary)
 def repetition_section(settings: Settings, _: Step = no_step) -> Section:
-    """Forgetting on the catastrophic family, along k and at the end of one pass as T grows.
-
-    >>> from forgetting.report.settings import default_problem
-    >>> made = repetition_section(Settings(default_problem(), eps=(3.0, 2.0), points=4))
-    >>> [item.key for item in made.items]
-    ['randomness-repetition', 'single-pass']
-    """
+    """Forgetting on the catastrophic family, along k and at the end of one pass as T grows."""
     tasks = families.catastrophic(settings.eps[-1])
     T = tasks.num_tasks
     along = tuple(
@@ -83,14 +79,8 @@ def _along(tasks: Problem, ordering: Ordering, name: str, last: int, settings: S
         steps = np.unique([*steps.tolist(), *dense])
     result = expected(tasks, ordering, steps, settings.seed, ("forgetting",))
     spread = "" if result.exact else f"; 99 % interval up to {float(result.forgetting_interval[-1, 1]):.2g}"
-    return Series(
-        name,
-        column(steps),
-        column(result.forgetting),
-        role="exact" if result.exact else "simulated",
-        method=f"{result.method}: {result.detail}{spread}",
-        group=group,
-    )
+    series = expected_series(result, "forgetting", name, group)
+    return replace(series, low=None, high=None, method=series.method + spread)
 
 
 def _end(tasks: Problem, ordering: Ordering, settings: Settings) -> float:

@@ -20,13 +20,7 @@ COLUMNS = ("label", "part", "statement", "status", "here", "lhs", "rhs", "tried"
 
 @section("claims", place=7, summary=lambda section: [f"claims: {section.text}"])
 def statements_section(settings: Settings, step: Step = no_step) -> Section:
-    """A short hunt per claim: the worst instance found, and whether the statement held on it.
-
-    >>> from forgetting.report.settings import default_problem
-    >>> made = statements_section(Settings(default_problem(), hunt=1))
-    >>> made.items[0].columns[:2]
-    ('label', 'part')
-    """
+    """A short hunt per claim: the worst instance found, and whether the statement held on it."""
     table, known, surprises = hunt_table(claims.all(), settings.seed, settings.hunt, step)
     text = f"{len(table.rows)} statements and parts. {_words(known, surprises)}"
     return Section("claims", TITLE, text, (table,))

@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_task, as_vector
-from forgetting.errors import NotRealizableError
+from forgetting._arrays import Array, IntArray, as_number, as_task, as_vector
+from forgetting.errors import InvalidInputError, NotRealizableError
 from forgetting.geometry import Geometry
 from forgetting.tasks.problem import Kind, Problem
+
+if TYPE_CHECKING:
+    from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["LinearTasks", "Realizability"]
 
@@ -49,7 +52,15 @@ class LinearTasks(Problem):
 
     kind: ClassVar[Kind] = "regression"
     loss_kind: Literal["sum", "mean"]
+    rank_tol: float | None
     rtol: float
+
+    def _set_options(self, loss: Literal["sum", "mean"], rank_tol: float | None, rtol: float) -> None:
+        if loss not in ("sum", "mean"):
+            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
+        self.loss_kind = loss
+        self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
+        self.rtol = as_number(rtol, "rtol", least=0)
 
     @property
     @abstractmethod
@@ -60,6 +71,11 @@ class LinearTasks(Problem):
     def linear(self) -> LinearTasks:
         """The tasks themselves."""
         return self
+
+    @property
+    def data(self) -> RegressionTasks | None:
+        """The tasks with their data matrices; None if only inner products are known."""
+        return None
 
     @property
     @abstractmethod
@@ -130,11 +146,6 @@ class LinearTasks(Problem):
         """The offline solution nearest to w_0."""
         self.require_realizable("w_star")
         return self.geometry.nearest_solution(as_vector(w0, self.dim, "w0"))
-
-    @property
-    def scale(self) -> float:
-        """|w*|^2 R^2, the factor in front of every bound of the paper."""
-        return self.scale_from(np.zeros(self.dim))
 
     def scale_from(self, w0: Array) -> float:
         """|w_0 - w*|^2 R^2 for a run that starts at w_0."""

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
+from forgetting._text import nearest
 from forgetting.cli.options import Json
 
 __all__ = ["families_command"]
 
 
 def families_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Say more about one of them.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Describe this family in full.", show_default=False)] = "",
     as_json: Json = False,
 ) -> None:
     """The named families of tasks and their parameters.
@@ -26,7 +27,7 @@ def families_command(
     """
     import forgetting as fg
     from forgetting.cli.output import emit, result, say, terminal_width
-    from forgetting.cli.problems import family_names, nearest
+    from forgetting.cli.problems import family_names
     from forgetting.errors import InvalidInputError
     from forgetting.report.data import Table
 
@@ -35,18 +36,18 @@ def families_command(
     if name and key not in names:
         raise InvalidInputError(f"no family {name!r}{nearest(key, names)}")
     rows = []
-    for one in [key] if name else names:
-        make = getattr(fg.families, one)
+    for family in [key] if name else names:
+        make = getattr(fg.families, family)
         parameters = inspect.signature(make).parameters.values()
         shown = " ".join(p.name + ("=" if p.default is p.empty else f"={p.default}") for p in parameters)
-        rows.append((one, shown, _first(make.__doc__)))
+        rows.append((family, shown, _first(make.__doc__)))
     if as_json:
         table = Table("families", "Families", "", ("family", "parameters", "what it is"), tuple(rows))
         emit(result("Named families of tasks", "families", [table], [], method="listing"), as_json=True, out=None)
         return
     width = terminal_width()
-    for one, shown, words in rows:
-        say(f"{one} {shown}")
+    for family, shown, words in rows:
+        say(f"{family} {shown}")
         prose = inspect.cleandoc(getattr(fg.families, key).__doc__).split(">>>")[0] if name else words
         for paragraph in prose.strip().split("\n\n"):
             say(textwrap.fill(" ".join(paragraph.split()), width, initial_indent="    ", subsequent_indent="    "))

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting._text import one_line
+from forgetting._text import nearest
 from forgetting.errors import ProblemFileError
 from forgetting.storage.arrays import read_arrays
 from forgetting.tasks.files import FORMAT
 
-__all__ = ["NOTHING", "Sheet", "column_places", "first_repeated", "nearest_names", "parse_number", "read_npz"]
+__all__ = ["NOTHING", "Sheet", "column_places", "first_repeated", "parse_number", "read_npz"]
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none")  # spellings, in lower case, of a number that is missing
-COMPARED = 1000  # columns that a wrong name is compared with
+COLUMNS = "the columns are"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +109,9 @@ def column_places(path: Path, names: list[str], task: str, label: str, several: 
     if repeated is not None:
         raise ProblemFileError(f"{path}: two columns are called {repeated!r:.60}")
     if label not in names:
-        raise ProblemFileError(f"{path}: no column {label!r} for the labels{nearest_names(label, names)}")
+        raise ProblemFileError(f"{path}: no column {label!r} for the labels{nearest(label, names, COLUMNS)}")
     if task not in names and not several:
-        raise ProblemFileError(f"{path}: no column {task!r} for the tasks{nearest_names(task, names)}")
+        raise ProblemFileError(f"{path}: no column {task!r} for the tasks{nearest(task, names, COLUMNS)}")
     return (names.index(task) if task in names else None), names.index(label)
 
 
@@ -123,16 +122,3 @@ def first_repeated(names: Iterable[Any]) -> Any:
     ('a', None)
     """
     return next((name for name, times in Counter(names).items() if times > 1), None)
-
-
-def nearest_names(name: str, names: Iterable[str]) -> str:
-    """The end of a message about a wrong name: the most similar name there is, and the first twelve names.
-
-    >>> nearest_names("tsk", ["task", "y"])
-    "; did you mean 'task'? the columns are task, y"
-    """
-    known = list(names)
-    close = get_close_matches(name, [other for other in known[:COMPARED] if len(other) <= 60], n=1, cutoff=0.4)
-    hint = f"; did you mean {close[0]!r}?" if close else ";"
-    listed = [one_line(other, 60) for other in known[:12]]
-    return f"{hint} the columns are {', '.join(listed)}{', ...' if len(known) > 12 else ''}"

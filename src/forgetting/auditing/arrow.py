@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
 from forgetting._text import one_line
-from forgetting.auditing.rows import NOTHING, Sheet, column_places, parse_number
+from forgetting.auditing.file_rows import NOTHING, Sheet, column_places, parse_number
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage.arrays import open_regular
 
