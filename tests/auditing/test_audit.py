@@ -545,3 +545,13 @@ def test_the_luck_of_the_given_order_of_few_tasks_is_counted_over_all_orders():
     }
     share = np.mean([value < forgotten[0, 1, 2, 3] for value in forgotten.values()])
     assert fg.audit(tasks).luck == share
+
+
+def test_affine_sets_are_audited_as_the_tasks_they_come_from():
+    tasks = fg.families.gaussian(T=3, d=6, rank=1, seed=4)
+    sets = fg.ConvexSets.from_affine(tasks)
+    found = fg.audit(sets)
+    forgetting = [fg.run(sets, fg.orderings.Explicit(order), 3).forgetting[-1] for order in permutations(range(3))]
+    assert found.search.worst.value == pytest.approx(max(forgetting))
+    with pytest.raises(NotSupportedError, match="an audit needs regression tasks"):
+        fg.audit(fg.ConvexSets([fg.Ball([0.0], 1.0)]))

@@ -132,6 +132,8 @@ def test_a_config_that_is_wrong(inside, tmp_path, text, words):
         (("expect", "--method", "magic"), ("'magic'",)),
         (("expect", "-o", "cyclic", "--method", "moments"), ("moments",)),
         (("bounds", "--quantity", "los"), ("'los'", "did you mean 'loss'?")),
+        (("expect", "--quantity", "los"), ("no quantity 'los'", "did you mean 'loss'?")),
+        (("expect", "--quantity", "task_losses"), ("no quantity 'task_losses'",)),
         (("table", "regresion"), ("'regresion'", "did you mean 'regression'?")),
         (("table", "regression", "two_lines", "theta=1"), ("--k",)),
         (("table", "sgd", "--format", "word"), ("'word'",)),

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from forgetting._memory import available_memory
 from forgetting.cli.certify import VIOLATED
 from forgetting.cli.options import Json
 
@@ -18,8 +19,8 @@ __all__ = ["doctor_command"]
 def doctor_command(as_json: Json = False) -> None:
     """Versions, threads, memory, where compiled code is kept, and a short self test.
 
-    The engines are compared with known answers; the exit code is 3 if they disagree or cannot compute. What is broken
-    is a line with its reason.
+    The test compares the engines with known answers; the exit code is 3 if an answer differs or is missing. A line says
+    what is broken, and why.
 
     \b
     Examples:
@@ -57,10 +58,6 @@ def _verdict(test: Callable[[], float]) -> tuple[Any, str]:
     return error, "holds" if isinstance(error, float) and error < 1e-12 else "FAILS"
 
 
-def _cores() -> int | None:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
 def _threads() -> int:
     import numba
 
@@ -75,18 +72,8 @@ def _compiled_code() -> str:
     return "none, by NUMBA_DISABLE_JIT" if numba.config.DISABLE_JIT else kept_in()
 
 
-def _memory() -> float:
-    from forgetting._memory import available_memory
-
-    return round(available_memory() / 2**30, 1)
-
-
-def _disk() -> float:
-    return round(shutil.disk_usage(".").free / 2**30, 1)
-
-
 def _expected_loss() -> float:
-    """Of two lines at an angle of THETA, after STEPS random ones, by its formula."""
+    """The expected loss of two lines at an angle of THETA after STEPS random tasks, by its formula."""
     from math import cos, sin
 
     return 0.25 * sin(THETA) ** 2 * (1 + cos(THETA)) / 2 * ((1 + cos(THETA) ** 2) / 2) ** (STEPS - 1)
@@ -119,11 +106,11 @@ def _orthogonal() -> float:
 
 THETA, STEPS = 0.5, 10
 MACHINE: dict[str, Callable[[], Any]] = {
-    "cores": _cores,
+    "cores": lambda: len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     "threads of numba": _threads,
     "compiled code": _compiled_code,
-    "available memory, GiB": _memory,
-    "free disk here, GiB": _disk,
+    "available memory, GiB": lambda: round(available_memory() / 2**30, 1),
+    "free disk here, GiB": lambda: round(shutil.disk_usage(".").free / 2**30, 1),
 }
 TESTS: dict[str, Callable[[], float]] = {
     "expected loss of two lines": _exact,

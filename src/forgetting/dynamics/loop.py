@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,14 +63,6 @@ class _Record:
     def kept(self) -> int:
         """The number of states recorded so far."""
         return int(np.searchsorted(self.steps, self.done, side="right"))
-
-
-class _Stepper(Protocol):
-    """Makes the next steps of a run and records them."""
-
-    state: Array
-
-    def advance(self, order: IntArray, record: _Record) -> None: ...
 
 
 class _Compiled:
@@ -261,7 +253,7 @@ def run(
         f"{k} steps with {len(steps)} recorded iterates of {len(start)} numbers",
         "record fewer iterates, record_every=" if len(steps) * len(start) > 4 * k else "use fewer steps",
     )
-    stepper: _Stepper
+    stepper: _Compiled | _Interpreted
     linear = scheme.linear_on(problem) if scheme.intrinsic else None
     if linear is not None and problem.geometry is not None:
         stepper = _Compiled(problem.geometry, linear, start)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -14,21 +13,6 @@ from forgetting.geometry import Geometry
 from forgetting.tasks import Problem
 
 __all__ = ["Direct", "Reduced", "Space"]
-
-
-class Space(Protocol):
-    """The coordinates of states; `problem` is the object that `scheme.learn` gets."""
-
-    @property
-    def problem(self) -> Problem | Geometry: ...
-    @property
-    def w0(self) -> Array: ...
-
-    def iterates(self, states: Array) -> Array: ...
-    def task_losses(self, states: Array) -> Array: ...
-    def mean_losses(self, states: Array) -> Array: ...
-    def distances(self, states: Array) -> Array: ...
-    def start(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -83,6 +67,10 @@ class Direct:
 
     def _scaled(self, states: Array) -> Array:
         return states if self.scale == 1 else states / self.scale
+
+
+#: the coordinates of states; `problem` is the object that `scheme.learn` gets
+Space = Reduced | Direct
 
 
 def _by_row(function: Callable[[Array], Array], states: Array) -> Array:

@@ -44,21 +44,16 @@ class RecursiveLeastSquares(Scheme):
     def nonexpansive(self) -> bool:
         return True
 
-    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> _Seen:  # type: ignore[override]
-        return _Seen(np.empty((0, len(w0))))
+    def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> list[Array]:  # type: ignore[override]
+        return [np.empty((0, len(w0)))]
 
-    def learn(self, problem: Geometry, task: int, w: Array, memory: _Seen) -> Learned:  # type: ignore[override]
+    def learn(self, problem: Geometry, task: int, w: Array, memory: list[Array]) -> Learned:  # type: ignore[override]
         block = problem.block(int(problem.index[task]))
-        basis, seen = problem.rows[block], memory.basis
+        basis, seen = problem.rows[block], memory[0]
         fresh = basis - (basis @ seen.T) @ seen
         fresh -= (fresh @ seen.T) @ seen  # twice, because one pass of Gram-Schmidt leaves rounding errors along `seen`
         left, size, new = np.linalg.svd(fresh, full_matrices=False)
         rank = int(np.count_nonzero(size > 1e-10))
         missed = basis @ w - problem.targets[block]
-        memory.basis = np.concatenate([seen, new[:rank]])
+        memory[0] = np.concatenate([seen, new[:rank]])
         return Learned(w - new[:rank].T @ ((left[:, :rank].T @ missed) / size[:rank]))
-
-
-@dataclass
-class _Seen:
-    basis: Array

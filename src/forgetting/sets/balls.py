@@ -25,6 +25,7 @@ class Ball(ConvexSet):
     """
 
     parts = ("center", "radius")
+    shown = ("radius",)
     center: Array
     radius: float
 
@@ -42,9 +43,6 @@ class Ball(ConvexSet):
 
     def reach(self, w: Array) -> float:
         return float(np.linalg.norm(w - self.center)) + self.radius
-
-    def __repr__(self) -> str:
-        return f"Ball(d={self.dim}, radius={self.radius:g})"
 
 
 @register
@@ -73,6 +71,3 @@ class SecondOrderCone(ConvexSet):
             return np.zeros_like(w)
         half = (length + height) / 2
         return np.append((half / length) * across, half) * scale
-
-    def __repr__(self) -> str:
-        return f"SecondOrderCone(d={self.dim})"

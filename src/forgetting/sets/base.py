@@ -53,13 +53,15 @@ class ConvexSet(ABC):
     ...         self._freeze(dim=2)
     ...     def nearest(self, w):
     ...         return np.full(2, w.mean())
-    >>> Diagonal().project([1, 3]), round(Diagonal().distance([1, 3]), 6), Diagonal().contains([2, 2])
-    (array([2., 2.]), 1.414214, True)
+    >>> Diagonal(), Diagonal().project([1, 3]), round(Diagonal().distance([1, 3]), 6), Diagonal().contains([2, 2])
+    (Diagonal(d=2), array([2., 2.]), 1.414214, True)
     """
 
     dim: int
     #: the names of the arguments of the constructor, in order; a file holds the attributes of these names
     parts: ClassVar[tuple[str, ...]] = ()
+    #: the names of the numbers that `repr` shows beside the dimension
+    shown: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def nearest(self, w: Array) -> Array:
@@ -98,6 +100,10 @@ class ConvexSet(ABC):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
         self.__dict__.update(values)
+
+    def __repr__(self) -> str:
+        numbers = "".join(f", {name}={getattr(self, name):g}" for name in self.shown)
+        return f"{type(self).__name__}(d={self.dim}{numbers})"
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} does not change once made; make another one")

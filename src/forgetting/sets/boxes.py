@@ -50,9 +50,6 @@ class Box(ConvexSet):
     def reach(self, w: Array) -> float:
         return float(np.linalg.norm(np.maximum(np.abs(self.lo - w), np.abs(self.hi - w))))
 
-    def __repr__(self) -> str:
-        return f"Box(d={self.dim})"
-
 
 def _bounds(value: Any, what: str) -> Array:
     bounds = as_point(numbers(value, what), what)
@@ -74,6 +71,7 @@ class Simplex(ConvexSet):
     """
 
     parts = ("dim", "total")
+    shown = ("total",)
     total: float
 
     def __init__(self, dim: int, total: float = 1.0) -> None:
@@ -96,6 +94,3 @@ class Simplex(ConvexSet):
 
     def reach(self, w: Array) -> float:
         return float(np.linalg.norm(w)) + self.total
-
-    def __repr__(self) -> str:
-        return f"Simplex(d={self.dim}, total={self.total:g})"

@@ -33,6 +33,7 @@ class Halfspace(ConvexSet):
     """
 
     parts = ("a", "b")
+    shown = ("b",)
     a: Array
     b: float
     _unit: Array
@@ -50,9 +51,6 @@ class Halfspace(ConvexSet):
     def inequalities(self) -> tuple[Array, Array]:
         return self.a[None], np.array([self.b])
 
-    def __repr__(self) -> str:
-        return f"Halfspace(d={self.dim}, b={self.b:g})"
-
 
 @register
 class Slab(ConvexSet):
@@ -66,6 +64,7 @@ class Slab(ConvexSet):
     """
 
     parts = ("a", "lo", "hi")
+    shown = ("lo", "hi")
     a: Array
     lo: float
     hi: float
@@ -86,6 +85,3 @@ class Slab(ConvexSet):
 
     def inequalities(self) -> tuple[Array, Array]:
         return np.stack([self.a, -self.a]), np.array([self.lo, -self.hi])
-
-    def __repr__(self) -> str:
-        return f"Slab(d={self.dim}, lo={self.lo:g}, hi={self.hi:g})"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import StringIO
-from typing import Literal
+from typing import Any, Literal
 
-__all__ = ["escape_latex", "latex_table", "text_table", "unbroken"]
+__all__ = ["escape_latex", "latex_table", "printed", "text_table", "unbroken"]
 
 _LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
     "^": r"\^{}", "~": r"\textasciitilde{}", "∧": r"$\wedge$", "\\": r"\textbackslash{}",
@@ -49,7 +49,6 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
       trivial/loss       0.5
     """
     from rich import box
-    from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -65,7 +64,14 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
     for row in rows:
         first, *others = row if fits else [cell.replace(_STAY, " ") for cell in row]
         grid.add_row(Text(first) if ruled else Padding(Text(first), (0, 0, 0, 2)), *map(Text, others))
-    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    return "\n".join(printed(grid, width)).replace(_STAY, " ")
+
+
+def printed(grid: Any, width: int) -> list[str]:
+    """The lines that rich prints for a table on a page of this width, without colours."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), width=max(width, 1), color_system=None, legacy_windows=False)
     with console.capture() as shown:
         console.print(grid)
-    return "\n".join(line.rstrip() for line in shown.get().replace(_STAY, " ").splitlines())
+    return [line.rstrip() for line in shown.get().splitlines()]

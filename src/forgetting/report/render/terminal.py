@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from io import StringIO
 from typing import Any
 
 from forgetting.report.data import Report, Table
 from forgetting.report.numbers import cell
+from forgetting.theory.writers import printed
 
 __all__ = ["summary_text", "table_text"]
 
@@ -23,7 +23,6 @@ def table_text(table: Table, width: int = 80) -> str:
     1   0.5
     10  0.25
     """
-    from rich.console import Console
     from rich.table import Table as Grid
 
     cells = [[name, *(cell(row[place]) for row in table.rows)] for place, name in enumerate(table.columns)]
@@ -34,10 +33,7 @@ def table_text(table: Table, width: int = 80) -> str:
     grid.add_row(*("-" * size for size in widths))
     for row in zip(*(column[1:] for column in cells), strict=True):
         grid.add_row(*map(_Folded, row))
-    console = Console(width=max(width, 1), file=StringIO(), color_system=None, legacy_windows=False)
-    with console.capture() as shown:
-        console.print(grid)
-    body = [line.rstrip() for line in shown.get().splitlines()] if cells else []
+    body = printed(grid, width) if cells else []
     notes = [line for note in table.notes for line in textwrap.wrap(note, width)]
     return "\n".join([table.title, *body, *notes])
 
