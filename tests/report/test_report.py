@@ -6,6 +6,7 @@ import copy
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import forgetting as fg
@@ -222,17 +223,20 @@ def test_tasks_that_are_not_realizable_are_reported_without_bounds():
     assert guarantees_section(settings).items
 
 
-@pytest.mark.parametrize("kind", ["classification", "sets", "one task"])
+@pytest.mark.parametrize("kind", ["classification", "sets", "affine sets", "kernel", "one task"])
 def test_every_kind_of_problem_has_a_report(kind):
     problem = {
         "classification": lambda: fg.families.separable(T=3, d=4, n=4, margin=0.3),
         "sets": lambda: fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Ball([2.0, 0.0], 1.5)]),
+        "affine sets": lambda: fg.ConvexSets.from_affine(fg.families.gaussian(T=3, d=5, rank=1)),
+        "kernel": lambda: fg.KernelTasks(np.diag([1.0, 2.0, 3.0]), [1.0, 0.0, 2.0], [0, 1, 2]),
         "one task": lambda: fg.families.gaussian(T=1, d=3, rank=2),
     }[kind]()
     settings = Settings(problem, kind, k=6, points=4, runs=10, hunt=1, eps=(6.0, 3.0))
     sections = (rates_section(settings), guarantees_section(settings), reductions_section(settings))
     report = Report(kind, sections, {"sha256": problem_hash(problem)})
     assert [item.key for item in report.items()][:2] == ["forgetting", "loss"]
+    assert bool(sections[-1].missing) == (kind in ("classification", "sets", "kernel"))  # without data of linear tasks
     assert to_html(report)
     assert Report.from_json(report.to_json()).title == kind
 

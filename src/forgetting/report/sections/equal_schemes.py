@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from forgetting.report.numbers import column
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.schemes import POCS, Kaczmarz
-from forgetting.tasks import ConvexSets, Problem, RegressionTasks
+from forgetting.tasks import ConvexSets, RegressionTasks
 
 __all__ = ["reductions_section"]
 
@@ -43,10 +43,11 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
     >>> len(table.rows), max(row[2] for row in table.rows) < 1e-9
     (4, True)
     """
-    problem = settings.problem
-    if problem.kind != "regression" or problem.kernel is not None:
+    linear = settings.problem.linear
+    if linear is None or linear.data is None:
         return Section("reductions", TITLE, "", (), "needs regression tasks")
-    exact = run(problem, WithReplacement(), int(STEPS[-1]), scheme=Kaczmarz(), seed=settings.seed)
+    tasks = linear.data
+    exact = run(tasks, WithReplacement(), int(STEPS[-1]), scheme=Kaczmarz(), seed=settings.seed)
     scale = float(np.linalg.norm(exact.iterates, axis=1).max()) or 1.0
     cases: list[tuple[str, str, Callable[..., Array], float]] = [
         ("reduc:cl_to_kaczmarz", "gradient descent to convergence = block Kaczmarz", _largest_gaps, scale),
@@ -58,7 +59,7 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
     rows: list[tuple[Any, ...]] = []
     for group, (label, words, gaps, unit) in enumerate(cases):
         try:
-            relative = gaps(problem, exact, label) / unit
+            relative = gaps(tasks, exact, label) / unit
         except ForgettingError as error:
             rows.append((label, words, None, str(error)))
             continue
@@ -93,28 +94,24 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
     return Section("reductions", TITLE, text, (figure, table))
 
 
-def _largest_gaps(problem: Problem, exact: Trajectory, label: str) -> Array:
+def _largest_gaps(tasks: RegressionTasks, exact: Trajectory, label: str) -> Array:
     """The largest distance between the iterates of both sides of a reduction, up to each of the steps."""
     claim = claims.get(label)
-    return np.array([claim.check(claims.Instance(problem, Explicit(exact.order[:k]), k)).lhs for k in STEPS.tolist()])
+    return np.array([claim.check(claims.Instance(tasks, Explicit(exact.order[:k]), k)).lhs for k in STEPS.tolist()])
 
 
-def _projection_gaps(problem: Problem, exact: Trajectory, _: str) -> Array:
+def _projection_gaps(tasks: RegressionTasks, exact: Trajectory, _: str) -> Array:
     """The largest distance from the iterates of projections onto the solution sets, up to each of the steps."""
-    projected = run(_as_sets(problem), Explicit(exact.order), exact.k, scheme=POCS()).iterates
+    projected = run(ConvexSets.from_affine(tasks), Explicit(exact.order), exact.k, scheme=POCS()).iterates
     return np.asarray(np.maximum.accumulate(np.linalg.norm(projected - exact.iterates, axis=1))[STEPS])
 
 
-def _gradient_gaps(problem: Problem, exact: Trajectory, _: str) -> Array:
+def _gradient_gaps(tasks: RegressionTasks, exact: Trajectory, _: str) -> Array:
     """How much dist^2 / 2 differs from its tangent, along each of the steps."""
-    claim, sets = claims.get("reduc:pocs", part="gradient step"), _as_sets(problem)
+    claim, sets = claims.get("reduc:pocs", part="gradient step"), ConvexSets.from_affine(tasks)
     gaps = []
     for k in STEPS.tolist():
         w = exact.iterates[k - 1]
         extras = {"w": w, "v": exact.iterates[k] - w, "task": exact.order[k - 1]}
         gaps.append(claim.check(claims.Instance(sets, None, 1, extras=extras)).lhs)
     return np.array(gaps)
-
-
-def _as_sets(problem: Problem) -> ConvexSets:
-    return ConvexSets.from_affine(cast(RegressionTasks, problem))  # which refuses other tasks
