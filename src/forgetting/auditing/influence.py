@@ -1,4 +1,4 @@
-"""Which task makes which other task be forgotten: the forgetting of a pass, split over pairs of tasks."""
+"""The forgetting of a pass, split over pairs of tasks: the task that is forgotten, and the task that is learned."""
 
 from __future__ import annotations
 

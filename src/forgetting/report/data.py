@@ -281,7 +281,7 @@ class Report:
         return plain
 
     def to_json(self, indent: int | None = None) -> str:
-        """As JSON text.
+        """The report as JSON text.
 
         >>> Report.from_json(Report("Title", (), {"seed": 0}).to_json()).meta
         {'seed': 0}

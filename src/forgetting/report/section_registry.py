@@ -20,7 +20,7 @@ Make = Callable[[Settings, Step], Section]
 
 @dataclass(frozen=True)
 class SectionMaker:
-    """How a section is made.
+    """The function that makes a section, and its place in the report.
 
     Attributes:
         key: the key of the section, which selects the section in a config and on the command line.

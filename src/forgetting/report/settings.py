@@ -1,4 +1,4 @@
-"""What a report is about."""
+"""The settings of a report: the problem, the orderings, and how much work to spend."""
 
 from __future__ import annotations
 

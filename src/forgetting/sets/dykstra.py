@@ -18,12 +18,12 @@ __all__ = ["CommonPoint", "nearest_common_point", "stacked"]
 
 @dataclass(frozen=True, eq=False)
 class CommonPoint:
-    """The point of an intersection nearest to w_0, or how far the method came.
+    """The point of an intersection nearest to w_0, or the last iterate if the method did not converge.
 
     Attributes:
         point: the last iterate.
-        converged: the stopping rule was met.
-        status: what happened, in a sentence.
+        converged: whether the stopping rule was met.
+        status: a sentence about how the method ended.
         method: "dykstra" or "polyhedron".
         sweeps: passes over all sets (1 for "polyhedron").
         violation: the largest distance from the point to one of the sets.
@@ -54,10 +54,10 @@ def stacked(sets: Sequence[ConvexSet], numbers: Sequence[int] | None = None) -> 
     Polyhedron(n=3, d=1)
     """
     parts = []
-    for position, one in enumerate(sets):
-        rows = one.inequalities()
+    for position, member in enumerate(sets):
+        rows = member.inequalities()
         if rows is None:
-            raise NotSupportedError(f"set {position}, {one}, is not a polyhedron; use method='dykstra'")
+            raise NotSupportedError(f"set {position}, {member}, is not a polyhedron; use method='dykstra'")
         parts.append(rows)
     A, b = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     if not len(b):
@@ -68,7 +68,7 @@ def stacked(sets: Sequence[ConvexSet], numbers: Sequence[int] | None = None) -> 
         named = range(len(sets)) if numbers is None else numbers
         owners = np.repeat(np.array(named), [len(part[1]) for part in parts])
         guilty = np.unique(owners[np.flatnonzero(error.certificate)]).tolist()
-        shown = ", ".join(str(one) for one in guilty[:6]) + (", ..." if len(guilty) > 6 else "")
+        shown = ", ".join(str(number) for number in guilty[:6]) + (", ..." if len(guilty) > 6 else "")
         raise InfeasibleError(
             f"the sets have no common point: sets {shown} contradict each other. With the inequalities A w >= b of the "
             f"polyhedral sets in turn and the y >= 0 in .certificate, A^T y = 0 (to {error.residual:.1g}) but b.y = 1",
@@ -110,20 +110,20 @@ def nearest_common_point(
     tol, limit = as_number(tol, "tol", above=0), as_count(max_sweeps, "max_sweeps", least=1)
     if method not in ("auto", "dykstra", "polyhedron"):
         raise InvalidInputError(f"method must be 'auto', 'dykstra' or 'polyhedron', got {method!r}")
-    flat = [i for i, one in enumerate(sets) if one.inequalities() is not None]
+    flat = [i for i, member in enumerate(sets) if member.inequalities() is not None]
     if method == "polyhedron" or (method == "auto" and len(flat) == len(sets)):
-        found = stacked(sets).project_full(start)
+        projection = stacked(sets).project_full(start)
         return CommonPoint(
-            point=found.point,
+            point=projection.point,
             converged=True,
-            status=f"projected onto {len(sets)} polyhedral sets at once, KKT residual {found.kkt_residual:.1g}",
+            status=f"projected onto {len(sets)} polyhedral sets at once, KKT residual {projection.kkt_residual:.1g}",
             method="polyhedron",
             sweeps=1,
-            violation=found.feasibility,
-            lower_bound=float(np.linalg.norm(found.point - start)),
+            violation=projection.feasibility,
+            lower_bound=float(np.linalg.norm(projection.point - start)),
         )
     if method == "auto" and len(flat) > 1:
-        others = [one for i, one in enumerate(sets) if i not in flat]
+        others = [member for i, member in enumerate(sets) if i not in flat]
         return _dykstra([stacked([sets[i] for i in flat], flat), *others], sets, [], start, tol, limit)
     return _dykstra(sets, sets, flat, start, tol, limit)
 
@@ -136,18 +136,18 @@ def _dykstra(
     tol: float,
     limit: int,
 ) -> CommonPoint:
-    """Dykstra's method on `sets`, for those `given`; the places `flat` among these may contradict each other."""
+    """Dykstra's method on `sets`, the `given` sets after stacking; `flat` lists the polyhedra among the given sets."""
     increments = np.zeros((len(sets), len(start)))
     points = np.tile(start, (len(sets), 1))
     warm: list[Any] = [None] * len(sets)
-    reach, smallest = min((one.reach(start), i) for i, one in enumerate(given))
+    reach, smallest = min((member.reach(start), i) for i, member in enumerate(given))
     x = start.copy()
     bound = 0.0
     for sweep in range(1, limit + 1):
         moved = 0.0
-        for i, one in enumerate(sets):
+        for i, member in enumerate(sets):
             shifted = x + increments[i]
-            x, warm[i], _ = one.nearest_from(shifted, warm[i])
+            x, warm[i], _ = member.nearest_from(shifted, warm[i])
             change = shifted - x - increments[i]
             increments[i] += change
             points[i] = x
@@ -166,13 +166,13 @@ def _dykstra(
                     f"{given[smallest]}, ends at {reach:.8g}"
                 )
         if np.sqrt(moved) <= tol * scale:
-            violation = max(one.distance(x) for one in given)
+            violation = max(member.distance(x) for member in given)
             if violation <= tol * scale:
                 status = f"converged after {sweep} sweeps: increments changed by {np.sqrt(moved):.1g} in the last one"
                 return CommonPoint(x, True, status, "dykstra", sweep, violation, max(bound, 0.0))
     if flat:
         stacked([given[i] for i in flat], flat)  # raises with a certificate, if these have no common point
-    violation = max(one.distance(x) for one in given)
+    violation = max(member.distance(x) for member in given)
     status = (
         f"not converged after {limit} sweeps: increments still change by {np.sqrt(moved):.1g} a sweep, and a set is "
         f"{violation:.1g} away. No common point is nearer to the start than {bound:.3g}; if that grows with "

@@ -252,7 +252,7 @@ def _remove(version: Path) -> None:
 
 
 def _missing(folder: Path) -> list[Path]:
-    """Those of a folder and its parents that do not exist, the deepest first."""
+    """The folders among a folder and its parents that do not exist, the deepest first."""
     return [path for path in (folder, *folder.parents) if not path.exists()]
 
 

@@ -1,4 +1,4 @@
-"""Which points of a figure can be drawn, and from where to where its axes go, for numbers of any size."""
+"""The points of a figure that can be drawn, and the ends of its axes, for numbers of any size."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def map_spans(item: Regions) -> tuple[Span, Span]:
 
 
 def _row_edges(rows: list[float]) -> list[Span]:
-    """Where each row of a map begins and ends: half-way between rows on a logarithmic scale."""
+    """The ends of each row of a map: half-way between rows on a logarithmic scale."""
     if len(rows) < 2:
         return [(row / 2, row * 2) for row in rows]
     middles = [math.sqrt(a) * math.sqrt(b) for a, b in pairwise(rows)]

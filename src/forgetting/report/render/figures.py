@@ -279,7 +279,7 @@ def _run(item: Paths, stage: Stage, axes: Any, look: Look) -> None:
 
 
 def stops(item: Paths, stage: Stage) -> list[tuple[float, float]]:
-    """Where a run is after each step; a point that is not known stays where the run was before.
+    """The point of a run after each step; a point that is not known is replaced by the point before.
 
     >>> stage = Stage("s", ((1.0, 0.0), (None, 2.0)), (0,))
     >>> stops(Paths("p", "", "", (), (0.0, 0.0), (stage,)), stage)

@@ -40,5 +40,5 @@ def to_latex_file(report: Report) -> str:
 
 
 def _words(words: str) -> str:
-    """On one line, with nothing in it that LaTeX would obey."""
+    """The words on one line; characters that LaTeX would obey are escaped."""
     return escape_latex(one_line(words))

@@ -1,4 +1,4 @@
-"""What a report looks like in a terminal or a pipe: no colour is needed to read it."""
+"""Reports and tables as plain text for a terminal or a pipe, without colours."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Folded:
 
 
 def _parts(line: str) -> list[str]:
-    """What may not be broken: words, and the pieces of a key."""
+    """The parts of a line that are not broken: words, spaces, and the pieces of a key."""
     return re.findall(r"\s+|[^\s/]+/?|/", line)
 
 

@@ -36,7 +36,7 @@ def _summary(section: Section) -> list[str]:
 
 @section("reductions", place=4, summary=_summary)
 def reductions_section(settings: Settings, _: Step = no_step) -> Section:
-    """How far apart the iterates of equivalent schemes are.
+    """The distances between the iterates of schemes that are equal in exact arithmetic.
 
     >>> from forgetting.report.settings import default_problem
     >>> table = reductions_section(Settings(default_problem())).items[1]
@@ -107,7 +107,7 @@ def _projection_gaps(tasks: RegressionTasks, exact: Trajectory, _: str) -> Array
 
 
 def _gradient_gaps(tasks: RegressionTasks, exact: Trajectory, _: str) -> Array:
-    """How much dist^2 / 2 differs from its tangent, along each of the steps."""
+    """The difference of dist^2 / 2 from its tangent, along each of the steps."""
     claim, sets = claims.get("reduc:pocs", part="gradient step"), ConvexSets.from_affine(tasks)
     gaps = []
     for k in STEPS.tolist():

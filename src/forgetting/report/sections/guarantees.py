@@ -86,7 +86,7 @@ def bounds_table(table: bounds.Table) -> Table:
 
 @cache
 def phase_diagram(ordering: str, quantity: str, rows: int = ROWS) -> Regions:
-    """Which of the stated bounds is tightest over k and d, where there are very many tasks of rank 1.
+    """A map of the tightest stated bound over k and d, for very many tasks of rank 1.
 
     The names are in the order of the registry, so that a colour means the same in every map.
 
