@@ -23,7 +23,6 @@ from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.expectations import Numbers, as_least_squares, probabilities, remembered, start_noise
 from forgetting.theory.instance import Instance
-from forgetting.theory.measured import quantified
 from forgetting.theory.setting import describe_ordering, describe_scheme
 from forgetting.theory.statement import all_claims, get_claim
 from forgetting.theory.writers import text_table
@@ -315,17 +314,16 @@ def _objective(instance: Instance) -> list[Measured]:
     """
     try:
         case = as_least_squares(instance)
-        numbers = Numbers(case)
-        value = numbers.next_loss(instance.k)
-        each, off, how = quantified(case, "averaged_task_losses")
-        error = quantified(instance, "error")
+        last, mean, error = Numbers(case), Numbers(case), Numbers(instance)
+        values = {
+            "objective": (last.next_loss(instance.k), last),
+            "averaged_objective": (float(probabilities(case) @ mean.value("averaged_task_losses", instance.k)), mean),
+            "error": (float(error.value("error", instance.k)), error),
+        }
     except ForgettingError:
         return []
-    mean = float(probabilities(case) @ each)
-    found = [("objective", value, numbers.doubt, numbers.how), ("averaged_objective", mean, off, how)]
-    found.append(("error", float(error.value), error.doubt, error.how))
     # what is simulated, or lost in rounding errors, is left out
-    rows = [Measured(name, v, v, v, how) for name, v, doubt, how in found if doubt <= 1e-6 * (1e-300 + abs(v))]
+    rows = [Measured(name, v, v, v, n.how) for name, (v, n) in values.items() if n.doubt <= 1e-6 * (1e-300 + abs(v))]
     uniform = "with replacement" in describe_ordering(instance.ordering, instance.problem)  # type: ignore[arg-type]
     projected = "projection" in describe_scheme(instance.scheme, instance.problem)[0]
     same = [row for row in rows if row.quantity == "objective" and uniform and projected]

@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 
 from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
-from forgetting.errors import NotSupportedError
+from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
 from forgetting.schemes import natural_scheme
 from forgetting.sets import Ball, ConvexSet
@@ -57,7 +57,7 @@ class Value(NamedTuple):
     allowed: float
 
 
-class DisagreementError(Exception):
+class DisagreementError(ForgettingError):
     """An engine and the definition differ.
 
     Attributes:
