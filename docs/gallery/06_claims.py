@@ -25,6 +25,16 @@ print(claim.check(two_lines))
 print(claim.hunt(seed=0, budget=150))
 
 # %%
+# A false statement comes with the simplest counterexample beside the worst one: this
+# display would bound forgetting by distances of the iterate before the last. With the
+# signed rows (1, 0) and (-0.8, 0.6) in the order 0, 0, 1, the last step leaves task 0
+# with a miss of 1.44.
+
+false = fg.claims.get("cor:pocs_forgetting", "display, w_(k-1)")
+simplest = false.hunt(budget=60).simplest
+print(simplest, false.confirm(simplest), sep="\n")
+
+# %%
 # Two lines at every angle and every k: where the bound is nearly reached.
 
 angles, steps = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic
 from typing import Literal
 
@@ -40,8 +40,6 @@ class Hunt:
         claim: what was hunted.
         verdict: both sides at the worst instance; at 50 digits if that is what refuted it.
         instance: the worst instance, None if the claim applied to nothing that was tried.
-        simplest: the simplest instance found that refutes the claim as surely as the worst one, to be checked by hand;
-            None unless the claim is refuted or suspected.
         tried: evaluations, those to which the claim did not apply included.
         checked: instances on which both sides were computed.
         outcome: holds on all; refuted (confirmed at 50 digits); suspected (a violation in float64 that could not be
@@ -53,8 +51,6 @@ class Hunt:
     >>> found = fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=60)
     >>> found.outcome, found.verdict.how
     ('refuted', 'rationals')
-    >>> [found.simplest.tasks.task(m)[0].tolist() for m in range(found.simplest.tasks.num_tasks)]
-    [[[1.0]], [[1.0]]]
     """
 
     claim: Claim
@@ -66,7 +62,22 @@ class Hunt:
     seed: int
     noise: int = 0
     cut_short: bool = False
-    simplest: Instance | None = None
+
+    @cached_property
+    def simplest(self) -> Instance | None:
+        """The simplest instance that refutes the claim as surely as the worst one, to be checked by hand.
+
+        Looked for when first asked for, in seconds: among instances made by hand, and by making the worst one simpler.
+        None unless the claim is refuted or suspected.
+
+        >>> import forgetting as fg
+        >>> case = fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=60).simplest
+        >>> [matrix.tolist() for matrix, _ in map(case.tasks.task, range(2))]  # two clones have joint rank 1, not 2
+        [[[1.0]], [[1.0]]]
+        """
+        if self.instance is None or self.outcome not in ("refuted", "suspected"):
+            return None
+        return _simplest(self.claim, self.instance)
 
     @property
     def finding(self) -> str:
@@ -171,25 +182,24 @@ def _judged(
         if again is None:
             suspected = suspected or (verdict, instance)
         elif not again.holds:
-            simplest = _simplest(claim, instance, score(verdict))
-            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short, simplest)
+            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short)
         else:
             noise += 1
     if suspected is not None:
-        simplest = _simplest(claim, suspected[1], score(suspected[0]))
-        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short, simplest)
+        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short)
     if best is None:
         return Hunt(claim, None, None, tried, checked, "not applicable", seed, noise, cut_short)
     return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short)
 
 
-def _simplest(claim: Claim, worst: Instance, ratio: float) -> Instance:
+def _simplest(claim: Claim, worst: Instance) -> Instance:
     """The simplest of what refutes the claim: the worst instance, the same made simpler, and those made by hand."""
+    clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
 
     def refutes(instance: Instance) -> bool:
         """Clearly, where the worst one does."""
         verdict = claim.check(instance)
-        return not verdict.holds and score(verdict) >= min(CLEARLY + (claim.kind == "inequality"), ratio)
+        return not verdict.holds and score(verdict) >= clear
 
     found = []
     for instance in by_hand():
