@@ -66,7 +66,7 @@ docs: $(VENV)/ready
 	@echo "docs/_build/html/index.html"
 
 hunt: $(VENV)/ready-dev
-	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 15 --force --out docs/claims.md \
+	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 30 --force --out docs/claims.md \
 	  --save docs/counterexamples
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python tests/machines.py --whole

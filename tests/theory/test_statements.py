@@ -78,10 +78,8 @@ BASE = {
     "previous_loss": 0.5,
 }  # fmt: skip
 #: settings at which conditions hold that BASE does not meet
-CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5}, {"radius": 1, "T": 6, "rank_avg": 4}]
-CHANGES.append({"rank_avg": 1, "rank_max": 1, "rank_joint": 20})
 CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5}, {"radius": 1, "T": 6, "rank_avg": 4},
-           {"T": 29}]  # fmt: skip
+           {"T": 29}, {"rank_avg": 1, "rank_max": 1, "rank_joint": 20}]  # fmt: skip
 SYMBOLS = {
     "|w_0 - w*|^2": "dist_sq", "E L(w_(k-1))": "previous_loss", "max_m(|X_m|^2 / (T p_m))": "weight_ratio",
     "D^2": "dist_sq", "r_max": "rank_max", "Rbar": "radius_sq_mean",

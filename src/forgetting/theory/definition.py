@@ -246,8 +246,10 @@ def expectations(instance: Instance, k: int) -> dict[str, Value]:
     """
     problem, law, T = instance.posed, law_of(instance), instance.posed.num_tasks
     few = MOST_ORDERS if problem.linear is problem else MOST_PROJECTED
-    if T > MOST_TASKS or orders_needed(instance, k) > few or not isinstance(law, Independent | Permutation | Fixed):
-        raise NotSupportedError("too many orders to walk through")
+    if not isinstance(law, Independent | Permutation | Fixed):
+        raise NotSupportedError(f"the orders of {instance.ordering} cannot be listed")
+    if T > MOST_TASKS or k > MOST_REPLAYED or orders_needed(instance, k) > few:
+        raise NotSupportedError("too many orders, or too long ones, to walk through")
     defined, orders = _Defined(instance), all_orders(instance, k)
     share = _chances(instance, law) if isinstance(law, Independent) else np.full(T, 1 / T)
     chances = np.prod(share[orders], axis=1) if isinstance(law, Independent) else np.full(len(orders), 1 / len(orders))

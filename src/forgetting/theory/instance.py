@@ -105,6 +105,33 @@ class Instance:
         """w_0, in full."""
         return np.zeros(self.posed.dim) if self.w0 is None else self.w0
 
+    @property
+    def written(self) -> str:
+        """All numbers of the instance in a sentence, for a reader who computes both sides by hand.
+
+        >>> import forgetting as fg
+        >>> Instance(fg.families.repeated(fg.families.orthogonal(2), 2), fg.orderings.Cyclic(), k=3).written
+        'X = [1, 0], y = 0.707107 (2 times); X = [0, 1], y = 0.707107 (2 times); k = 3, Cyclic()'
+        """
+        parts, problem = [], self.posed
+        times = np.asarray(self.extras.get("multiplicity", np.ones(problem.num_tasks)))
+        signed = [problem.signed_rows(task) for task in range(problem.num_tasks)]
+        index = np.arange(problem.num_tasks) if problem.linear is None else problem.linear.geometry.index
+        for kind in range(int(index.max()) + 1):
+            mine = np.flatnonzero(index == kind)
+            rows = signed[mine[0]]
+            if rows is not None:
+                text = f"rows y x = {_numbers(rows)}"
+            else:
+                X, y = self.tasks.task(int(mine[0]))
+                text = f"X = {_numbers(X)}, y = {_numbers(y)}"
+            many = int(times[mine].sum())
+            parts.append(text if many == 1 else f"{text} ({many} times)")
+        start = [] if self.w0 is None else [f"w_0 = {_numbers(self.w0)}"]
+        order = [] if self.ordering is None else [f"k = {self.k}", _short(self.ordering)]
+        scheme = [] if self.scheme is None else [_short(self.scheme)]
+        return "; ".join([*parts, ", ".join([*start, *order, *scheme])]).removesuffix("; ")
+
     def extra(self, name: str) -> Any:
         """One of the extras; an error names it if it is missing."""
         if name not in self.extras:
@@ -250,3 +277,12 @@ def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
 
 def _under(arrays: dict[str, Any], folder: str) -> dict[str, Any]:
     return {name[len(folder) + 1 :]: value for name, value in arrays.items() if name.startswith(folder + "/")}
+
+
+def _numbers(values: Any) -> str:
+    """A number, a vector, or the rows of a matrix, of which a single one stands for itself."""
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if array.size == 1 and array.ndim < 2:
+        return f"{array.item():g}"
+    rows = [f"[{', '.join(f'{value:g}' for value in row)}]" for row in np.atleast_2d(array)]
+    return rows[0] if len(rows) == 1 else f"[{', '.join(rows)}]"

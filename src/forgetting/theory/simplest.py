@@ -64,6 +64,8 @@ def by_hand() -> Iterator[Instance]:
     for tasks, ordering, k in product((clones, *lines), orderings, (1, 2, 3)):
         yield Instance(tasks, ordering, k)
         yield Instance(tasks, ordering, k, scheme=SGD(1 / tasks.radius**2, "loss"))
+    small = RegressionTasks([line, [[0.06, 0.08]]], [[0.6], [0.1]])
+    yield Instance(small, WithoutReplacement(), 2)
     away = ClassificationTasks([line, [[0.8, -0.6]]], [[1], [-1]])  # signed, (-0.8, 0.6)
     for order in ([0], [0, 1], [0, 0, 1]):
         yield Instance(away, Explicit(order), len(order))

@@ -20,27 +20,35 @@ from forgetting.storage.outputs import check_output, write_output
 from forgetting.storage.store import Store, code_digest
 from forgetting.theory.claim import Claim
 from forgetting.theory.hunt import Hunt
+from forgetting.theory.instance import Instance
+from forgetting.theory.numbering import PRINTED
+from forgetting.theory.planting import noticed
 from forgetting.theory.statement import all_claims, get_claim
 
 __all__ = ["Job", "Row", "finished_parts", "hunt_all", "hunt_one", "main", "table"]
 
 INTRODUCTION = """# The statements of the paper, hunted
 
-Each statement of "From Continual Learning to SGD and Back" is a claim that computes both of its sides on a problem, and
-was hunted for a counterexample: structured families, random problems over all that the statement allows, then local
-search for the largest lhs/rhs. What float64 calls a violation is computed again at 50 digits before it counts as a
-refutation; the problem is then saved, and reloads to the same numbers.
+Each statement of "From Continual Learning to SGD and Back", and each that was added to it, is a claim that computes
+both of its sides on a problem, and was hunted for a counterexample: structured families, random problems over all that
+the statement allows, then local search for the largest lhs/rhs. What float64 calls a violation is computed again at 50
+digits before it counts as a refutation; the problem is then saved, and reloads to the same numbers.
 
 {claims} claims on {problems} problems (seed {seed}, at most {budget} for each): {holds} hold on all of theirs,
 {refuted} are refuted. `fg.claims.get(label, part).hunt(seed={seed}, budget={budget})` repeats a line of the table, and
 `make hunt` all of it. `fg.claims.Instance.load(file)` gives a counterexample back, for `claim.check` and
 `claim.confirm`. Equalities are judged by their residual, relative to the size of their terms. Statements about
 eigenvalues are shifted, so that a ratio of 1 means that they are reached, which is no violation.
+
+"Holds" is worth what the hunt would have noticed, and the last column says that: how much smaller the constant could
+have been before a problem of the hunt had exceeded it, and whether the hunt still finds nothing without a term of the
+right side. On small problems every claim about dynamics also compares the engines with the definitions of the paper in plain
+numpy: wrong projections, gains and orders are noticed by each of them (`tests/theory/test_planted.py` plants them).
 """
 SECTIONS = {
-    "refuted": "What is false as printed",
     "gap in the printed proof": "Where the printed proof has a gap, though no counterexample was found",
     "corrected": "What stands instead (not printed in the paper)",
+    "proved here": "What is printed nowhere, and proved here",
     "": "Remarks on the others",
 }
 
@@ -79,11 +87,15 @@ class Row:
     lhs: float | None = None
     rhs: float | None = None
     cut_short: bool = False
+    source: str = ""
+    noticed: str = ""
+    simplest: str = ""
+    simplest_file: str | None = None
 
     @classmethod
-    def of(cls, found: Hunt, file: str | None) -> Row:
-        """Read a hunt."""
-        claim, verdict = found.claim, found.verdict
+    def of(cls, found: Hunt, file: str | None, noticed: str = "", simplest_file: str | None = None) -> Row:
+        """Read a hunt, with what it would have noticed and where its counterexamples are."""
+        claim, verdict, simplest = found.claim, found.verdict, found.simplest
         return cls(
             claim.label,
             claim.part,
@@ -98,12 +110,23 @@ class Row:
             None if verdict is None else float(verdict.lhs),
             None if verdict is None else float(verdict.rhs),
             found.cut_short,
+            claim.source,
+            noticed,
+            "" if simplest is None else _by_hand(claim, simplest),
+            simplest_file,
         )
 
     @property
     def name(self) -> str:
         """Label and part."""
         return self.label if self.part is None else f"{self.label} ({self.part})"
+
+    @property
+    def heading(self) -> str:
+        """The number and the title in the PDF, or the source; then label and part."""
+        printed = PRINTED.get(self.label)
+        known = self.source.partition(" (")[0] if printed is None else ", ".join(filter(None, printed))
+        return f"**{_plain(known)}** (`{self.label}`{f', {_plain(self.part)}' if self.part else ''})"
 
     @property
     def surprising(self) -> bool:
@@ -125,14 +148,25 @@ def hunt_one(job: Job) -> Row:
     ('refuted', 'refuted', False)
     """
     seconds = None if job.deadline is None else max(job.deadline - time(), 1.0)
-    found = get_claim(job.label, job.part).hunt(seed=job.seed, budget=job.budget, seconds=seconds)
-    file = None
-    if job.folder is not None and found.outcome in ("refuted", "suspected") and found.instance is not None:
-        name = re.sub(r"[^A-Za-z0-9]+", "_", found.claim.name).strip("_") + ".npz"
+    claim = get_claim(job.label, job.part)
+    found = claim.hunt(seed=job.seed, budget=job.budget, seconds=seconds)
+    files: list[str | None] = [None, None]
+    if job.folder is not None and found.outcome in ("refuted", "suspected"):
         Path(job.folder).mkdir(parents=True, exist_ok=True)
-        found.instance.save(Path(job.folder) / name)
-        file = f"{Path(job.folder).name}/{name}"
-    return Row.of(found, file)
+        name = re.sub(r"[^A-Za-z0-9]+", "_", claim.name).strip("_")
+        for place, (ending, instance) in enumerate((("", found.instance), ("_simplest", found.simplest))):
+            assert instance is not None
+            instance.save(Path(job.folder) / f"{name}{ending}.npz")
+            files[place] = f"{Path(job.folder).name}/{name}{ending}.npz"
+    left = None if job.deadline is None else max(job.deadline - time(), 1.0)
+    noticing = noticed(found, lambda faulty: faulty.hunt(seed=job.seed, budget=max(job.budget // 2, 1), seconds=left))
+    return Row.of(found, files[0], str(noticing), files[1])
+
+
+def _by_hand(claim: Claim, instance: Instance) -> str:
+    """A counterexample written out, with both sides."""
+    verdict = claim.confirm(instance) or claim.check(instance)
+    return f"{instance.written}: {verdict.lhs:.6g} against {verdict.rhs:.6g}"
 
 
 def hunt_all(
@@ -220,17 +254,31 @@ def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
         holds=counts["holds"],
         refuted=counts["refuted"],
     )
-    lines = [text, "| statement | verdict |", "|---|---|"]
+    lines = [text]
+    false = [row for row in rows if row.status == "refuted" or row.outcome == "refuted"]
+    if false:
+        lines += ["## What is false as printed, or as one would expect", ""]
+    for row in false:
+        lines += [f"- {row.heading}: {_plain(row.statement)}. {_plain(row.note)}"]
+        link = f" ([problem]({row.simplest_file}))" if row.simplest_file else ""
+        lines += [f"  By hand: {_plain(row.simplest)}{link}."] if row.simplest else []
+    lines += _remarks(rows, "gap in the printed proof")
+    lines += ["", "## All statements", "", "| statement | verdict | what would have been noticed |", "|---|---|---|"]
     for row in rows:
         link = f" ([problem]({row.file}))" if row.file else ""
-        name = f"`{row.label}`" + (f", {_plain(row.part)}" if row.part else "")
-        lines.append(f"| {name}: {_plain(row.statement)} | {_plain(row.verdict)}{link} |")
-    for status, heading in SECTIONS.items():
-        found = [row for row in rows if row.note and (row.status if row.status in SECTIONS else "") == status]
-        if found:
-            lines += ["", f"## {heading}", ""]
-            lines += [f"- `{row.label}`{f', {row.part}' if row.part else ''}: {_plain(row.note)}" for row in found]
+        noticed = _plain(row.noticed) if row.outcome == "holds" else ""
+        lines.append(f"| {row.heading}: {_plain(row.statement)} | {_plain(row.verdict)}{link} | {noticed} |")
+    for status in list(SECTIONS)[1:]:
+        lines += _remarks(rows, status)
     return "\n".join(lines) + "\n"
+
+
+def _remarks(rows: Sequence[Row], status: str) -> list[str]:
+    """The notes on the statements of one status, or of all statuses without a section of their own."""
+    others = {"refuted", *SECTIONS}
+    found = [row for row in rows if row.note and (row.status if row.status in others else "") == status]
+    lines = [f"- {row.heading}: {_plain(row.note)}" for row in found]
+    return ["", f"## {SECTIONS[status]}", "", *lines] if lines else []
 
 
 def _plain(text: str) -> str:
