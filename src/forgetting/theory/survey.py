@@ -43,7 +43,7 @@ eigenvalues are shifted, so that a ratio of 1 means that they are reached, which
 "Holds" is worth what the hunt would have noticed, and the last column says that: how much smaller the constant could
 have been before a problem of the hunt had exceeded it, and whether the hunt still finds nothing without a term of the
 right side. On small problems every claim about dynamics also compares the engines with the definitions of the paper in
-plain numpy: wrong projections, gains and orders are noticed by each of them (`tests/theory/test_planted.py` plants them).
+plain numpy, and notices wrong projections, gains and orders (`tests/theory/test_planted.py` plants them).
 """
 SECTIONS = {
     "gap in the printed proof": "Where the printed proof has a gap, though no counterexample was found",
