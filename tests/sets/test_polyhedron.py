@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -109,7 +111,7 @@ def test_a_method_that_stalls_says_so_or_finds_the_certificate_another_way():
         return 3, p, start, np.empty(0), np.empty((0, 0)), 7, 0.5, 0.5
 
     fine, empty = fg.Polyhedron(np.eye(2), [1.0, 1.0]), fg.Polyhedron([[1.0], [-1.0]], [1.0, 0.0], check=False)
-    fine.__dict__["_compiled"] = empty.__dict__["_compiled"] = stalled
+    fine.__dict__["_kernels"] = empty.__dict__["_kernels"] = SimpleNamespace(project=stalled)
     with pytest.raises(ForgettingError, match="did not converge: after 14 changes"):
         fine.project([0.0, 0.0])
     with pytest.raises(InfeasibleError, match="rows 0, 1 contradict") as caught:
@@ -311,11 +313,11 @@ def test_a_point_is_accepted_only_with_multipliers_that_prove_it():
         )
 
     corner = fg.Polyhedron(np.eye(2), [1.0, 1.0])
-    corner.__dict__["_compiled"] = ends_at([1.0, 3.0])
+    corner.__dict__["_kernels"] = SimpleNamespace(project=ends_at([1.0, 3.0]))
     found = corner.project_full([0.0, 3.0])
     np.testing.assert_allclose(found.multipliers, [1.0, 0.0], atol=1e-12)
     assert found.active.tolist() == [0]
-    corner.__dict__["_compiled"] = ends_at([1.0, 4.0])  # in the set, but not the nearest
+    corner.__dict__["_kernels"] = SimpleNamespace(project=ends_at([1.0, 4.0]))  # in the set, but not the nearest
     with pytest.raises(ForgettingError, match="did not converge"):
         corner.project([0.0, 3.0])
 

@@ -150,12 +150,6 @@ class Verdict:
             scale=scale,
         )
 
-    @classmethod
-    def disputing(cls, error: DisagreementError) -> Verdict:
-        """The verdict where two roads to the same number disagree: nothing holds that is computed by the first."""
-        sides = Sides(error.computed, error.defined, how=str(error))
-        return replace(cls.of(sides, "equality"), holds=False, disputed=True)
-
 
 Check: TypeAlias = Callable[[Instance], Sides]
 
@@ -247,7 +241,7 @@ class Claim:
                 raise InvalidInputError(f"{self.name}: {reason}")
             return Verdict.of(self.sides(instance), self.kind)
         except DisagreementError as error:
-            return Verdict.disputing(error)
+            return _disputed(error)
 
     def confirm(self, instance: Instance) -> Verdict | None:
         """The verdict at 50 digits, or None where there is no such path for this claim or instance.
@@ -284,6 +278,12 @@ class Claim:
 
     def __str__(self) -> str:
         return f"[{self.name}] {self.statement} ({self.status})"
+
+
+def _disputed(error: DisagreementError) -> Verdict:
+    """The verdict where two roads to the same number disagree: nothing holds that the first road computes."""
+    sides = Sides(error.computed, error.defined, how=str(error))
+    return replace(Verdict.of(sides, "equality"), holds=False, disputed=True)
 
 
 def _wrong(name: str, value: Any, problem: Any) -> str | None:
