@@ -297,6 +297,7 @@ GOOD = {
     "radius_sq_mean": ["1.0"],
     "weight_ratio": ["1.0"],
     "rank_weighted": ["1.5"],
+    "spectral_gap": ["0.25"],
     "eta": ["0.5"],
     "beta": ["1.0"],
     "sigma": ["0.5"],
