@@ -257,8 +257,8 @@ def test_a_whole_report_knows_how_it_was_made():
 
 
 def test_a_section_from_outside_is_part_of_every_report(monkeypatch):
+    section_makers()  # finds the sections of the package, which register themselves once
     monkeypatch.setattr(section_registry, "_registry", copy.deepcopy(section_registry._registry))
-    section_makers()
 
     @section("sizes", "counting", summary=lambda made: [f"counted: {made.text}"])
     def sizes(settings, progress):
