@@ -1,6 +1,8 @@
-"""What all tests share: the dense reference, and hypothesis without clocks or chance."""
+"""What all tests share: the dense reference, hypothesis without clocks or chance, and no figure left open."""
 
 import importlib.util
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,15 @@ from hypothesis import settings
 
 settings.register_profile("forgetting", deadline=None, derandomize=True, database=None, max_examples=25)
 settings.load_profile("forgetting")
+os.environ.setdefault("MPLBACKEND", "agg")  # a test opens no window
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    """Figures that a test opens are closed: matplotlib warns of many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")

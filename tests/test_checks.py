@@ -184,6 +184,10 @@ class SaysItIsLinear(SaysItSolves):
         return fg.schemes.SGD(0.4)
 
 
+class SaysItRemembersNothing(fg.schemes.RecursiveLeastSquares):
+    remembers = False
+
+
 class Mutates(fg.schemes.Scheme):
     def learn(self, problem, task, w, memory):
         w += problem.project(task, w) - w
@@ -214,6 +218,7 @@ class Diverges(fg.schemes.LinearScheme):
         (Mutates(), {}, "wrote into w"),
         (SaysItProjects(), {}, "of the loss of the task it learned"),
         (SaysItSolves(), {}, "of the loss of the task it learned"),
+        (SaysItRemembersNothing(), {}, "where it goes on from an iterate: it has to state `remembers`"),
         (SaysItIsLinear(), {}, "against what it states by `linear_on`"),
     ],
     ids=lambda value: type(value).__name__,

@@ -1,12 +1,16 @@
 """The suite itself: its order can be repeated, warnings of this package are errors, other machines are imitated."""
 
+import ast
+import contextlib
 import importlib.util
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -129,3 +133,48 @@ def test_the_figure_of_the_architecture_shows_the_imports_of_today():
     architecture = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(architecture)
     assert architecture.drawn_graph() == architecture.import_graph()
+
+
+def concrete_classes() -> dict[type, str]:
+    """Every ordering, scheme, convex set and problem of the package, with the folder that may know it."""
+    from forgetting import orderings, schemes, sets, tasks
+
+    registries = {"orderings": orderings.registry, "schemes": schemes.registry, "sets": sets.registry}
+    known = {registry.get(name): folder for folder, registry in registries.items() for name in registry}
+    problems = (tasks.RegressionTasks, tasks.KernelTasks, tasks.ClassificationTasks, tasks.ConvexSets)
+    return known | dict.fromkeys(problems, "tasks")
+
+
+def asked_classes(tree: ast.AST, module: Any) -> Iterator[tuple[int, Any]]:
+    """The classes that a module asks for by isinstance, issubclass or match, each with its line."""
+    for node in ast.walk(tree):
+        asked: list[ast.AST] = []
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+            asked = [part for part in ast.walk(node.args[1]) if isinstance(part, ast.Name | ast.Attribute)]
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        for part in asked:
+            with contextlib.suppress(Exception):  # a name of a function, or of an import within one
+                yield node.lineno, eval(ast.unparse(part), vars(module))
+
+
+def test_no_module_asks_for_a_class_of_another_package():
+    """Classes state what they can do; the source says where that is not so."""
+    known, source = concrete_classes(), ROOT / "src" / "forgetting"
+    branches = []
+    for file in sorted(source.rglob("*.py")):
+        name = ".".join(("forgetting", *file.relative_to(source).with_suffix("").parts)).removesuffix(".__init__")
+        if name.endswith("__main__"):
+            continue
+        tree, folder = ast.parse(file.read_text(encoding="utf-8")), file.relative_to(source).parts[0]
+        for line, cls in asked_classes(tree, importlib.import_module(name)):
+            if isinstance(cls, type) and known.get(cls, folder) != folder:
+                branches.append(f"{name}, line {line}: {cls.__name__}")
+    assert branches == []
+
+
+def test_the_search_for_branches_finds_one():
+    import forgetting as fg
+
+    tree = ast.parse("def f(x):\n    return isinstance(x, int | fg.Ball)")
+    assert (2, fg.Ball) in set(asked_classes(tree, SimpleNamespace(fg=fg)))

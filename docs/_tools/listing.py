@@ -30,7 +30,7 @@ def listing() -> str:
                 "Engines of `expect`", ((name, expectation.engines.get(name).__doc__) for name in expectation.engines)
             ),
             *_table("Quantities of `expect`", ((name, quantities.get(name).meaning) for name in quantities)),
-            *_table("Bounds", ((bound.key, f"{bound.title} ({bound.source})") for bound in fg.bounds.all_bounds())),
+            *_table("Bounds", ((bound.key, f"{bound.name} ({bound.source})") for bound in fg.bounds.all_bounds())),
             *_table("Sections of the report", ((key, maker.make.__doc__) for key, maker in section_makers().items())),
             "",
         ]

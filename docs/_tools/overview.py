@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+
+from forgetting.figures.drawable_points import clipped, curve_points
+from forgetting.figures.drawing import plot_curves
+from forgetting.figures.items import Curves
+from forgetting.figures.looks import drawing
+from forgetting.figures.palette import GRAY
 from forgetting.report import Report, load_report
-from forgetting.report.data import Curves
-from forgetting.report.render.drawable_points import clipped, curve_points
-from forgetting.report.render.figures import plot_curves
-from forgetting.report.render.looks import drawing
-from forgetting.report.render.palette import GRAY
 
 STYLE = {"font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold"}
 #: bounds that get a name, and how far it is moved up, in points; the others are thin lines
@@ -26,10 +28,10 @@ NAMED = {
 PANELS = ("forgetting", "forgetting-with-replacement", "randomness-repetition")
 
 
-def draw_overview(report: Report, plt: Any) -> Any:
+def draw_overview(report: Report, studio: Any) -> Any:
     """Two panels: expected forgetting under the bounds, and randomness against repetition."""
     values, bounds, right = (_curves(report, key) for key in PANELS)
-    figure, axes = plt.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
+    figure, axes = studio.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
     plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0], highest=150.0)
     for series in bounds.series:
         points = [(clipped(x, log=True), clipped(y, log=True)) for x, y in curve_points(series, bounds)]
@@ -60,10 +62,9 @@ def _curves(report: Report, key: str) -> Curves:
 def main(arguments: Sequence[str]) -> None:
     """Read a report, write the picture."""
     source, target = (Path(word) for word in arguments)
-    with drawing() as plt, plt.rc_context(STYLE):
-        figure = draw_overview(load_report(source), plt)
+    with drawing() as studio, matplotlib.rc_context(STYLE):
+        figure = draw_overview(load_report(source), studio)
         figure.savefig(target, dpi=150)
-        plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ forgetting.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.model_selection import GridSearchCV
 
 import forgetting as fg
 
@@ -35,3 +36,23 @@ ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
 print("forgetting after each task:", np.round(model.forgetting_, 4))
+
+# %%
+# How far each task is learned is a parameter like any other. Three tasks, patients by
+# age: a ridge to the previous weights generalises better than learning to convergence.
+
+X, y = load_diabetes(return_X_y=True)
+age = np.digitize(X[:, 0], [-0.03, 0.03])
+lams = np.geomspace(1e-4, 10, 11)
+model = fg.ContinualRegressor(scheme=fg.schemes.Ridge(1.0))
+search = GridSearchCV(model, {"scheme__lam": lams}, cv=5).fit(X, y, task_id=age)
+converged = GridSearchCV(fg.ContinualRegressor(), {}, cv=5).fit(X, y, task_id=age)
+
+fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+ax.semilogx(lams, search.cv_results_["mean_test_score"], "o-", ms=4, label="ridge")
+ax.axhline(converged.best_score_, color="gray", ls="--", label="to convergence")
+ax.set(xlabel="lam", ylabel="$R^2$ on held-out rows")
+ax.legend()
+plt.show()
+
+print(f"best lam: {search.best_params_['scheme__lam']:.3g}")

@@ -10,6 +10,8 @@ np.True_
 from typing import TYPE_CHECKING, Any
 
 from forgetting import errors, orderings, schemes
+from forgetting._names import only
+from forgetting._version import __version__
 from forgetting.dynamics import metrics
 from forgetting.dynamics.ensembles import Ensemble, run_many
 from forgetting.dynamics.loop import run
@@ -42,8 +44,7 @@ if TYPE_CHECKING:
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.estimators import ContinualClassifier, ContinualRegressor
-
-__version__ = "0.1.0"
+    from forgetting.tasks.readers import load
 
 __all__ = [
     "Affine",
@@ -77,6 +78,7 @@ __all__ = [
     "errors",
     "expect",
     "families",
+    "load",
     "metrics",
     "one_versus_rest",
     "orderings",
@@ -85,6 +87,7 @@ __all__ = [
     "run_many",
     "schemes",
 ]
+__dir__ = only(__all__)
 
 
 # What sits on top of runs and expectations is imported when first asked for, so that `import forgetting` stays quick.
@@ -98,6 +101,7 @@ _LATER = {
     "checks": None,
     "claims": None,
     "estimators": None,
+    "load": "forgetting.tasks.readers",
     "reductions": None,
     "report": None,
 }
@@ -113,6 +117,3 @@ if not TYPE_CHECKING:
         found = import_module(f"forgetting.{name}") if home is None else getattr(import_module(home), name)
         globals()[name] = found
         return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})

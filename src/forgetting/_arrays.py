@@ -20,6 +20,7 @@ __all__ = [
     "SQUARED",
     "Array",
     "IntArray",
+    "Seed",
     "any_array",
     "as_count",
     "as_flag",
@@ -34,12 +35,16 @@ __all__ = [
     "group_rows",
     "is_sparse",
     "numbers",
+    "one_column",
     "read_only",
     "real_array",
+    "sealed",
+    "seed_from",
 ]
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Seed = int | np.random.Generator | np.random.SeedSequence | None  # what `seed_from` takes
 Kind = TypeVar("Kind")
 EPS = float(np.finfo(np.float64).eps)
 LARGEST = 2**63 - 1  # the largest 64-bit integer
@@ -100,14 +105,42 @@ def numbers(value: Any, what: str, *, shape: tuple[int, ...] | None = None) -> A
 def any_array(value: Any, what: str) -> NDArray[Any]:
     """Convert `value` to an array of any dtype; nested lists of different lengths are refused.
 
+    A tensor of torch, and a list of tensors, gives the numbers without their gradient, from whatever device.
+
     >>> any_array([[1.0], [1.0, 2.0]], "k")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: k: rows of different lengths do not make an array
     """
+    if _is_tensor(value):
+        return _from_tensor(value, what)
+    if isinstance(value, list | tuple) and value and _is_tensor(value[0]):
+        value = [_from_tensor(item, what) if _is_tensor(item) else item for item in value]
     try:
         return np.asarray(value)
     except ValueError:
         raise InvalidInputError(f"{what}: rows of different lengths do not make an array") from None
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor as torch has them; torch is not imported to find out."""
+    parts = ("detach", "cpu", "numpy")
+    return not isinstance(value, type) and all(callable(getattr(value, part, None)) for part in parts)
+
+
+def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:
+    try:
+        return np.asarray(tensor.detach().cpu().numpy())
+    except (TypeError, RuntimeError) as error:  # a sparse tensor, or one of a dtype that NumPy lacks
+        raise InvalidInputError(f"{what}: NumPy cannot hold this tensor ({error}); make it dense and float64") from None
+
+
+def one_column(array: NDArray[Any]) -> NDArray[Any]:
+    """A matrix of one column as a vector, any other array as it is.
+
+    >>> one_column(np.array([[1], [2]])), one_column(np.eye(2)).shape
+    (array([1, 2]), (2, 2))
+    """
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -115,6 +148,24 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+def sealed(value: Any) -> Any:
+    """The value with arrays that are read-only: an array, a scipy.sparse CSR array, or lists and tuples of them.
+
+    >>> parts = sealed([np.zeros(2), "word"])
+    >>> parts[0].flags.writeable, parts[1]
+    (False, 'word')
+    """
+    if isinstance(value, np.ndarray):
+        return read_only(value)
+    if is_sparse(value):
+        for part in ("data", "indices", "indptr"):
+            setattr(value, part, read_only(getattr(value, part)))
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(map(sealed, value))
+    return value
 
 
 def is_sparse(value: Any) -> bool:
@@ -186,12 +237,16 @@ def as_vector(value: Any, length: int, what: str) -> Array:
 def as_count(value: Any, what: str, *, least: int = 0, most: int | None = LARGEST) -> int:
     """Convert `value` to a whole number between `least` and `most` (None: no upper limit).
 
+    >>> as_count(1e3, "k")
+    1000
     >>> as_count(3.5, "k")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: k must be a whole number, got 3.5
     """
+    number = value[()] if type(value) is np.ndarray and value.ndim == 0 else value
     try:
-        count = operator.index(value)
+        is_whole = isinstance(number, float | np.floating) and float(number).is_integer()
+        count = int(number) if is_whole else operator.index(number)
     except TypeError:
         raise InvalidInputError(f"{what} must be a whole number, got {_said(value)}") from None
     if count < least:
@@ -205,6 +260,25 @@ def as_count(value: Any, what: str, *, least: int = 0, most: int | None = LARGES
 def as_seed(value: Any, what: str = "seed") -> int:
     """Convert `value` to a whole number of at least 0; there is no upper limit."""
     return as_count(value, what, most=None)
+
+
+def seed_from(value: Seed, what: str = "seed") -> int:
+    """The seed that a caller gives: a number, or one drawn from a NumPy generator, a SeedSequence or None (fresh).
+
+    Results keep this number, so that any of them can be computed again. A generator moves on by one draw.
+
+    >>> seed_from(7), seed_from(np.random.default_rng(0)) == seed_from(np.random.default_rng(0))
+    (7, True)
+    >>> seed_from(None) == seed_from(None)
+    False
+    """
+    if value is None:
+        value = np.random.SeedSequence()
+    if isinstance(value, np.random.SeedSequence):
+        return int(value.generate_state(1, np.uint64)[0] >> 1)  # fits into an int64, and so into any file
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**63))
+    return as_seed(value, what)
 
 
 def _said(value: Any) -> str:
@@ -291,7 +365,7 @@ def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str],
     >>> group_rows(["b", "a", "b"], 3)
     (['b', 'a'], [array([0, 2]), array([1])])
     """
-    owner = any_array(groups, what)
+    owner = one_column(any_array(groups, what))
     if owner.shape != (rows,):
         raise InvalidInputError(f"{what}: expected one entry for each of {rows} rows, got shape {owner.shape}")
     for row, name in enumerate(owner.tolist() if owner.dtype.kind in "fO" else []):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import runpy
 import warnings
+from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 
-__all__ = ["GROUP", "load_plugins"]
+from forgetting.errors import InvalidInputError
+
+__all__ = ["GROUP", "load_plugin", "load_plugins"]
 
 GROUP = "forgetting"  # of entry points
 
@@ -25,3 +30,22 @@ def load_plugins() -> list[str]:
         else:
             names.append(plugin.name)
     return names
+
+
+def load_plugin(name: str) -> None:
+    """Run a Python file, or import a module by its name, so that it registers what it adds.
+
+    >>> load_plugin("mine.py")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: plugin mine.py: no such file
+    """
+    try:
+        if not name.endswith(".py"):
+            import_module(name)
+        elif Path(name).is_file():
+            runpy.run_path(name, run_name=Path(name).stem)
+        else:
+            raise InvalidInputError("no such file")
+    except Exception as error:
+        kind = "" if isinstance(error, InvalidInputError) else f"{type(error).__name__}: "
+        raise InvalidInputError(f"plugin {name}: {kind}{error}") from error

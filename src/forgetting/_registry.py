@@ -1,15 +1,32 @@
-"""One registry per kind of thing: orderings, schemes, convex sets, engines, quantities, sections of the report."""
+"""One registry per kind of thing: orderings, schemes, convex sets, engines, quantities, sections of the report.
+
+Members are made from words as a user types them: a name, and parameters as name=value.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+import shlex
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from forgetting._text import nearest
-from forgetting.errors import InvalidInputError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 
-__all__ = ["Registry", "class_decorator", "dashed", "registered_class"]
+__all__ = [
+    "Registry",
+    "call_with",
+    "class_decorator",
+    "dashed",
+    "from_settings",
+    "made_from",
+    "registered_class",
+    "saved_settings",
+    "values_in",
+]
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
@@ -50,7 +67,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The member of this name; an error suggests the name that is closest."""
         if name not in self._members:
-            raise InvalidInputError(f"no {self.kind} {name!r}{nearest(name, self)}")
+            raise InvalidInputError(f"no {self.kind} {name!r:.80}{nearest(name, self)}")
         return self._members[name]
 
     def remove(self, name: str) -> None:
@@ -83,6 +100,36 @@ def registered_class(registry: Registry[type[K]], name: str) -> type[K] | None:
     return member if member is not None and member.__name__ == name else None
 
 
+class Settings(Protocol):
+    """An object that one call of its class with `settings` as keywords makes again."""
+
+    def settings(self) -> dict[str, Any]: ...
+
+
+def saved_settings(registry: Registry[type], member: Settings) -> dict[str, Any]:
+    """The class name and the settings of an object of a registered class, for a file.
+
+    >>> import forgetting as fg
+    >>> saved_settings(fg.schemes.registry, fg.schemes.Ridge(0.5))
+    {'class': 'Ridge', 'lam': 0.5}
+    """
+    if registered_class(registry, type(member).__name__) is not type(member):
+        raise NotSupportedError(
+            f"{member} is not registered, and cannot be saved; put @fg.{registry.kind}s.register on its class"
+        )
+    return {"class": type(member).__name__, **member.settings()}
+
+
+def from_settings(registry: Registry[type], saved: Any) -> Any:
+    """The object of what `saved_settings` gave, made by its class, which checks the values."""
+    if not isinstance(saved, dict) or not isinstance(saved.get("class"), str):
+        raise ForgettingError(f"no settings of a {registry.kind}")
+    kind: Any = registered_class(registry, saved["class"])
+    if kind is None:
+        raise ForgettingError(f"there is no {registry.kind} {saved['class']!r:.80}")
+    return kind(**{name: value for name, value in saved.items() if name != "class"})
+
+
 def class_decorator(registry: Registry[type], base: Callable[[], type]) -> Callable[[C], C]:
     """A decorator that adds a class derived from `base()` to the registry under its dashed name."""
 
@@ -100,3 +147,70 @@ def _same(registry: Registry[type], cls: type) -> bool:
     """Whether the class replaces an earlier one of its own module, as when a notebook cell runs twice."""
     name = dashed(cls.__name__)
     return name in registry and registry.get(name).__module__ == cls.__module__
+
+
+# ---------------------------------------------------------------------------------------------------- from words
+
+
+def made_from(registry: Registry[type], words: str) -> Any:
+    """Make a member of a registry from its name and its parameters, as a user types them.
+
+    >>> from forgetting.schemes import registry
+    >>> made_from(registry, "ridge lam=0.1"), made_from(registry, "gradient descent tol=1e-9").tol
+    (Ridge(lam=0.1), 1e-09)
+    >>> made_from(registry, "rigde lam=0.1")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: no scheme 'rigde'; did you mean 'ridge'? ...
+    """
+    try:
+        parts = shlex.split(words)
+    except ValueError as error:
+        raise InvalidInputError(f"{registry.kind} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
+    length = next((place for place, word in enumerate(parts) if "=" in word), len(parts))
+    key = dashed("-".join(parts[:length])).replace("_", "-")
+    return call_with(registry.get(key), values_in(parts[length:]), f"{registry.kind} {key}")
+
+
+def call_with(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
+    """Call `make` with keywords; an error names a keyword that is unknown or missing."""
+    known = inspect.signature(make).parameters
+    for name in values:
+        if name not in known:
+            listed = nearest(name, known) if known else "; it has none"
+            raise InvalidInputError(f"{what} has no parameter {name!r}{listed}")
+    missing = [name for name in known if known[name].default is inspect.Parameter.empty and name not in values]
+    if missing:
+        raise InvalidInputError(f"{what} needs {', '.join(f'{name}=...' for name in missing)}")
+    try:
+        return make(**values)
+    except TypeError as error:
+        raise InvalidInputError(f"{what}: {error}") from error
+
+
+def values_in(words: Iterable[str]) -> dict[str, Any]:
+    """The parameters that words such as "lam=0.1" give, by name.
+
+    >>> values_in(["lam=0.1", "seq=0,1,1", "repeat=false"])
+    {'lam': 0.1, 'seq': (0, 1, 1), 'repeat': False}
+    """
+    values: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign or not name:
+            raise InvalidInputError(f"expected name=value, got {word!r}")
+        if name in values:
+            raise InvalidInputError(f"{name} is given twice")
+        values[name] = _value(text)
+    return values
+
+
+def _value(text: str) -> Any:
+    """The number, list or truth value that a text spells; else the text itself."""
+    if text.lower() in ("true", "false", "none"):
+        return {"true": True, "false": False, "none": None}[text.lower()]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of strange escapes in a text
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text

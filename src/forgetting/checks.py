@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_count, as_number
+from forgetting._names import only
 from forgetting.dynamics.loop import run
-from forgetting.orderings import Cyclic, Ordering, TaskView, Visits, WithReplacement, laws
+from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
 from forgetting.schemes import Kaczmarz, Scheme
 from forgetting.sets.conformance import check_convex_set
 from forgetting.tasks import KernelTasks, RegressionTasks, families
 
 __all__ = ["check_convex_set", "check_ordering", "check_scheme"]
+__dir__ = only(__all__)
 
 
 def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
@@ -122,8 +124,8 @@ def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
 
 def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
     """Check that a scheme does not change its inputs, gives the same run twice, moves within w_0 + row space, never
-    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `linear_on`). With
-    `solves=True`, check also that the scheme solves the task it learns.
+    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `remembers`, `linear_on`).
+    With `solves=True`, check also that the scheme solves the task it learns.
 
     >>> import forgetting as fg
     >>> check_scheme(fg.schemes.Kaczmarz(), solves=True)
@@ -167,6 +169,12 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     if solves or scheme.solves_task:
         still = first.after.max() / first.before.max()
         _require(bool(still < tol), scheme, f"left {still:.2g} of the loss of the task it learned")
+    if not (scheme.remembers or scheme.random):
+        later = run(tasks, Explicit(first.order[3:]), 9, scheme=scheme, w0=first.iterates[3])
+        gap = float(np.abs(later.iterates - first.iterates[3:]).max())
+        _require(
+            gap < tol, scheme, f"differs by {gap:.2g} where it goes on from an iterate: it has to state `remembers`"
+        )
     twins = {"projects": Kaczmarz() if scheme.projects else None, "linear_on": scheme.linear_on(tasks)}
     for statement, twin in twins.items():
         if twin is not None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from forgetting._names import only
+
 __all__ = [
+    "DataWarning",
     "ForgettingError",
     "InfeasibleError",
     "InvalidInputError",
@@ -22,6 +25,7 @@ __all__ = [
     "SmallRowWarning",
     "WorkerError",
 ]
+__dir__ = only(__all__)
 
 
 class ForgettingError(ValueError):
@@ -135,6 +139,20 @@ class WorkerError(ForgettingError):
 
     >>> issubclass(WorkerError, ForgettingError)
     True
+    """
+
+
+class DataWarning(UserWarning):
+    """Data that were read look like a mistake: an index among the features, or classes learned as numbers.
+
+    The message says how to avoid it; `notes` of the tasks has the same words, and others that need no warning.
+
+    >>> import warnings, forgetting as fg
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     tasks = fg.load(([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], ["a", "a", "b", "b"]))
+    >>> caught[0].category.__name__, str(caught[0].message) in tasks.notes
+    ('DataWarning', True)
     """
 
 

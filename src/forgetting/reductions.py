@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, real_array
+from forgetting._arrays import Array, IntArray, Seed, as_count, as_kind, real_array
+from forgetting._names import only
 from forgetting.dynamics.loop import run
 from forgetting.errors import InvalidInputError
-from forgetting.orderings import Explicit, Ordering
+from forgetting.orderings import Explicit
+from forgetting.orderings.base import OrderingLike
 from forgetting.schemes import POCS, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks
 
 __all__ = ["DirectionCurve", "angle_between", "classification_to_pocs"]
+__dir__ = only(__all__)
 
 
 def angle_between(u: Any, v: Any) -> float:
@@ -62,7 +65,7 @@ class DirectionCurve:
 
 
 def classification_to_pocs(
-    tasks: ClassificationTasks, ordering: Ordering, k: int, log_lambdas: Sequence[float], seed: int = 0
+    tasks: ClassificationTasks, ordering: OrderingLike, k: int, log_lambdas: Sequence[float], seed: Seed = 0
 ) -> DirectionCurve:
     """Compare `WeaklyRegularized` at each lambda with its limit `POCS`, from w_0 = 0 (`reduc:classification_to_pocs`).
 
@@ -79,6 +82,7 @@ def classification_to_pocs(
     True
     """
     as_kind(tasks, ClassificationTasks, "ClassificationTasks")
+    k = as_count(k, "k")
     given = real_array(log_lambdas, "log_lambdas")
     if given.ndim != 1:
         raise InvalidInputError(f"log_lambdas: expected a list of numbers, got shape {given.shape}")

@@ -1,5 +1,6 @@
 """Audits of real and of planted tasks."""
 
+import json
 import re
 from dataclasses import replace
 from itertools import permutations
@@ -96,6 +97,28 @@ def test_simulated_forgetting_of_whole_passes_is_what_expect_simulates():
     tasks = fg.RegressionTasks([X for X, _ in pairs], [y for _, y in pairs])
     expected = fg.expect(tasks, O.Reshuffled(), 12, runs=1024)
     assert found.forgetting == pytest.approx(float(expected.forgetting), rel=1e-9)
+
+
+def interval_words(audit):
+    (table,) = (item for item in audit.to_report().items() if item.key == "intervals")
+    return table.caption
+
+
+@pytest.mark.parametrize("scheme", [None, fg.schemes.SGD(2.5)])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_the_page_says_what_its_intervals_are_and_never_the_contrary(noise, scheme):
+    tasks = fg.families.gaussian(T=8, d=5, rank=2, seed=0)
+    pairs = [tasks.task(m) for m in range(8)]
+    rng = np.random.default_rng(0)
+    found = fg.audit([(X, y + noise * rng.normal(size=len(y))) for X, y in pairs], scheme=scheme, patience=0.0, runs=64)
+    bounded = noise == 0 and scheme is None
+    assert all(row.bounded == (bounded or row.exact) for row in found.orderings)
+    assert ("holds with probability at least 0.99" in interval_words(found)) == bounded
+    assert ("normal approximations" in interval_words(found)) == (not bounded)
+    text = " ".join(str(found).split())
+    assert ("holds with probability" in text) == bounded
+    assert ("may fail for heavy tails" in text) == (not bounded)
+    assert Audit.from_json(found.to_json()) == found
 
 
 def test_one_pass_over_few_tasks_is_averaged_over_all_orders():
@@ -400,6 +423,14 @@ def test_the_result_is_plain_data_and_reproducible(digit_audit):
     assert fg.audit(digits("split"), rows=11) == digit_audit
     with pytest.raises(InvalidInputError, match="not an audit"):
         Audit.from_json("{}")
+
+
+def test_files_from_before_exactness_was_kept_are_read(digit_audit):
+    data = json.loads(digit_audit.to_json())
+    assert [row.pop("exact") for row in data["orderings"]] == [row.exact for row in digit_audit.orderings]
+    assert Audit.from_json(json.dumps(data)) == digit_audit
+    simulated = replace(digit_audit.orderings[0], loss_high=9.0, exact=None)
+    assert not simulated.exact
 
 
 def test_the_terminal_page_fits(digit_audit):

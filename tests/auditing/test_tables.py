@@ -13,9 +13,10 @@ import pytest
 
 from forgetting import _memory
 from forgetting.auditing import read_tasks
-from forgetting.auditing.arrow import read_text
 from forgetting.cli import run_app
 from forgetting.errors import MemoryLimitError, NotSupportedError, ProblemFileError, SmallRowWarning
+from forgetting.tasks.readers.arrow import read_text
+from forgetting.tasks.readers.sheet import Columns
 
 COLUMNS = {"task": ["first", "second", "first", "second"], "a": [1, 0, 1, 2], "b": [0.5, 1, 1, 1], "y": [1, 2, 3, 4]}
 
@@ -63,7 +64,7 @@ def test_cells_are_rounded_as_python_rounds_them(tmp_path):
     words = [word for word in words if np.isfinite(float(word))]
     for name, chosen in (("plain", [word for word in words if word != "1_0"]), ("odd", words)):
         (tmp_path / f"{name}.csv").write_text("task,a,y\n" + "".join(f"t,{word},{word}\n" for word in chosen))
-        sheet = read_text(tmp_path / f"{name}.csv", "task", "y", False)
+        sheet = read_text(tmp_path / f"{name}.csv", Columns(), False)
         assert sheet.X[:, 0].tolist() == sheet.y.tolist() == [float(word) for word in chosen]
 
 
@@ -187,9 +188,9 @@ def test_without_pyarrow_tables_are_refused_with_what_to_install_and_npz_files_a
         return original(name, *rest, **more)
 
     original = builtins.__import__
-    monkeypatch.delitem(sys.modules, "forgetting.auditing.arrow", raising=False)
+    monkeypatch.delitem(sys.modules, "forgetting.tasks.readers.arrow", raising=False)
     monkeypatch.setattr(builtins, "__import__", no_pyarrow)
-    monkeypatch.delattr("forgetting.auditing.arrow", raising=False)
+    monkeypatch.delattr("forgetting.tasks.readers.arrow", raising=False)
     for name in ("a.csv", "a.tsv", "a.parquet"):
         with pytest.raises(NotSupportedError, match=r"pip install 'forgetting\[data\]'"):
             read_tasks(tmp_path / name)

@@ -50,7 +50,7 @@ def test_a_truncated_npz(inside, tmp_path):
 
 def test_an_npz_of_something_else(inside, tmp_path):
     np.savez(tmp_path / "other.npz", a=np.arange(3))
-    assert refused(inside("expect", "other.npz"), "other.npz", "no collection of regression tasks")
+    assert refused(inside("expect", "other.npz"), "other.npz: no column 'y' for the labels; the columns are a")
 
 
 class Bomb:

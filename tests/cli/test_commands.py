@@ -14,7 +14,7 @@ import forgetting as fg
 from forgetting.report import load_report
 from forgetting.report.provenance import problem_hash
 
-COMMANDS = ("report", "run", "expect", "bounds", "table", "certify", "claims", "families", "doctor")
+COMMANDS = ("report", "run", "expect", "bounds", "table", "certify", "claims", "cite", "families", "doctor")
 SMALL = ("gaussian", "T=4", "d=6", "rank=2")
 
 
@@ -87,7 +87,7 @@ def test_bounds_names_the_tightest(forgetting):
     done = forgetting("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
     best = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 100).tightest("loss")
     assert done.code == 0
-    assert f"tightest on the loss: {best.value:.4g} by {best.bound.key}" in done.out
+    assert f"tightest on the loss: at most {best.value:.4g}, {best.bound.name}" in " ".join(done.out.split())
     assert "Bounds that do not apply" in done.out
     assert fits(done.out)
 
@@ -105,6 +105,45 @@ def test_table_formats(inside):
     assert r"\begin{tabular}" in inside("table", "regression", "--format", "latex").out
     assert "| --- |" in inside("table", "regression", "--format", "markdown").out
     assert "<table>" in inside("table", "regression", "--format", "html").out
+
+
+def test_tables_for_a_paper_have_formulas_as_mathematics(inside, tmp_path):
+    assert inside("table", "regression", "-k", "1000", "--out", "table.tex").code == 0
+    numbers = fg.bounds.Setting.of(fg.families.gaussian(T=12, d=20, rank=2, condition=3))
+    assert (tmp_path / "table.tex").read_text() == fg.bounds.table("regression", numbers, 1000).to_latex()
+    assert inside("bounds", "two_lines", "theta=0.5", "-k", "1000", "--out", "bounds.tex").code == 0
+    rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 1000)
+    text = (tmp_path / "bounds.tex").read_text()
+    assert text == rows.to_latex("loss") + "\n" + rows.to_latex("forgetting")
+    none = inside("bounds", *SMALL, "--scheme", "ridge lam=1", "--quantity", "objective", "--out", "none.tex")
+    assert none.code == 2
+    assert "no bound applies, so that there is no table to write; --all says why" in none.err
+    assert not (tmp_path / "none.tex").exists()
+
+
+def test_cite_prints_sources_as_bibtex(forgetting, inside):
+    done = forgetting("cite", "sgd:lan-2012/averaged_objective", "evron2026continual")
+    assert done.code == 0
+    assert done.out.strip() == fg.bounds.cite("sgd:lan-2012/averaged_objective")  # the paper once
+    listed = inside("cite")
+    assert "evron2022catastrophic" in listed.out
+    assert fits(listed.out)
+    assert fg.__version__ in inside("cite", "forgetting").out
+    table = json.loads(inside("cite", "lan2012optimal", "--json").out)["sections"][0]["items"][0]
+    assert table["rows"] == [[fg.bounds.cite("lan2012optimal")]]
+    wrong = inside("cite", "evron2022")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "did you mean 'evron2022catastrophic'" in wrong.err
+
+
+def test_names_come_with_keys_in_brackets(inside):
+    text = " ".join(inside("bounds", "two_lines", "theta=0.5", "-k", "100").out.split())
+    assert "Theorem 8, parameter-dependent rate [thm:random_convergence_rate/loss]" in text
+    assert "the trivial bound [trivial/loss]" in text
+    rows = json.loads(inside("bounds", "two_lines", "theta=0.5", "--json").out)["sections"][0]["items"][0]
+    assert rows["columns"] == ["", "value", "bound", "key", "remark"]
+    assert "Theorem 10, universal rate: loss [thm:cl_by_sgd_main]" in inside("claims").out
+    assert inside("claims", "lem:Q trace").out.startswith("Lemma C.8 [lem:Q trace]: holds as stated")
 
 
 def test_certificate_holds_and_reloads(forgetting, inside):
@@ -145,7 +184,7 @@ def test_a_hunt_that_finds_nothing_new_succeeds(inside):
 def test_a_violated_statement_exits_with_3(forgetting):
     call = ("claims", "prop:mean_norm", "--hunt", "12")
     known, strict = forgetting(*call), forgetting(*call, "--strict")
-    assert "violated, as known: prop:mean_norm (forgetting)" in known.out
+    assert "known to be false: Claim G.1, average-norm rate: forgetting [prop:mean_norm]" in " ".join(known.out.split())
     assert (known.code, strict.code) == (0, 3)
     assert strict.err == ""
 
@@ -249,10 +288,11 @@ def test_the_width_comes_from_the_terminal(forgetting):
 
 def test_output_at_80_columns_is_what_it_was(forgetting):
     assert forgetting("expect", "orthogonal", "d=4", "-k", "1,4").out == (
-        "orthogonal(d=4), with replacement: expected over orderings\n"
-        "- by moments: second moments of order 4, iterated with 31 digits, some values\n"
-        "  with 480\n"
+        "orthogonal(d=4), with replacement: expected values over all orders, exact\n"
+        "- losses: half the squared residual of a task, summed over its rows\n"
         "- rounding moves no value by more than 1e-15 of it\n"
+        "- method: moments, second moments of order 4, iterated with 31 digits, some\n"
+        "  values with 480\n"
         "\n"
         "Expected values\n"
         "k  loss     forgetting  regret\n"
@@ -305,3 +345,36 @@ def test_a_report_of_one_section_from_outside(inside, tmp_path, monkeypatch):
     assert done.code == 2
     assert "no section 'size'; did you mean 'sizes'? There are" in done.err
     assert "rates, " in done.err
+
+
+def test_simulated_values_have_medians_where_their_intervals_say_little_and_all_quantiles_in_json(inside):
+    lines = ("expect", "two_lines", "theta=1.0472", "--method", "monte-carlo", "--runs", "512")
+    text = " ".join(inside(*lines, "-k", "2,100").out.split())
+    assert "expected values over random orders, simulated: 512 runs, seed 0" in text
+    assert "the median decides" in text
+    assert "median low" in text
+    assert text.count("holds with probability at least 0.99") == 1
+    found = json.loads(inside(*lines, "-k", "2,5", "--json").out)
+    assert "median" not in found["sections"][0]["items"][0]["columns"]
+    table = found["meta"]["quantiles"]
+    assert set(table) == {"loss", "forgetting", "regret"}
+    assert list(table["loss"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
+    assert [len(part) for part in table["loss"]["0.5"]] == [2, 2, 2]  # value, low, high at both k
+
+
+def test_quantiles_without_an_end_have_none_in_json(inside, tmp_path):
+    fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]]).save(tmp_path / "apart.npz")
+    done = inside("expect", "apart.npz", "-k", "3", "--runs", "3", "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["meta"]["quantiles"]["loss"]["0.5"][1:] == [[0.0], [None]]
+
+
+def test_patience_decides_whether_values_are_exact(inside):
+    call = ("expect", "gaussian", "T=4", "d=6", "rank=2", "-k", "10", "--runs", "64")
+    assert "over all orders, exact" in " ".join(inside(*call, "--patience", "inf").out.split())
+    text = " ".join(inside(*call, "--patience", "1e-6").out.split())
+    assert "simulated: 64 runs" in text
+    assert "exact values would take about" in text
+    done = inside(*call, "--patience", "0")
+    assert done.code == 2
+    assert "patience must be greater than 0, got 0.0" in done.err

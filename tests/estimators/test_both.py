@@ -21,9 +21,9 @@ from forgetting.errors import InvalidInputError
 PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
 MODELS = [
     fg.ContinualRegressor(),
-    fg.ContinualRegressor(fit_intercept=True),
-    fg.ContinualClassifier(),
-    fg.ContinualClassifier("limit", fit_intercept=True),
+    fg.ContinualRegressor(fit_intercept=False, scheme=fg.schemes.Ridge(1e-3)),
+    fg.ContinualClassifier(fit_intercept=False),
+    fg.ContinualClassifier("limit"),
 ]
 both = pytest.mark.parametrize("model", MODELS, ids=repr)
 

@@ -8,10 +8,10 @@ import forgetting as fg
 @parametrize_with_checks(
     [
         fg.ContinualRegressor(),
-        fg.ContinualRegressor(fit_intercept=True, loss="mean"),
-        fg.ContinualRegressor(keep_history=False),
+        fg.ContinualRegressor(fit_intercept=False, loss="mean"),
+        fg.ContinualRegressor(scheme=fg.schemes.Ridge(0.1), keep_history=False),
         fg.ContinualClassifier(),
-        fg.ContinualClassifier(fit_intercept=True, keep_history=False),
+        fg.ContinualClassifier(fit_intercept=False, keep_history=False),
     ]
 )
 def test_scikit_learn_check(estimator, check):

@@ -45,8 +45,8 @@ WORDS = (
     "%s", "{0}",
 )  # fmt: skip
 FILES = (
-    "tasks.npz", "signs.npz", "noise.npz", "half.npz", "empty.npz", "folder.npz", "tasks.csv", "names.csv", "odd.csv",
-    "empty.csv", "ragged.csv", "folder.csv", "my.toml", "dates.toml", "huge.toml", "deep.toml", "types.toml",
+    "tasks.npz", "signs.npz", "rows.npz", "noise.npz", "half.npz", "empty.npz", "folder.npz", "tasks.csv", "names.csv",
+    "odd.csv", "empty.csv", "ragged.csv", "folder.csv", "my.toml", "dates.toml", "huge.toml", "deep.toml", "types.toml",
     "infinite.toml", "latin.toml", "tasks.toml", "file.toml", "report.json", "loop.toml",
 )  # fmt: skip
 PROBLEMS = (
@@ -56,7 +56,7 @@ PROBLEMS = (
     ("principal_angles", "angles=[0.3,1.0]"),
     ("heterogeneous_norms", "T=3", "d=4", "spread=10", "seed=1"),
     ("back_and_forth", "T=6", "theta=0.3"), ("tasks.npz",), ("signs.npz",),
-    ("my.toml",), ("tasks.toml",),
+    ("my.toml",), ("tasks.toml",), ("tasks.csv",), ("names.csv",), ("tasks.csv", "copies=2"), ("rows.npz",),
 )  # fmt: skip
 ORDERINGS = (
     "with-replacement", "norm-weighted", "without-replacement", "cyclic", "reshuffled", "greedy-distance",
@@ -77,7 +77,7 @@ OUTS = (
     "o.json", "o.html", "o.csv", "o.tex", "o.png", "o.pdf", "o.txt", "o.docx", "o", "", ".", "folder.npz", "tasks.npz",
     "report.json", "deep/er/o.json", "o\x1b.json", "\udc80.json", "x" * 300 + ".json", "tasks.npz/o.json", "a\x00.json",
 )  # fmt: skip
-COMMANDS = ("run", "expect", "bounds", "certify", "audit", "table", "claims", "families", "report", "doctor")
+COMMANDS = ("run", "expect", "bounds", "certify", "audit", "table", "claims", "families", "report", "doctor", "cite")
 
 
 def command_line(rng: random.Random) -> list[str]:
@@ -93,10 +93,11 @@ def command_line(rng: random.Random) -> list[str]:
 
 
 def _usable(rng: random.Random) -> list[str]:
-    command = rng.choices(COMMANDS, weights=(5, 5, 4, 3, 4, 3, 2, 1, 2, 0.2))[0]
+    command = rng.choices(COMMANDS, weights=(5, 5, 4, 3, 4, 3, 2, 1, 2, 0.2, 1))[0]
     line = [command]
     if command in ("run", "expect", "bounds", "certify"):
         line += rng.choice(PROBLEMS)
+        line += _maybe(rng, 0.1, *rng.choice((("--label", "z"), ("--drop", "a"), ("--drop-nan",), ("--positive", "1"))))
         line += _maybe(rng, 0.5, "--ordering", rng.choice(ORDERINGS))
         line += _maybe(rng, 0.3, "--scheme", rng.choice(SCHEMES if command != "certify" else SCHEMES[:-SLOW]))
         line += ["-k", rng.choice(STEPS if command == "expect" else STEPS[:5])]
@@ -115,11 +116,15 @@ def _usable(rng: random.Random) -> list[str]:
         line += _maybe(rng, 0.3, "--format", rng.choice(("text", "markdown", "latex", "html")))
     elif command == "claims":
         line += [rng.choice(("", "thm", "prop:mean_norm", "lem", "x"))]
+    elif command == "cite":
+        plugin = _maybe(rng, 0.2, "--plugin", rng.choice(("odd.csv", "x.py", "", "math")))
+        keys = ("forgetting", "lem:regret_bound", "trivial/loss", "lan2012optimal", "x")
+        return [*plugin, command, *_maybe(rng, 0.8, rng.choice(keys)), *_maybe(rng, 0.2, "--json")]
     elif command == "families":
         line += [rng.choice(("", "gaussian", "two-lines", "x"))]
     elif command == "report":  # whole reports take seconds: these are asked for in vain
         line += rng.choice(
-            (("nowhere.npz",), ("two_lines",), ("gaussian", "T=3"), ("--config", rng.choice(FILES[13:19])))
+            (("nowhere.npz",), ("two_lines",), ("gaussian", "T=3"), ("--config", rng.choice(FILES[14:20])))
         )
     if command not in ("families", "doctor"):
         line += _maybe(rng, 0.3, "--seed", rng.choice(("0", "7", "1" + "0" * 30)))
@@ -176,6 +181,7 @@ def prepare(folder: Path) -> None:
     tasks = fg.families.gaussian(T=3, d=4, rank=2, seed=0)
     tasks.save(folder / "tasks.npz")
     fg.families.separable(T=2, d=3, n=3).save(folder / "signs.npz")
+    np.savez(folder / "rows.npz", X=np.eye(3), y=[1.5, 2.5, 0.5], task=["b", "a", "b"])
     whole = (folder / "tasks.npz").read_bytes()
     (folder / "half.npz").write_bytes(whole[: len(whole) // 2])
     (folder / "noise.npz").write_bytes(bytes(range(256)))

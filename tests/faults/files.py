@@ -6,6 +6,7 @@ file apart first, change one value, and put it together again, so that they get 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -26,21 +27,33 @@ import campaign
 import numpy as np
 import scipy.sparse as sp
 from campaign import Outcome, WrongResultError
-from damage import MARK, TAG, change_bytes, change_csv, change_json, change_npz, change_toml
+from damage import (
+    MARK,
+    TAG,
+    as_npy,
+    change_bytes,
+    change_csv,
+    change_json,
+    change_npz,
+    change_toml,
+    packed,
+    unpacked,
+)
 from numpy.lib import format as npy
 
 import forgetting as fg
 from forgetting import orderings, schemes
 from forgetting.auditing import Audit, read_tasks
-from forgetting.auditing.reading import Reading
 from forgetting.cli.problems import Loaded, load_problem, read_config
 from forgetting.errors import ForgettingError
+from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
+from forgetting.figures.sheets import to_csv
 from forgetting.report import Report, load_report, write_report
-from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
+from forgetting.report.document import Section
+from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
-from forgetting.report.render.html import to_html
-from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.sheets import to_csv
+from forgetting.report.texts import to_latex_file
+from forgetting.tasks.readers import Reading
 
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run
 
@@ -119,6 +132,47 @@ def instance_files() -> Iterator[bytes]:
     yield saved(Case(fg.ConvexSets(sets), orderings.Cyclic(), 3))
     yield from (saved(Case(fg.ConvexSets([one]), orderings.Cyclic(), 3)) for one in sets)
     yield saved(Case(None, None, 3, extras={"A": np.eye(2), "n": 3, "z": [0.5, 0.25]}))
+
+
+def other_files() -> Iterator[bytes]:
+    """Tasks of the other kinds."""
+    yield saved(fg.KernelTasks(np.eye(3) + 0.5, [1.0, 2.0, 0.0], ["u", "v", "u"], loss="mean"))
+    yield saved(fg.ConvexSets([fg.Affine([[1.0, 1.0]], [1.0], rtol=1e-6), fg.Subspace([[1.0, 2.0]]), fg.Simplex(2)]))
+
+
+def trajectory_files() -> Iterator[bytes]:
+    tasks, random_order = fg.families.gaussian(3, 4, 2, seed=0), orderings.WithReplacement()
+    yield saved(fg.run(tasks, random_order, 6))
+    yield saved(fg.run(tasks, random_order, 6, schemes.GradientDescent(tol=1e-6), record_every=3))
+    yield saved(fg.run(fg.families.repeated(tasks, 2), orderings.Explicit([0, 5, 5]), 3, schemes.Ridge(0.5)))
+    yield saved(fg.run(fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Box([0.0, 0.0], [1.0, 1.0])]), random_order, 3))
+    sparse = [sp.csr_array([[0, 0, 1.0, 0, 2.0]]), sp.csr_array([[0, 1.0, 1.0, 0, 0]])]
+    yield saved(fg.run(fg.RegressionTasks(sparse, [[1.0], [2.0]]), orderings.Cyclic(), 4))
+
+
+def ensemble_files() -> Iterator[bytes]:
+    tasks = fg.families.gaussian(3, 4, 2, seed=0)
+    yield saved(fg.run_many(tasks, orderings.WithReplacement(), 5, runs=4))
+    yield saved(fg.run_many(tasks, orderings.Reshuffled(), 4, runs=3, record_every=2, scheme=schemes.SGD(0.1, "loss")))
+
+
+def expectation_files() -> Iterator[bytes]:
+    tasks, order = fg.families.gaussian(3, 4, 2, seed=0), orderings.WithReplacement()
+    yield saved(fg.expect(tasks, order, [1, 5], quantities=("loss", "task_losses")))
+    yield saved(fg.expect(tasks, order, 3, method="monte-carlo", runs=8))
+    yield saved(fg.compare(tasks, order, orderings.Cyclic(), 3))
+
+
+def theory_files() -> Iterator[bytes]:
+    yield saved(fg.bounds.evaluate(fg.families.two_lines(0.5), orderings.Cyclic(), [2, 4]))
+
+
+def table_files() -> Iterator[bytes]:
+    yield saved(fg.bounds.table("classification", k=10, T=3))
+
+
+def hunt_files() -> Iterator[bytes]:
+    yield saved(fg.claims.get("lem:regret_bound").hunt(budget=3))
 
 
 def raw_files() -> Iterator[bytes]:
@@ -248,6 +302,23 @@ def use_tasks(tasks: Any, folder: Path) -> None:
     saved_again(tasks, tasks, folder)
 
 
+def use_result(result: Any, folder: Path) -> None:
+    """Look at a result, compute all that it can compute, and save it again."""
+    repr(result)
+    result._repr_html_()
+    names = ("losses", "forgetting", "regret", "iterates", "loss_matrix", "residuals", "averaged_losses")
+    for name in names if isinstance(result, fg.Trajectory | fg.Ensemble) else ():
+        with contextlib.suppress(ForgettingError):
+            getattr(result, name, None)
+    if isinstance(result, fg.Ensemble) and len(result):
+        with contextlib.suppress(ForgettingError):
+            repr(result[0])
+    result.save(folder / f"again-{os.getpid()}.npz")
+    again = type(result).load(folder / f"again-{os.getpid()}.npz")
+    if repr(again) != repr(result):
+        raise WrongResultError(f"saved and loaded again {result!r} is {again!r}")
+
+
 def use_instance(case: Any, folder: Path) -> None:
     str(case)
     saved_again(case, case.problem, folder)
@@ -349,6 +420,20 @@ def read_rows(path: Path, rng: random.Random) -> Reading:
     return read_tasks(path, positive=positive, drop_nan=rng.random() < 0.3)
 
 
+def change_record(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """A saved result with one of its arrays changed, or one value of its record."""
+    if rng.random() < 0.5:
+        return change_npz(rng, data, others)
+    members = dict(unpacked(data))
+    text = str(npy.read_array(io.BytesIO(members["record.npy"])))
+    changed = change_json(rng, text.encode(), [text.encode()]).decode("utf-8", "replace").replace("\0", "")
+    return packed(list({**members, "record.npy": as_npy(np.array(changed))}.items()), zipfile.ZIP_STORED)
+
+
+def result_kind(cls: Any, good: Callable[[], Iterator[bytes]]) -> Kind:
+    return Kind("npz", good, change_record, zip_opens, lambda path, _: cls.load(path), use_result)
+
+
 def read_npz_problem(path: Path, rng: random.Random) -> Any:
     return load_problem([str(path)]).problem if rng.random() < 0.1 else fg.RegressionTasks.load(path)
 
@@ -361,6 +446,13 @@ KINDS = {
     "instance": Kind(
         "npz", instance_files, change_npz, zip_opens, lambda path, _: fg.claims.Instance.load(path), use_instance
     ),
+    "other tasks": Kind("npz", other_files, change_npz, zip_opens, lambda path, _: fg.Problem.load(path), use_tasks),
+    "trajectory": result_kind(fg.Trajectory, trajectory_files),
+    "ensemble": result_kind(fg.Ensemble, ensemble_files),
+    "expectation": result_kind(fg.Expectation, expectation_files),
+    "evaluation": result_kind(fg.bounds.Evaluation, theory_files),
+    "table of bounds": result_kind(fg.bounds.Table, table_files),
+    "hunt": result_kind(fg.claims.Hunt, hunt_files),
     "rows": Kind("npz", raw_files, change_npz, zip_opens, read_rows, use_reading),
     "table": Kind(
         "csv", csv_files, change_csv, parses(lambda text: list(csv.reader(io.StringIO(text)))), read_rows, use_reading
@@ -384,7 +476,8 @@ KINDS = {
     ),
 }
 SHARES = {"regression": 6, "instance": 6, "classification": 3, "rows": 3, "table": 3, "config": 3, "report": 3}
-SHARES |= {"certificate": 2, "audit": 1}  # slow ones come rarely
+SHARES |= {"other tasks": 2, "trajectory": 4, "ensemble": 3, "expectation": 3, "evaluation": 1, "table of bounds": 1}
+SHARES |= {"hunt": 1, "certificate": 2, "audit": 1}  # slow ones come rarely
 CLOSED, REFUSED, USED = "not opened", "refused", "loaded and used"
 
 

@@ -21,8 +21,9 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from forgetting.figures.items import Table
 from forgetting.report import Report, load_report, write_report
-from forgetting.report.data import Section, Table
+from forgetting.report.document import Section
 from forgetting.storage import versions
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

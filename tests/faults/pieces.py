@@ -88,6 +88,28 @@ def file() -> Path:
     return path
 
 
+def axes() -> Any:
+    """Axes of a figure that belongs to no window."""
+    from matplotlib.figure import Figure
+
+    return Figure().subplots()
+
+
+def rows_file() -> Path:
+    """A table of rows in the current folder."""
+    path = Path("rows.csv")
+    if not path.exists():
+        path.write_text("task,0,1,y\na,1,0,1.5\nb,0,1,2.5\na,1,1,0.5\n")
+    return path
+
+
+def frame() -> Any:
+    """The same as a DataFrame."""
+    import pandas
+
+    return pandas.DataFrame({"task": ["a", "b", "a"], "0": [1.0, 0, 1], "1": [0, 1.0, 1], "y": [1.5, 2.5, 0.5]})
+
+
 @cache
 def small_audit() -> auditing.Audit:
     return fg.audit(tasks())
@@ -201,12 +223,12 @@ VIEW = "orderings.TaskView(3, np.ones(3), lambda: np.ones(3), lambda: np.ones(3)
 GOOD = {
     "problem": ["tasks()", "sparse_tasks()", "kernel()", "classes()", "sets()", "affine_sets()", "unsolvable()"],
     "tasks": ["tasks()"],
-    "ordering": ORDERINGS,
-    "k": ["3", "0", "1", "2"],
-    "scheme": SCHEMES,
+    "ordering": [*ORDERINGS, "'cyclic'", "'with-replacement p=1,2,3'", "[0, 2, 1, 1]", "np.array([2, 0, 1])"],
+    "k": ["3", "0", "1", "2", "3.0"],
+    "scheme": [*SCHEMES, "'sgd step_size=0.5'"],
     "w0": ["np.ones(3)", "None"],
     "w": ["np.ones(3)", "np.zeros(3)"],
-    "seed": ["0", "2**40"],
+    "seed": ["0", "2**40", "None", "np.random.default_rng(0)", "np.random.SeedSequence(0)", "3.0"],
     "runs": ["4", "None"],
     "record_every": ["1", "2", "[0, 2]"],
     "callback": ["lambda t, w: None", "lambda t, w: True", "fails"],
@@ -216,7 +238,7 @@ GOOD = {
     "rtol": ["0.5"],
     "memory": ["1e9", "1.0"],
     "confidence": ["0.9"],
-    "first": ["orderings.Cyclic()", "(orderings.Cyclic(), schemes.SGD(0.5))"],
+    "first": ["orderings.Cyclic()", "(orderings.Cyclic(), schemes.SGD(0.5))", "('cyclic', 'sgd')", "[0, 1, 2]"],
     "second": ["orderings.WithReplacement()"],
     "matrices": ["[matrix(), matrix()]", "[sp.csr_array(matrix()), matrix()]"],
     "labels": ["[vector(), 2 * vector()]"],
@@ -328,9 +350,10 @@ GOOD = {
     "solves": ["True"],
     "passes": ["2"],
     "features": ["5", "lambda X: X", "fails"],
-    "patience": ["0.0"],
+    "patience": ["1.0", "np.inf"],
+    "level": ["0.5", "0.95"],
     "title": ["'mine'"],
-    "progress": ["lambda *_: None", "fails"],
+    "progress": ["False", "True", "lambda *_: None", "fails"],
     "width": ["80"],
     "path": ["file()"],
     "paths": ["file()"],
@@ -345,7 +368,12 @@ GOOD = {
     "claim": ["replace(fg.claims.get('lem:regret_bound'), label='demo')"],
     "bound": ["replace(fg.bounds.get('trivial/loss'), key='demo')"],
     "positive": ["None"],
+    "replace": ["True", "False"],
+    "draw": ["None", "lambda rng, index: instance()"],
+    "sample_weight": ["np.ones(4)", "[1, 2, 0, 1]"],
     "drop_nan": ["True"],
+    "drop": ["()", "'0'", "['0', '1']"],
+    "source": ["file()", "rows_file()", "frame()", "(matrix(), vector(), [0, 0, 1, 1])", "[(matrix(), vector())]"],
     "geometry": ["tasks().geometry"],
     "similarity": ["auditing.principal_angles(tasks().geometry)"],
     "near": ["0.1"],
@@ -356,6 +384,8 @@ GOOD = {
     "evaluations": ["5"],
     "starts": ["[[0, 1, 2]]"],
     "scale": ["1.0"],
+    "ax": ["None", "axes()"],
+    "most": ["3", "None"],
     "self": [],
 }
 #: where the name of a parameter says too little
@@ -375,13 +405,17 @@ GOOD_FOR = {
     "fg.one_versus_rest": {"y": ["[0, 1, 2, 1]"]},
     "fg.ClassificationTasks.load": {"path": ["saved(classes())"]},
     "fg.claims.Instance.load": {"path": ["saved(instance())"]},
+    "fg.Problem.load": {"path": ["saved(tasks())", "saved(sets())"]},
+    "fg.KernelTasks.load": {"path": ["saved(kernel())"]},
+    "fg.ConvexSets.load": {"path": ["saved(sets())"]},
+    "fg.Expectation.series": {"name": ["'loss'"], "label": ["'words'"], "group": ["1"]},
+    "fg.Expectation.plot": {"ax": ["None"]},
     "fg.KernelTasks": {"labels": ["vector()"]},
     "fg.ConvexSets": {"names": ["['a', 'b']"]},
     "fg.ContinualClassifier": {"tol": ["1e-6"]},
     "fg.ContinualClassifier.fit": {"y": ["[0, 1, 0, 1]", "['a', 'b', 'a', 'b']"], "order": ["None"]},
     "fg.ContinualClassifier.partial_fit": {"y": ["[0, 1, 0, 1]"], "classes": ["[0, 1]"], "order": ["None"]},
-    "fg.ContinualClassifier.score": {"y": ["[0, 1, 0, 1]"], "sample_weight": ["np.ones(4)"]},
-    "fg.ContinualRegressor.score": {"sample_weight": ["np.ones(4)"]},
+    "fg.ContinualClassifier.score": {"y": ["[0, 1, 0, 1]"]},
     "fg.ContinualRegressor.fit": {"order": ["None"]},
     "fg.ContinualRegressor.partial_fit": {"order": ["None"]},
     "fg.families.repeated": {"n": ["2"]},
@@ -395,6 +429,8 @@ GOOD_FOR = {
     "fg.metrics.backward_transfer": {"convention": ["'gem'", "'diaz'"]},
     "fg.metrics.forward_transfer": {"convention": ["'diaz'", "'gem'"]},
     "fg.bounds.crossovers": {"rows": ["'stated'"], "quantities": ["('loss',)"]},
+    "fg.bounds.Evaluation.to_latex": {"rows": ["'stated'", "'all'"]},
+    "fg.claims.from_bound": {"key": ["'trivial/loss'", "'thm:cl_by_sgd_wor/loss/D'"]},
     "fg.bounds.Setting": {"problem": ["'regression'"]},
     "fg.bounds.Setting.of": {"problem": GOOD["problem"][:6]},
     "fg.bounds.Crossovers.winner": {"ordering": ["'with replacement'"]},
@@ -403,12 +439,20 @@ GOOD_FOR = {
     "fg.checks.check_ordering": {"k": ["5"]},
     "fg.claims.Sides": {"scale": ["1.0"]},
     "fg.claims.Certificate.from_json": {"text": ["small_certificate().to_json()"]},
+    "fg.load": {"task": ["'task'"], "label": ["'y'"]},
+    "fg.auditing.read_tasks": {"task": ["'task'"], "label": ["'y'"]},
     "fg.audit": {
-        "tasks": ["tasks()", "[(matrix(), vector()), (2 * matrix(), vector())]", "{'a': (matrix(), vector())}"],
+        "tasks": [
+            "tasks()",
+            "frame()",
+            "[(matrix(), vector()), (2 * matrix(), vector())]",
+            "{'a': (matrix(), vector())}",
+        ],
         "order": ["[2, 0, 1]"],
         "runs": ["4"],
+        "patience": ["0.0"],
     },
-    "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"]},
+    "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"]},
     "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
     "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]},
     "fg.auditing.image_tasks": {"labels": ["range(10)"], "tasks": ["2"], "kind": ["'split'", "'rotated'"]},
@@ -423,6 +467,8 @@ GOOD_FOR = {
     "fg.ClassificationTasks.save": {"path": ["'saved.npz'"]},
     "fg.claims.Instance.save": {"path": ["'saved.npz'"]},
     "fg.Expectation.interval": {"name": ["'loss'"]},
+    "fg.Expectation.median": {"name": ["'loss'"]},
+    "fg.Expectation.quantile": {"name": ["'loss'"]},
     "fg.bounds.Range.why_not": {"T": ["3"]},
     "fg.claims.Instance.extra": {"name": ["'gamma'"]},
     "fg.claims.unregister": {"label": ["'lem:regret_bound'"]},
@@ -445,8 +491,16 @@ MORE = {
     "fg.bounds.table": {"T": ["3"], "d": ["3"], "rank_avg": ["1.5"]},
     "fg.bounds.Setting.of": {"eta": ["0.5"]},
     "fg.auditing.read_tasks": {"loss": ["'mean'"]},
+    "fg.load": {"loss": ["'mean'"], "names": ["['a', 'b']"]},
     "fg.claims.declare": {"label": ["'demo'"]},
-    "fg.bounds.declare": {"key": ["'demo'"]},
+    "fg.bounds.declare": {
+        "key": ["'demo'"],
+        "title": ["'t'"],
+        "source": ["'nobody'"],
+        "quantity": ["'loss'"],
+        "orderings": ["('any',)", "'cyclic'"],
+        "formula": ["'S'"],
+    },
 }
 #: an object of each class that has methods
 OBJECTS = {
@@ -458,7 +512,7 @@ OBJECTS = {
     "fg.ContinualRegressor": "regressor()",
     "fg.ConvexSets": "sets()",
     "fg.CustomSet": "fg.CustomSet(lambda w: 0 * w, 3)",
-    "fg.Expectation": "fg.expect(tasks(), orderings.Cyclic(), 3)",
+    "fg.Expectation": "fg.expect(tasks(), orderings.WithReplacement(), [1, 3], method='monte-carlo', runs=4)",
     "fg.Halfspace": "fg.Halfspace(np.ones(3), 0.5)",
     "fg.KernelTasks": "kernel()",
     "fg.Polyhedron": "fg.Polyhedron(np.eye(3), np.zeros(3))",
@@ -502,7 +556,8 @@ TRUSTED = {
     "weights", "probabilities", "limit", "check", "draw", "sides", "precise", "missing", "settle", "compute",
     "with_dim", "equations", "get_metadata_routing", "set_fit_request", "set_partial_fit_request",
     "set_predict_request", "set_score_request", "set_params", "get_params", "append", "clear", "copy", "count",
-    "extend", "index", "insert", "pop", "remove", "reverse", "sort", "function",
+    "extend", "index", "insert", "pop", "remove", "reverse", "sort", "function", "rebuilt", "file_arrays",
+    "from_file_arrays", "adopt", "settings",
 }
 # fmt: on
 #: they bring their own data, which takes long, or write to places of their own
@@ -533,5 +588,13 @@ def saved(thing: Any) -> Path:
     return path
 
 
+GOOD_FOR |= {f"{name}.save": {"path": ["'written.npz'"]} for name in OBJECTS}  # not over the file that others load
+GOOD_FOR |= {
+    f"{name}.load": {"path": [f"saved({OBJECTS[name]})"]}
+    for name in (
+        "fg.Trajectory", "fg.Ensemble", "fg.Expectation", "fg.bounds.Evaluation", "fg.bounds.Table",
+        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit",
+    )
+}  # fmt: skip
 #: what the pieces are evaluated with
 NAMES = {**globals()}

@@ -13,11 +13,11 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import read_tasks
-from forgetting.auditing.file_rows import column_places
 from forgetting.cli import run_app
 from forgetting.cli.problems import read_config
 from forgetting.cli.report import settings_from
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.tasks.readers.sheet import Columns, Origin, column_places
 
 
 def short(value: object) -> str:
@@ -181,7 +181,7 @@ class Name(str):
 def test_the_header_is_checked_in_one_pass():
     names = [Name(f"c{i}") for i in range(2000)] + [Name("task"), Name("y")]
     Name.compared = 0
-    assert column_places(Path("a.csv"), names, "task", "y", False) == (2000, 2001)
+    assert column_places(Origin("a.csv"), names, Columns(), False).label == 2001
     assert Name.compared < 20 * len(names)
 
 

@@ -18,30 +18,18 @@ from hypothesis import strategies as st
 
 import forgetting as fg
 from forgetting.cli import run_app
+from forgetting.figures.drawable_points import clipped
+from forgetting.figures.drawing import draw
+from forgetting.figures.items import Band, Curves, Item, Line, Matrix, Paths, Regions, Series, Stage, Table
+from forgetting.figures.looks import drawing
+from forgetting.figures.pictures import pictures
+from forgetting.figures.sheets import to_csv
+from forgetting.figures.svg import figure_drawing
+from forgetting.figures.terminal import table_text
 from forgetting.report import load_report
-from forgetting.report.data import (
-    Band,
-    Curves,
-    Item,
-    Line,
-    Matrix,
-    Paths,
-    Regions,
-    Report,
-    Section,
-    Series,
-    Stage,
-    Table,
-)
-from forgetting.report.render.drawable_points import clipped
-from forgetting.report.render.figures import draw
-from forgetting.report.render.html import to_html
-from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.looks import drawing
-from forgetting.report.render.pictures import pictures
-from forgetting.report.render.sheets import to_csv
-from forgetting.report.render.svg import figure_drawing
-from forgetting.report.render.terminal import table_text
+from forgetting.report.document import Report, Section
+from forgetting.report.html import to_html
+from forgetting.report.texts import to_latex_file
 
 ROOT = Path(__file__).parents[2]
 AWKWARD = (
@@ -209,8 +197,8 @@ def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, w
     values = [float(round(clipped(value))) for value in values] if whole else values
     shown = [value for value in values if value > 0 or not log]
     item = Curves("c", "", "", "k", "y", (Series("a", tuple(values), (1.0,) * len(values)),), xlog=log)
-    with drawing() as plt:
-        figure = draw(item, plt)
+    with drawing() as studio:
+        figure = draw(item, studio)
         figure.canvas.draw()
         axes = figure.axes[0]
         low, high = axes.get_xlim()
@@ -218,7 +206,6 @@ def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, w
         slack = 1e-9 * (high - low)
         marks = [tick for tick in axes.xaxis.get_major_ticks() if low - slack <= tick.get_loc() <= high + slack]
         labels = [tick.label1.get_text() for tick in marks]
-        plt.close(figure)
     assert len(marks) <= 9
     assert len(set(labels)) == len(labels)
     assert all(low <= clipped(value, log) <= high for value in shown)
@@ -238,26 +225,24 @@ def test_the_overview_is_drawn_from_any_numbers():
     overview = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "_tools" / "overview.py")))
     line = (Series("trivial/forgetting", (1.0, 2.0, None), (1e-300, 1e300, 0.0), role="bound"),)
     items = tuple(Curves(key, "", "", "k", "forgetting", line) for key in overview.PANELS)
-    with drawing() as plt:
-        figure = overview.draw_overview(Report("Title", (Section("s", "", "", items),), {}), plt)
+    with drawing() as studio:
+        figure = overview.draw_overview(Report("Title", (Section("s", "", "", items),), {}), studio)
         assert len(figure.axes) == 2
         figure.canvas.draw()
-        plt.close(figure)
 
 
 def test_very_many_names_and_runs_are_still_a_picture():
     many = Curves("c", "", "", "k", "y", tuple(Series(f"curve {i}", (1.0, 2.0), (1.0, i + 1.0)) for i in range(300)))
     runs = Paths("p", "", "", (), (0.0, 0.0), tuple(Stage(str(i), ((0.0, 1.0),), ()) for i in range(30)))
     names = Regions("r", "", "", "k", "d", (), tuple("x" * 300 + str(i) for i in range(300)))
-    with drawing() as plt:
+    with drawing() as studio:
         for item in (many, runs, names):
-            figure = draw(item, plt)
+            figure = draw(item, studio)
             shown = [text for axes in figure.axes for text in axes.texts]
             shown += [text for legend in figure.legends for text in legend.texts]
             assert len(shown) <= 60
             assert max(len(text.get_text()) for text in shown) <= 80
             assert figure.get_size_inches()[0] <= 60
-            plt.close(figure)
 
 
 @pytest.mark.parametrize("line", ["audit two_lines theta=0.5 --out p.html", "expect two_lines theta=0.5 --out p.html"])
@@ -266,7 +251,7 @@ def test_a_figure_that_fails_does_not_take_the_result_with_it(line, tmp_path, mo
         raise RuntimeError("no picture today")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("forgetting.report.render.html.figure_drawing", fails)
+    monkeypatch.setattr("forgetting.report.html.figure_drawing", fails)
     assert run_app(line.split()) == 2
     shown = capsys.readouterr()
     assert "forgetting" in shown.out

@@ -18,8 +18,9 @@ import forgetting as fg
 from forgetting._workers import run_parts
 from forgetting.cli import run_app
 from forgetting.errors import ProblemFileError, WorkerError
+from forgetting.figures.items import Curves, Series
 from forgetting.report import load_report, write_report
-from forgetting.report.data import Curves, Report, Section, Series
+from forgetting.report.document import Report, Section
 from forgetting.report.saving import write_file
 from forgetting.storage import atomic, versions
 from forgetting.storage.outputs import check_output, write_output
@@ -260,7 +261,7 @@ def test_a_result_that_cannot_be_drawn_is_saved(tmp_path, monkeypatch):
 
     curve = Curves("f", "Title", "", "k", "loss", (Series("a", (1.0, 2.0), (1.0, 0.5)),))
     report = Report("Title", (Section("all", "All", "", (curve,)),), {})
-    monkeypatch.setattr("forgetting.report.render.pictures.draw", broken)
+    monkeypatch.setattr("forgetting.figures.pictures.draw", broken)
     with pytest.raises(ProblemFileError, match=r"could not be drawn \(ZeroDivisionError.*the result is in .*out.json"):
         write_report(report, tmp_path / "out")
     with pytest.raises(ProblemFileError, match=r"the result is in .*f.png.json"):

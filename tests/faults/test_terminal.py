@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forgetting as fg
-from forgetting._progress import progress_bar
+from forgetting._progress import progress_bar, shown
 from forgetting._text import one_line, visible
 from forgetting.cli import main, run_app
 from forgetting.cli.output import say
@@ -116,7 +116,7 @@ def test_the_progress_bar_shows_names_as_they_are(monkeypatch):
     monkeypatch.setattr(sys, "stderr", sink)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("forgetting._progress.SOON", -1.0)
-    with progress_bar("working") as step:
+    with shown(True), progress_bar("working") as step:
         step(f"[red]{ESCAPE}[/nothing]", 0, 1)
     assert "[red]\\x1b]0;title\\x07" in sink.getvalue()
     assert "\x1b]0" not in sink.getvalue()

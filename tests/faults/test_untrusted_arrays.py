@@ -381,7 +381,7 @@ def test_weights_of_an_ordering_come_back_as_they_were_given(tmp_path):
         {"X": np.ones((0, 2)), "y": [], "task": []},
         {"X": np.ones((2, 2)) * 1e200, "y": [1.0, 2.0], "task": [0, 1]},
         {"X": [["a"], ["b"]], "y": [1.0, 2.0], "task": [0, 1]},
-        {"X": np.ones((2, 2)), "y": [[1.0], [2.0]], "task": [0, 1]},
+        {"X": np.ones((2, 2)), "y": [[1.0, 0.0], [2.0, 0.0]], "task": [0, 1]},
         {"X": np.ones((2, 2)), "y": ["a", "b"], "task": [0, 1]},
         {"X": np.ones((2, 2)), "y": [1.0, 2.0], "task": 3},
     ],

@@ -11,18 +11,19 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.figures.drawing import draw
+from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
+from forgetting.figures.latex import to_latex
+from forgetting.figures.looks import PAGE, drawing
+from forgetting.figures.numbers import cell
+from forgetting.figures.pictures import pictures
+from forgetting.figures.sheets import to_csv
+from forgetting.figures.svg import figure_drawing
+from forgetting.figures.terminal import table_text
 from forgetting.report import Report, Settings, build_report, load_report, section, section_makers, section_registry
-from forgetting.report.data import Band, Curves, Line, Matrix, Paths, Regions, Section, Series, Stage, Table
-from forgetting.report.numbers import cell
+from forgetting.report.document import Section
+from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
-from forgetting.report.render.figures import draw
-from forgetting.report.render.html import to_html
-from forgetting.report.render.latex import to_latex
-from forgetting.report.render.looks import PAGE, drawing
-from forgetting.report.render.pictures import pictures
-from forgetting.report.render.sheets import to_csv
-from forgetting.report.render.svg import figure_drawing
-from forgetting.report.render.terminal import table_text
 from forgetting.report.sections.equal_schemes import reductions_section
 from forgetting.report.sections.guarantees import guarantees_section
 from forgetting.report.sections.rates import rates_section
@@ -128,15 +129,14 @@ def test_a_table_keeps_to_its_width(width):
 
 def marks(item: Curves, axis: str = "y") -> list[str]:
     """The labels of the ticks that are drawn."""
-    with drawing(PAGE) as plt:
-        figure = draw(item, plt, PAGE)
+    with drawing(PAGE) as studio:
+        figure = draw(item, studio, PAGE)
         figure.canvas.draw()
         axes = figure.axes[0]
         low, high = sorted(axes.get_ylim() if axis == "y" else axes.get_xlim())
         side = axes.yaxis if axis == "y" else axes.xaxis
         slack = 1e-9 * (high - low)
         shown = [t.label1.get_text() for t in side.get_major_ticks() if low - slack <= t.get_loc() <= high + slack]
-        plt.close(figure)
     return shown
 
 

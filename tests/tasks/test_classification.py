@@ -275,10 +275,10 @@ def test_a_saved_collection_comes_back_the_same(tmp_path, labels):
 def test_a_file_of_another_kind_is_refused(tmp_path):
     path = tmp_path / "tasks.npz"
     fg.families.two_lines(0.5).save(path)
-    with pytest.raises(ProblemFileError, match="no collection of classification tasks"):
+    with pytest.raises(ProblemFileError, match="holds RegressionTasks; use"):
         fg.ClassificationTasks.load(path)
     random_tasks(0).save(path)
-    with pytest.raises(ProblemFileError, match="no collection of regression tasks"):
+    with pytest.raises(ProblemFileError, match="holds ClassificationTasks; use"):
         fg.RegressionTasks.load(path)
     with np.load(path) as archive:
         arrays = dict(archive)

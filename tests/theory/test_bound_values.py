@@ -9,6 +9,7 @@ from math import cos, e, exp, log, pi, sqrt
 import pytest
 
 from forgetting.bounds import Setting, all_bounds, get
+from forgetting.theory.closed_forms import last_iterate
 
 # d - r = 25, T r = 100, D - r = 16, S = 18, Rbar |w|^2 = 10, x = eta beta = 1/2, beta |w|^2 = 4
 BASE = {
@@ -199,3 +200,16 @@ def test_the_product_at_large_k_continues_the_one_at_small_k():
         if j in (998, 999, 1000, 1500):
             assert product.value(Setting(), j) == pytest.approx(direct / (2 * (j + 1)), rel=1e-12)
     assert product.value(Setting(), 10**12) == pytest.approx(0.54403263e-3, rel=1e-7)
+
+
+def test_theorem_e4_holds_for_steps_above_1_over_beta_too_by_a_scan():
+    """With the product of lem:ratio_avg_last, the proof gives (2k+1)/(k+1) A_x(k) + 4x/((2-x)(k+1)), beta D^2 = 1."""
+    statement = get("thm:wor_sgd_last_iterate_main/objective")
+    steps = sorted({*range(2, 120), 900, *(round(10 ** (2 + n / 8)) for n in range(41))})
+    for x in (*(1 + n / 100 for n in range(100)), 0.01, 0.5, 0.84, 1.999, 2 - 1e-6):
+        for k in steps:
+            at = Setting(T=k + 1, eta=x, beta=1)
+            proved = (2 * k + 1) / (k + 1) * last_iterate(x, k) + 4 * x / ((2 - x) * (k + 1))
+            trivial, printed = at.trivial("objective"), statement.value(at, k)
+            assert min(proved, trivial) < 0.45 * printed
+            assert printed > trivial or k > 900 or x < 1

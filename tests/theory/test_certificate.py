@@ -9,6 +9,7 @@ import pytest
 import forgetting as fg
 from forgetting.claims import Certificate
 from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.theory.certificate import Measured
 
 SETS = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Ball([0.0, 0.0], 3.0)])
 CASES = {
@@ -45,6 +46,20 @@ def test_json_gives_the_certificate_back(certificates, name):
     assert Certificate.from_json(text) == certificate
     assert json.loads(text)["k"] == CASES[name][2]
     assert str(Certificate.from_json(text)) == str(certificate)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_files_from_before_exactness_was_kept_are_read(certificates, name):
+    data = json.loads(certificates[name].to_json())
+    assert {row.pop("exact") for row in data["measured"]} <= {True, False}
+    assert Certificate.from_json(json.dumps(data)) == certificates[name]
+
+
+def test_exactness_is_kept_and_not_read_off_the_name_of_the_method(certificates):
+    exact = {name: {row.exact for row in certificate.measured} for name, certificate in certificates.items()}
+    assert exact["with"] == {True}
+    assert exact["many"] == {False}
+    assert not Measured("loss", 0.1, 0.1, 0.1, "an engine of my own", exact=False).exact
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -106,7 +121,7 @@ def test_what_is_simulated_is_marked_and_says_how(certificates):
     assert (swapped.how, swapped.doubt > 0) == ("400 random permutations", True)
     assert (rows["lem:A Upper Bound", None].how, rows["lem:A Upper Bound", None].doubt) == ("eigenvalues", 0.0)
     text = str(many)
-    assert re.search(r"lem:stab_gen_wor +~0\.00", text)
+    assert re.search(r"Lemma E\.8 \[lem:stab_gen_wor\] +~0\.00", text)
     assert text.count("~") == sum(row.doubt > 0 for row in (*many.residuals, *many.claims)) + 1
     assert "~" not in str(certificates["with"])
 
@@ -129,7 +144,7 @@ def test_a_start_that_solves_all_tasks_fails_nothing(ordering):
 def test_sets_without_replacement_have_their_identity():
     certificate = fg.certify(SETS, fg.orderings.WithoutReplacement(), 2, w0=[4.0, 4.0], runs=100)
     (row,) = certificate.residuals
-    assert row.identity == "loss = seen and unseen parts (prop:loss_to_forgetting)"
+    assert row.identity == "Proposition B.2, loss = seen and unseen parts [prop:loss_to_forgetting]"
     assert row.holds
 
 

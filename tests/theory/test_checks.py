@@ -11,8 +11,8 @@ import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.errors import ForgettingError
 from forgetting.geometry import exact_rank
-from forgetting.theory.draws import mutate
 from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.neighbours import mutate
 from forgetting.theory.precise import Precise, halfspace_walk
 
 CLAIMS = fg.claims.all()
@@ -32,7 +32,7 @@ def drawn(claim, indices, seed=7):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.key)
 def test_holds_on_structured_and_random_problems_unless_it_is_known_to_be_false(claim):
     verdicts = [claim.check(case) for case in drawn(claim, [*range(0, 54, 6), *range(60, 70)])]
     assert len(verdicts) >= 15
@@ -45,7 +45,7 @@ def test_holds_on_structured_and_random_problems_unless_it_is_known_to_be_false(
         )
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.key)
 def test_a_statement_made_false_is_seen_to_be_violated(claim):
     """On some problem each statement has something to say: half of what its left side is would be too little."""
     if claim.kind == "equality":
@@ -64,7 +64,7 @@ def shifted(sides):
     return replace(sides, rhs=sides.rhs + 1e-3 * size)
 
 
-@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.precise is not None], ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.precise is not None], ids=lambda claim: claim.key)
 def test_50_digits_agree_with_float64(claim):
     compared = 0
     for case in drawn(claim, [1, 14, 26, 60, 61, 62]):

@@ -113,7 +113,7 @@ CASES = [
     ("rem:Qk-is-positive", None, orthogonal(2, 2, WITH, A=np.eye(2)), 0.75, 1.0),  # Q^2[I] = I/4
     ("lem:Q trace", None, orthogonal(2, 2, WITH, A=np.diag([1.0, 3.0]), B=np.eye(2)), 1.0, 1.0),
     ("cor:Q self adjoint", None, orthogonal(2, 1, WITH, A=np.diag([1.0, 3.0]), B=np.eye(2)), 2.0, 2.0),
-    ("lem:A Upper Bound", None, orthogonal(2, 1, WITH), 1.0, 1.0),
+    ("lem:A Upper Bound", None, orthogonal(2, 1, WITH), 0.5, 0.5),  # I/2 on both sides
     (
         "lem:Trace-inequality",
         None,

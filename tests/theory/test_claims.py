@@ -96,7 +96,7 @@ def test_a_label_alone_means_its_first_part(label, parts):
     assert fg.claims.get(label).status != "refuted"
 
 
-@pytest.mark.parametrize("claim", fg.claims.all(), ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", fg.claims.all(), ids=lambda claim: claim.key)
 def test_a_claim_says_what_it_states_where_it_is_and_what_is_known(claim):
     assert fg.claims.get(claim.label, claim.part) is claim
     assert claim.label in claim.source or (claim.source and claim.label not in PRINTED)
@@ -104,7 +104,7 @@ def test_a_claim_says_what_it_states_where_it_is_and_what_is_known(claim):
     assert claim.status in STATUSES
     if claim.status != "holds as stated":
         assert claim.note or claim.status == "holds where proved", "a finding needs a word of explanation"
-    assert claim.name in str(claim)
+    assert str(claim).startswith(f"{claim.name} [{claim.label}]: ")
     assert claim.status in str(claim)
 
 
@@ -235,7 +235,7 @@ def test_a_task_needs_a_problem_and_a_seed_is_a_count():
     case = fg.claims.Instance(None, None, 1, extras={"task": 0, "w": np.ones(2)})
     with pytest.raises(InvalidInputError, match="needs a problem"):
         fg.claims.get("lem:gd_descent", "gradient").check(case)
-    for seed in (-1, "a", None):
+    for seed in (-1, "a", 0.5):
         with pytest.raises(InvalidInputError, match="seed"):
             fg.claims.get("lem:regret_bound").hunt(seed=seed, budget=3)
     with pytest.raises(InvalidInputError, match="no claim"):

@@ -226,7 +226,7 @@ def test_a_setting_with_a_step_size_is_sgd():
 
 
 def test_other_schemes_get_only_what_covers_them():
-    rows = evaluate(TASKS, orderings.WithReplacement(), 9, scheme=schemes.Ridge(0.1))
+    rows = evaluate(TASKS, orderings.WithReplacement(), 9, scheme=fg.schemes.Ridge(0.1))
     assert {row.bound.label for row in rows.applicable()} == {"trivial"}
     assert {row.quantity for row in rows.applicable()} == {"loss", "forgetting", "residual", "regret", "error"}
 
@@ -320,10 +320,26 @@ def test_one_declaration_adds_a_bound_everywhere():
             register(mine)
     finally:
         unregister("mine/loss")
-    with pytest.raises(InvalidInputError, match="quantity must be one of"):
+    with pytest.raises(InvalidInputError, match=r"quantity must be one of loss, .*, got 'joy'"):
         replace(mine, quantity="joy")
-    with pytest.raises(InvalidInputError, match="unknown ordering"):
+    with pytest.raises(InvalidInputError, match=r"orderings must be from with replacement, .*, got 'sideways'"):
         replace(mine, orderings=("sideways",))
+    with pytest.raises(InvalidInputError, match=r"mine/loss: schemes must be from projection, .*, got 'projecton'"):
+        replace(mine, schemes=("projecton",))
+    with pytest.raises(InvalidInputError, match=r"problems must be from regression, .*, got 'regresion'"):
+        replace(mine, problems=("regresion",))
+
+
+def test_a_scheme_short_of_its_limit_and_schemes_of_other_papers_are_told_so():
+    tasks, order = fg.families.separable(T=2, d=3, n=4, margin=0.5, seed=0), orderings.WithReplacement()
+    rows = {row.bound.key: row for row in evaluate(tasks, order, 5, scheme=fg.schemes.WeaklyRegularized(-50.0))}
+    reason = rows["cor:pocs_forgetting/forgetting/with"].why_not
+    assert reason == f"covers projection schemes, and not {fg.schemes.WeaklyRegularized.short_of_its_limit}"
+    assert "and not" not in rows["here:sgd/objective"].why_not
+    rows = {row.bound.key: row for row in evaluate(TASKS, order, 5, scheme=fg.schemes.Ridge(1.0))}
+    assert rows["levinstein2025:fixed/loss"].why_not == (
+        "covers ridge tuned to k schemes, which no scheme of this library is"
+    )
 
 
 def test_every_bound_is_documented():
@@ -449,4 +465,4 @@ def test_crossovers_refuse_what_they_cannot_compare():
 
 def test_a_scheme_is_a_scheme():
     with pytest.raises(InvalidInputError, match="expected a scheme such as"):
-        fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 5, scheme="sgd")
+        fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 5, scheme=0.5)

@@ -4,7 +4,9 @@ Lines are computed with dense matrices and enumeration, not with the engines of 
 """
 
 import math
+import re
 from itertools import pairwise, permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Setting, crossovers, evaluate, get
 from forgetting.theory.closed_forms import spectral as g
+from forgetting.theory.closed_forms import two_lines_forgetting, two_lines_loss
 
 TINY = 1e-12
 
@@ -187,6 +190,44 @@ def test_the_crossovers_of_table_1(D):
     assert forgetting <= max(2, math.ceil(1 + ((math.sqrt(D) / math.e + 1) / 5) ** (4 / 3))) <= forgetting + 2
 
 
+TEXT = (Path(__file__).parents[2] / "docs" / "new-bounds.md").read_text()
+PAGE = " ".join(TEXT.split())
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "first", "sentence"),
+    [
+        (
+            "here:sgd/objective",
+            "thm:sgd_last_iterate_main/objective",
+            1,
+            r"The first such k at x = 1 is (1) for D <= (\d+), (2) for D <= (\d+), and (\d+) for D = 10\^6",
+        ),
+        (
+            "here:weights/loss",
+            "prop:mean_norm/loss",
+            2,
+            r"the first such k is (2), where the proposition begins, for D <= (\d+), and (\d+) for D = 10\^6",
+        ),
+        (
+            "here:weights/forgetting",
+            "prop:mean_norm/forgetting/corrected",
+            2,
+            r"the first such k is (2), where both begin, for D <= (\d+), and (\d+) for D = 10\^6",
+        ),
+    ],
+)
+def test_the_crossovers_that_the_page_prints_are_exact(new, old, first, sentence):
+    def crossover(D):
+        known = {"rank_joint": D, "rank_weighted": 0, "weight_ratio": 1, "radius_sq_mean": 1, "eta": 1, "beta": 1}
+        return first_below(new, old, Setting(**known), first)
+
+    *pairs, last = map(int, re.search(sentence, PAGE).groups())
+    for k, D in zip(pairs[::2], pairs[1::2], strict=True):
+        assert crossover(D) == k < crossover(D + 1)
+    assert crossover(10**6) == last
+
+
 def test_crossovers_see_the_new_bounds():
     found = crossovers(d=10**6, quantities="objective", orderings="i.i.d.", rows="stated")
     assert [(s.first, s.bound.key) for s in found][-1] == (695, "here:sgd/objective")
@@ -247,6 +288,40 @@ def test_the_constant_of_one_pass_tends_to_one_over_two_e(T, constant):
     low = get("two-lines:single-pass/forgetting/lower")
     assert 0.96 * worst < low.value(Setting(T=T), T) <= worst < 1 / (2 * math.e * T)
     assert 10**6 * low.value(Setting(T=10**6), 10**6) == pytest.approx(1 / (2 * math.e), rel=1e-5)
+
+
+def printed_row(start):
+    """The cells of a row of a table of the page, as text."""
+    (line,) = [line for line in TEXT.splitlines() if line.startswith(f"| {start} |")]
+    return [cell.strip() for cell in line.split("|")[2:-1]]
+
+
+def assert_rounds_to(value, printed):
+    assert value == pytest.approx(float(printed), abs=0.52 * 10.0 ** -len(printed.partition(".")[2]))
+
+
+def test_the_table_of_cloned_lines_is_what_the_bound_and_the_engines_give():
+    low, order = get("two-lines:single-pass/forgetting/lower"), fg.orderings.WithoutReplacement()
+    sizes = [int(cell) for cell in printed_row("T = k")]
+    for T, printed in zip(sizes, printed_row("T times the lower bound"), strict=True):
+        assert_rounds_to(T * low.value(Setting(T=T), T), printed)
+    for T, printed in zip(sizes[:3], printed_row("T E F(T) / S at the worst angle")[:3], strict=True):
+        worst = max(
+            float(fg.expect(fg.families.repeated(fg.families.two_lines(angle), T // 2), order, T).forgetting)
+            for angle in np.arccos(np.sqrt(1 - np.linspace(1.6, 2.4, 33) / (T + 2)))
+        )
+        assert_rounds_to(T * worst, printed)
+
+
+def test_the_table_of_two_tasks_is_what_the_closed_forms_give():
+    names = "k", "worst loss, \N{SCRIPT SMALL L}_k", "(1 - 1/k) \N{SCRIPT SMALL L}_k", "worst forgetting"
+    rows = [printed_row(name) for name in names]
+    for k, loss, less, forgetting in zip(*rows, strict=True):
+        k = int(k)
+        assert_rounds_to(two_lines_loss(k).value, loss)
+        assert_rounds_to(two_lines_forgetting(k).value, forgetting)
+        if less:
+            assert_rounds_to((1 - 1 / k) * two_lines_loss(k).value, less)
 
 
 # Many problems, each with its worst w* --------------------------------------------------------------------------------
@@ -321,6 +396,7 @@ def worst_ratios(problems, seed, ks=(1, 2, 3, 4, 6, 9, 15, 30, 60)):
                 note("forgetting", forgotten, fresh + 1 / k)
                 note("forgetting, sharper", forgotten, (np.sqrt(fresh) + math.sqrt(1 / k)) ** 2 / 2)
                 note("k E F(k) / S", forgotten, np.full_like(forgotten, 1 / k))
+                note("forgetting, first term alone", forgotten, fresh)
     return worst, done
 
 
@@ -336,12 +412,33 @@ def test_the_quadratic_forms_are_the_expectations():
         assert z @ learned.reshape(3, 3) @ z / (2 * k) == pytest.approx(float(exact.forgetting), rel=1e-8, abs=1e-15)
 
 
+RATIOS = {
+    "`here:sgd/objective`, its sharper form, and g(k) alone": ("sgd", "sgd, sharper", "sgd, g(k) alone"),
+    "`here:weights/loss`": ("loss",),
+    "`here:weights/forgetting`": ("forgetting",),
+    "`here:weights/forgetting/sharper`, without its third term": ("forgetting, sharper",),
+    "S/k, in place of the bound on forgetting": ("k E F(k) / S",),
+    "its first term alone, in place of the bound on forgetting": ("forgetting, first term alone",),
+}
+
+
 @pytest.mark.parametrize("problems", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_no_problem_exceeds_a_new_bound(problems):
     worst, done = worst_ratios(problems, seed=0)
-    print(done, worst)
     assert done >= problems
     assert all(0.1 < ratio <= 1 + 1e-7 for ratio in worst.values()), worst
     assert worst["sgd"] > 0.99  # and g(k) alone was always enough
     assert worst["loss"] > 0.95
     assert worst["k E F(k) / S"] < 0.2  # so the first term of the bound on forgetting was never needed
+    assert worst["forgetting, first term alone"] < 0.5  # nor was the second
+    assert {name for names in RATIOS.values() for name in names} == set(worst)
+    for row, names in RATIOS.items():
+        printed = re.search(re.escape(f"| {row} |") + r" ([^|]*) \|", PAGE)[1]
+        number = float(printed.removeprefix("1 - "))
+        close = (
+            (1 - 1.3 * number, 1 - 0.7 * number) if printed.startswith("1 -") else (number - 5.1e-4, number + 5.1e-4)
+        )
+        for name in names:
+            assert worst[name] <= close[1]
+            assert worst[name] >= close[0] or problems < 100_000
+    assert f"{done:,} random problems" in PAGE or problems < 100_000

@@ -8,8 +8,8 @@ import pytest
 import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.expectation import engines
-from forgetting.theory import expectations, sampled
-from forgetting.theory.paper import extensions, stability
+from forgetting.theory import expectations, order_means, sampled
+from forgetting.theory.paper import stability
 from forgetting.theory.sampled import RUNS, losses_after, simulate, width
 
 WITHOUT = fg.orderings.WithoutReplacement()
@@ -31,7 +31,7 @@ SEEN_OR_NEXT = [
 
 
 def without_enumeration(monkeypatch):
-    for module in (expectations, stability, extensions):
+    for module in (expectations, stability, order_means):
         monkeypatch.setattr(module, "MOST_STATES", 0)
     monkeypatch.setattr(expectations, "MOST_SECONDS", 0.0)
 
@@ -50,6 +50,21 @@ def test_simulated_sides_agree_with_the_exact_ones(label, part, monkeypatch):
     assert 0 < simulated.doubt < 0.1 * max(simulated.scale, simulated.rhs)
     assert "give or take" in str(simulated)
     assert "give or take" not in str(exactly)
+
+
+@pytest.mark.parametrize("order", [WITHOUT, fg.orderings.WithReplacement([0.2, 0.3, 0.5])])
+@pytest.mark.parametrize("k", [2, 3])
+def test_means_over_orders_of_affine_sets_are_those_of_the_engines(order, k, monkeypatch):
+    """Where there are too many orders to go through, the engines are asked."""
+    case = Instance(fg.ConvexSets.from_affine(fg.families.gaussian(3, 4, 2, seed=5)), order, k, w0=np.ones(4))
+    one_by_one = order_means.over_orders(case)
+    monkeypatch.setattr(order_means, "MOST_STATES", 0)
+    by_engines = order_means.over_orders(case)
+    assert (one_by_one.how[:4], by_engines.how) == ("all ", "subsets" if order is WITHOUT else "moments")
+    assert by_engines.loss[0] == pytest.approx(one_by_one.loss[0], rel=1e-9)
+    assert by_engines.seen[0] == pytest.approx(one_by_one.seen[0], rel=1e-9)
+    if order is WITHOUT:  # of the tasks that are not learned yet
+        assert by_engines.following[0] == pytest.approx(one_by_one.following[0], rel=1e-9)
 
 
 @pytest.mark.parametrize(("label", "part"), SEEN_OR_NEXT)

@@ -6,14 +6,16 @@
 The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
+from forgetting._names import only
 from forgetting.auditing.api import audit
 from forgetting.auditing.findings import Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
-from forgetting.auditing.reading import Reading, read_tasks
+from forgetting.auditing.reading import read_tasks
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, digits, image_tasks, mnist, subsample_rows
+from forgetting.tasks.readers import Reading
 
 __all__ = [
     "Audit",
@@ -45,3 +47,4 @@ __all__ = [
     "search_orders",
     "subsample_rows",
 ]
+__dir__ = only(__all__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from os import PathLike
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from forgetting import bounds
-from forgetting._arrays import Array, IntArray, as_count, as_number, as_seed
+from forgetting._arrays import Array, IntArray, Seed, as_count, as_number, seed_from
+from forgetting._progress import Progress, progress_bar, reports_progress
 from forgetting.auditing.advice import recommend
 from forgetting.auditing.findings import find_outliers, measure_fit
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.orders import OrderSearch, Quantity, as_permutation, count_orders, order_value, search_orders
-from forgetting.auditing.reading import Reading, read_tasks, task_notes
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
@@ -38,17 +38,19 @@ from forgetting.orderings import (
     laws,
 )
 from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
-from forgetting.tasks import LinearTasks, Problem, RegressionTasks
+from forgetting.tasks import LinearTasks
+from forgetting.tasks.readers import Columns, read, task_notes, warn_of_doubts
 
 __all__ = ["audit"]
 
 MOST_TASKS = 1000  # the most tasks, because every pair is compared
 ALL_ORDERS = 6  # up to this many tasks, a random pass is averaged over all orders
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
-Progress = Callable[[str, int, int], None]
 
 
+@reports_progress
 def audit(
     tasks: Any,
     *,
@@ -56,29 +58,29 @@ def audit(
     passes: int = 3,
     rows: int | None = None,
     features: Any = None,
-    scheme: Scheme | None = None,
+    scheme: SchemeLike | None = None,
     w0: Any = None,
-    seed: int = 0,
+    seed: Seed = 0,
     runs: int | None = None,
     patience: float = 5.0,
     title: str | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = False,
 ) -> Audit:
     """Audit tasks: their similarity, the forgetting of each ordering and of each task, bounds, and recommendations.
 
     Args:
-        tasks: `RegressionTasks`, `KernelTasks` or affine `ConvexSets`; pairs (X, y), or a mapping from names to pairs;
-            a file, or the result of `read_tasks`.
+        tasks: `RegressionTasks`, `KernelTasks` or affine `ConvexSets`, or whatever `fg.load` reads: a file, a
+            DataFrame, arrays, pairs (X, y).
         order: the given order; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
         rows: the most rows of each task; larger tasks are sub-sampled.
         features: a feature map to apply: a number of random features, a `RandomFeatures`, or any function of X.
         scheme, w0: as for `fg.run`; the scheme must be linear.
-        seed: the seed of sub-sampling, features, search and simulation.
+        seed: the seed of sub-sampling, features, search and simulation; as for `fg.run`.
         runs: the number of simulated runs where exact values are too expensive; 1024 or 4096 by default.
         patience: the most seconds (estimated beforehand) for an exact expectation; slower ones are simulated.
         title: the title of the pages.
-        progress: called as progress(name, done, total).
+        progress: as for `fg.run`.
 
     >>> import forgetting as fg
     >>> audit = fg.audit(fg.families.catastrophic(3.0))
@@ -88,101 +90,94 @@ def audit(
     (0.5, 0.5)
     """
     stages = ("tasks", "similarity", "orders", "random orderings", "who forgets whom", "bounds")
+    seed = seed_from(seed)
+    with progress_bar("auditing") as report:
 
-    def begin(stage: int) -> None:
-        progress(stages[stage], stage, len(stages))
+        def begin(stage: int) -> None:
+            report(stages[stage], stage, len(stages))
 
-    begin(0)
-    given_tasks, notes, name = _door(tasks)
-    problem, features, name = _prepared(given_tasks, rows, features, as_seed(seed), name)
-    T, P = problem.num_tasks, as_count(passes, "passes", least=2)
-    if T > MOST_TASKS:
-        raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
-    chosen, space = resolve(problem, scheme, w0)
-    linear, _ = compiled_form(problem, chosen)
-    if linear is None:
-        raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
-    given = np.arange(T) if order is None else as_permutation(order, T)
-    fit = measure_fit(problem, space.w0, seed, given_tasks, features)
+        begin(0)
+        given_tasks, notes, name = _door(tasks)
+        problem, features, name = _prepared(given_tasks, rows, features, seed, name)
+        T, P = problem.num_tasks, as_count(passes, "passes", least=2)
+        if T > MOST_TASKS:
+            raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
+        chosen, space = resolve(problem, scheme, w0)
+        linear, _ = compiled_form(problem, chosen)
+        if linear is None:
+            raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
+        given = np.arange(T) if order is None else as_permutation(order, T)
+        fit = measure_fit(problem, space.w0, seed, given_tasks, features)
 
-    begin(1)
-    similarity = principal_angles(problem.geometry)
-    duplicates = find_duplicates(problem.geometry, similarity, realizable=fit.holds)
+        begin(1)
+        similarity = principal_angles(problem.geometry)
+        duplicates = find_duplicates(problem.geometry, similarity, realizable=fit.holds)
 
-    begin(2)
-    search = search_orders(problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed)
-    rounding = 1e-13 * fit.start  # less is not forgetting
-    luck = _luck(problem, chosen, space.w0, given, search, seed, rounding)
+        begin(2)
+        search = search_orders(problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed)
+        rounding = 1e-13 * fit.start  # less is not forgetting
+        luck = _luck(problem, chosen, space.w0, given, search, seed, rounding)
 
-    begin(3)
-    desk = _Desk(problem, linear, space.w0, P, seed, runs, as_number(patience, "patience", least=0))
-    orderings = desk.compare(given, search)
-    notes += tuple(desk.notes)
+        begin(3)
+        desk = _Desk(problem, linear, space.w0, P, seed, runs, as_number(patience, "patience", least=0))
+        orderings = desk.compare(given, search)
+        notes += tuple(desk.notes)
 
-    begin(4)
-    influence = random_influence(problem, chosen, space.w0, seed)
-    alone = forgetting_matrix(problem, [given], chosen, space.w0)
-    table = _task_rows(problem, similarity, influence, alone)
-    outliers = find_outliers(
-        {"norm": problem.norms, "forgotten": influence.forgotten, "causes": influence.caused},
-        {"forgotten": influence.forgotten_error, "causes": influence.caused_error},
-        rounding,
-    )
+        begin(4)
+        influence = random_influence(problem, chosen, space.w0, seed)
+        alone = forgetting_matrix(problem, [given], chosen, space.w0)
+        table = _task_rows(problem, similarity, influence, alone)
+        outliers = find_outliers(
+            {"norm": problem.norms, "forgotten": influence.forgotten, "causes": influence.caused},
+            {"forgotten": influence.forgotten_error, "causes": influence.caused_error},
+            rounding,
+        )
 
-    begin(5)
-    result = Audit(
-        title=title or name,
-        tasks=table,
-        dim=problem.dim,
-        rank_joint=problem.rank_joint,
-        radius=problem.radius,
-        scheme=str(chosen),
-        seed=seed,
-        passes=P,
-        given=tuple(given.tolist()),
-        luck=luck,
-        fit=fit,
-        overlap=_plain(similarity.overlap),
-        smallest_angle=_plain(similarity.smallest),
-        largest_angle=_plain(similarity.largest),
-        orderings=orderings,
-        search=search,
-        passes_along=_along(problem, chosen, space.w0, given, search),
-        splits=_splits(orderings, P, rounding),
-        influence=_plain(influence.matrix),
-        influence_runs=influence.runs,
-        influence_exact=influence.exact,
-        guarantees=_guarantees(problem, chosen, space.w0, orderings) if fit.holds else (),
-        duplicates=duplicates,
-        outliers=outliers,
-        notes=tuple(dict.fromkeys(notes)),
-    )
-    progress("done", len(stages), len(stages))
-    return replace(result, recommendation=recommend(result))
+        begin(5)
+        result = Audit(
+            title=title or name,
+            tasks=table,
+            dim=problem.dim,
+            rank_joint=problem.rank_joint,
+            radius=problem.radius,
+            scheme=str(chosen),
+            seed=seed,
+            passes=P,
+            given=tuple(given.tolist()),
+            luck=luck,
+            fit=fit,
+            overlap=_plain(similarity.overlap),
+            smallest_angle=_plain(similarity.smallest),
+            largest_angle=_plain(similarity.largest),
+            orderings=orderings,
+            search=search,
+            passes_along=_along(problem, chosen, space.w0, given, search),
+            splits=_splits(orderings, P, rounding),
+            influence=_plain(influence.matrix),
+            influence_runs=influence.runs,
+            influence_exact=influence.exact,
+            guarantees=_guarantees(problem, chosen, space.w0, orderings) if fit.holds else (),
+            duplicates=duplicates,
+            outliers=outliers,
+            notes=tuple(dict.fromkeys(notes)),
+        )
+        report("done", len(stages), len(stages))
+        return replace(result, recommendation=recommend(result))
 
 
-def _door(tasks: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
-    """The tasks from any form that `audit` accepts, notes about them, and a title."""
-    notes: tuple[str, ...] | None = None
-    name = "tasks"
-    if isinstance(tasks, str | PathLike):
-        name = Path(tasks).name
-        tasks = read_tasks(tasks)
-    if isinstance(tasks, Reading):
-        tasks, notes = tasks.tasks, tasks.notes
-    elif isinstance(tasks, Mapping):
-        tasks = _from_pairs(tasks.values(), names=[str(key) for key in tasks])
-    elif not isinstance(tasks, Problem) and isinstance(tasks, Iterable):
-        tasks = _from_pairs(tasks)
-    linear = tasks.linear if isinstance(tasks, Problem) else None
+def _door(source: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
+    """The tasks of any source that `audit` accepts, notes about them, and a title."""
+    reading = read(source, Columns(), {})
+    warn_of_doubts(reading, stacklevel=5)  # at the call of `audit`
+    linear = reading.tasks.linear
     if linear is None:
         raise NotSupportedError(
-            f"an audit needs regression tasks, or pairs (X, y), not {type(tasks).__name__}; labels -1 and +1 are "
-            "learned by regression too"
+            f"an audit needs regression tasks, or pairs (X, y), not {type(reading.tasks).__name__}; labels -1 and +1 "
+            "are learned by regression too"
         )
-    notes = task_notes(linear) if notes is None else notes
     T = linear.num_tasks
-    return linear, notes, f"{T} task{'s' if T != 1 else ''}" if name == "tasks" else name
+    title = Path(source).name if isinstance(source, str | PathLike) else f"{T} task{'s' if T != 1 else ''}"
+    return linear, tuple(dict.fromkeys([*reading.notes, *task_notes(linear)])), title
 
 
 def _prepared(
@@ -190,22 +185,15 @@ def _prepared(
 ) -> tuple[LinearTasks, Any, str]:
     """The tasks after sub-sampling and the feature map, the feature map, and the title."""
     if rows is not None:
+        rows = as_count(rows, "rows", least=1)
         tasks = subsample_rows(tasks, rows, seed)
         name += f", at most {rows} row{'s' if rows != 1 else ''} each"
-    if isinstance(features, int | np.integer) and not isinstance(features, bool):
-        features = RandomFeatures(int(features), seed=seed)
+    if isinstance(features, int | float | np.number) and not isinstance(features, bool):
+        features = RandomFeatures(features, seed=seed)  # type: ignore[arg-type]
     if features is not None:
         tasks = apply_features(tasks, features)
         name += f", {tasks.dim} features"
     return tasks, features, name
-
-
-def _from_pairs(pairs: Iterable[Any], **options: Any) -> RegressionTasks:
-    listed = list(pairs)
-    for number, pair in enumerate(listed):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InvalidInputError(f"task {number}: expected a pair (X, y), got {type(pair).__name__}")
-    return RegressionTasks([X for X, _ in listed], [y for _, y in listed], **options)
 
 
 class _Desk:
@@ -255,8 +243,7 @@ class _Desk:
     def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
         """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
         request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
-        engine, _ = choose(request)
-        method = engine.name if engine.cost(request).seconds <= self.patience else "monte-carlo"
+        method = choose(replace(request, patience=self.patience))[0].name
         # after complete passes every task was visited equally often, so that forgetting follows from the loss
         derived = method == "monte-carlo" and self.solves and isinstance(ordering.law, laws.Reshuffled)
         expectation = expect(
@@ -296,6 +283,8 @@ class _Desk:
             forgetting_high=forgetting,
             method="all orders",
             confidence=1.0,
+            bounded=True,
+            exact=True,
         )
 
     def row(self, name: str, ordering: Ordering, k: int, values: Expectation, at: int) -> OrderingRow:
@@ -305,7 +294,8 @@ class _Desk:
             for quantity in QUANTITIES
         )
         passes, method, confidence = k // self.problem.num_tasks, values.method, values.confidence
-        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, method, confidence)
+        how = (method, confidence, values.exact or "loss" in values.ranges, values.exact)
+        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, *how)
 
 
 def _luck(

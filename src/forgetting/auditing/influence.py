@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_seed
+from forgetting._arrays import Array, Seed, as_count, as_kind, seed_from
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit
-from forgetting.schemes import Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 
 __all__ = ["Influence", "forgetting_matrix", "random_influence"]
@@ -51,7 +51,7 @@ class Influence:
 
 
 def forgetting_matrix(
-    problem: Problem, orders: Iterable[Any], scheme: Scheme | None = None, w0: Any = None, exact: bool = True
+    problem: Problem, orders: Iterable[Any], scheme: SchemeLike | None = None, w0: Any = None, exact: bool = True
 ) -> Influence:
     """The forgetting of a pass in each of the given orders, split over pairs of tasks; see `Influence`.
 
@@ -84,7 +84,7 @@ def forgetting_matrix(
 
 
 def random_influence(
-    problem: Problem, scheme: Scheme | None = None, w0: Any = None, seed: int = 0, runs: int | None = None
+    problem: Problem, scheme: SchemeLike | None = None, w0: Any = None, seed: Seed = 0, runs: int | None = None
 ) -> Influence:
     """The forgetting of a pass, split over pairs of tasks and averaged over orders; see `Influence`.
 
@@ -102,7 +102,7 @@ def random_influence(
     if T <= 6:
         return forgetting_matrix(problem, permutations(range(T)), scheme, space.w0)
     count = _affordable(problem) if runs is None else as_count(runs, "runs", least=2)
-    rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed), spawn_key=(7,)))
+    rng = np.random.default_rng(np.random.SeedSequence(seed_from(seed), spawn_key=(7,)))
     return forgetting_matrix(problem, (rng.permutation(T) for _ in range(count)), scheme, space.w0, exact=False)
 
 

@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_index, as_seed
+from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
 from forgetting.schemes import Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 
 __all__ = ["FoundOrder", "OrderSearch", "as_permutation", "count_orders", "order_value", "search_orders"]
@@ -86,12 +87,12 @@ def search_orders(
     problem: Problem,
     quantity: Quantity = "forgetting",
     *,
-    scheme: Scheme | None = None,
+    scheme: SchemeLike | None = None,
     w0: Any = None,
     exact: bool | None = None,
     evaluations: int | None = None,
     starts: Iterable[Any] = (),
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> OrderSearch:
     """The best and the worst order of all tasks, by forgetting or loss after a single pass.
 
@@ -119,6 +120,7 @@ def search_orders(
     """
     if quantity not in get_args(Quantity):
         raise InvalidInputError(f"quantity must be 'forgetting' or 'loss', got {quantity!r}")
+    seed = seed_from(seed)
     chosen, space = resolve(problem, scheme, w0)
     linear, geometry = compiled_form(problem, chosen)
     if linear is None or geometry is None:
@@ -135,14 +137,14 @@ def search_orders(
     easy = (GreedyDistance(repeat=False), GreedyResidual(repeat=False))
     upward = [_visited(problem, ordering, chosen, space.w0) for ordering in easy]
     downward = [_visited(problem, _Reluctant(), chosen, space.w0), *(order[::-1] for order in upward)]
-    streams = np.random.SeedSequence(as_seed(seed)).spawn(2)
+    streams = np.random.SeedSequence(seed).spawn(2)
     best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
     worst, spent_on_worst = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
     return OrderSearch(quantity, FoundOrder(best.order, -best.value), worst, False, spent + spent_on_worst, seed)
 
 
 def order_value(
-    problem: Problem, quantity: Quantity = "forgetting", *, scheme: Scheme | None = None, w0: Any = None
+    problem: Problem, quantity: Quantity = "forgetting", *, scheme: SchemeLike | None = None, w0: Any = None
 ) -> Callable[[IntArray], Array]:
     """A function that maps orders (rows, each a permutation of the tasks) to their forgetting or loss after a pass.
 

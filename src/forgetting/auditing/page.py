@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from forgetting._text import one_line
 from forgetting.auditing.advice import ROUNDING, SLACK, task_name
 from forgetting.auditing.result import Audit, OrderingRow
-from forgetting.report.data import Curves, Item, Matrix, Report, Section, Series, Table
+from forgetting.figures.items import Curves, Item, Matrix, Series, Table
+from forgetting.figures.terminal import table_text
+from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
-from forgetting.report.render.terminal import summary_text, table_text
+from forgetting.report.texts import summary_text
 
-__all__ = ["report_of", "text_of"]
+__all__ = ["along", "report_of", "text_of"]
 
 SQUARES = 60  # rows of a matrix that are still drawn one by one
 ROWS = 12  # tasks shown in a terminal
@@ -59,7 +62,8 @@ def text_of(audit: Audit, width: int = 80) -> str:
     for key in ("orderings", "intervals", "split", "tasks", "tightest"):
         table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
         if table is not None and table.rows:
-            parts.append(table_text(_cut(table), width))
+            shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
+            parts.append(table_text(_cut(shown), width))
     if audit.notes:
         parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
     return "\n\n".join(parts)
@@ -98,7 +102,7 @@ def _orderings(audit: Audit) -> Section:
     )
     legend = f"F: forgetting, L: loss, expected; once: k = {audit.num_tasks}; x{P}: k = {P * audit.num_tasks}."
     table = Table("orderings", "What each ordering leads to", caption, heads, tuple(rows), (legend,))
-    items: list[Item] = [table, _along(audit)]
+    items: list[Item] = [table, along(audit)]
     simulated = [row for row in audit.orderings if not row.exact]
     if simulated:
         cells = []
@@ -106,9 +110,15 @@ def _orderings(audit: Audit) -> Section:
             for quantity in ("forgetting", "loss"):
                 value, low, high = (getattr(row, quantity + end) for end in ("", "_low", "_high"))
                 cells.append((row.name, row.k, quantity, value, low, high))
-        level = f"Simulated; each interval holds with probability {simulated[0].confidence:g}."
+        level = f"{simulated[0].confidence:g}"
+        meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
+        if not all(row.bounded for row in simulated):
+            meaning = (
+                f"no bound on the values is known, so that the intervals are normal approximations at {level}, which "
+                "may fail for heavy tails."
+            )
         columns = ("ordering", "k", "quantity", "mean", "low", "high")
-        items.append(Table("intervals", "Intervals", level, columns, tuple(cells)))
+        items.append(Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells)))
     orders = (("given", audit.given), ("best", audit.search.best.order), ("worst", audit.search.worst.order))
     listed = tuple((name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in orders)
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), listed))
@@ -116,7 +126,8 @@ def _orderings(audit: Audit) -> Section:
     return Section("orderings", "Orderings", text, tuple(items))
 
 
-def _along(audit: Audit) -> Curves:
+def along(audit: Audit) -> Curves:
+    """Forgetting after each step of a pass, for the orders of `Audit.passes_along`, and a random order at the end."""
     steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
     floor = 1e-13 * audit.fit.start or None
     series = [

@@ -6,17 +6,19 @@ import json
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from forgetting._arrays import as_count
+from forgetting._arrays import IntArray, as_count
 from forgetting.auditing.findings import Fit, Outlier
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.similarity import Duplicate
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.figures.items import Curves
+from forgetting.results import Result
 from forgetting.storage.json_text import decode_json, typed
 
 if TYPE_CHECKING:
-    from forgetting.report.data import Report
+    from forgetting.report.document import Report
 
 __all__ = ["Audit", "Guarantee", "OrderingRow", "Pass", "Split", "TaskRow"]
 
@@ -60,6 +62,10 @@ class TaskRow:
 class OrderingRow:
     """Expected loss and forgetting of an ordering after k steps, with intervals and the method.
 
+    `bounded` says whether the values have a known range, so that simulated intervals hold for any distribution on it;
+    if not, the intervals are normal approximations. `exact` says whether the values are exact up to rounding. If
+    `exact` is not given, as in files of earlier versions, it says whether the intervals are points.
+
     >>> OrderingRow("given order", "Cyclic()", 3, 1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, "deterministic", 1.0).exact
     True
     """
@@ -76,11 +82,13 @@ class OrderingRow:
     forgetting_high: float
     method: str
     confidence: float
+    bounded: bool = True
+    exact: bool | None = None
 
-    @property
-    def exact(self) -> bool:
-        """Whether the values are exact up to rounding."""
-        return self.method != "monte-carlo"
+    def __post_init__(self) -> None:
+        if self.exact is None:
+            points = self.loss_low == self.loss_high and self.forgetting_low == self.forgetting_high
+            object.__setattr__(self, "exact", points)
 
 
 @dataclass(frozen=True)
@@ -149,8 +157,8 @@ class Guarantee:
         return self.measured / self.value if self.value > 0 else None
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Result):
     """The result of `fg.audit`: plain data, so that `Audit.from_json(a.to_json()) == a`.
 
     `print` shows a page for the terminal; `write_page("page.html")` writes a page for a browser.
@@ -175,6 +183,8 @@ class Audit:
         notes: warnings about the tasks and the numbers.
         recommendation: sentences that say what to do.
     """
+
+    kind = "audit"
 
     title: str
     tasks: tuple[TaskRow, ...]
@@ -207,6 +217,35 @@ class Audit:
     def num_tasks(self) -> int:
         """T."""
         return len(self.tasks)
+
+    @property
+    def headline(self) -> str:
+        return f"Audit of {self.title}: {self.num_tasks} tasks in {self.dim} dimensions"
+
+    def _num_rows(self) -> int:
+        return len(self.orderings)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        chosen = [self.orderings[row] for row in rows]
+        names = ("name", "k", "forgetting", "loss", "method")
+        ends = ("forgetting_low", "forgetting_high", "loss_low", "loss_high") if full else ()
+        return {name: [getattr(row, name) for row in chosen] for name in (*names, *ends)}
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.recommendation[:2]
+
+    def figure(self) -> Curves:
+        """Forgetting along a pass, for the given, the best, the worst and a greedy order."""
+        from forgetting.auditing.page import along
+
+        return along(self)
+
+    def _saved(self) -> dict[str, Any]:
+        return {"json": self.to_json()}
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Audit:
+        return cls.from_json(str(values.get("json")))
 
     def ordering(self, name: str, passes: int = 1) -> OrderingRow:
         """The row of the ordering with this name and number of passes.
@@ -254,7 +293,7 @@ class Audit:
 
     def to_html(self) -> str:
         """A page for a browser, as a single HTML file."""
-        from forgetting.report.render.html import to_html
+        from forgetting.report.html import to_html
 
         return to_html(self.to_report())
 

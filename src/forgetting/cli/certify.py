@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Problem, Scheme, Seed, Step
+from forgetting.cli.options import Force, Json, Orders, Problem, Scheme, Seed, Step, reads_files
+from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["VIOLATED", "certify_command"]
 
 VIOLATED = 3
 
 
+@reads_files
 def certify_command(
     problem: Problem = None,
     ordering: Orders = "with-replacement",
@@ -25,6 +27,8 @@ def certify_command(
         Path | None, typer.Option("--out", help="Write to a file: .json (reloads) or .txt.", show_default=False)
     ] = None,
     force: Force = False,
+    *,
+    reading: Columns,
 ) -> None:
     """Measured values beside all theory that applies here.
 
@@ -35,15 +39,15 @@ def certify_command(
     \b
     Examples:
       forgetting certify two_lines theta=0.14 -k 100
-      forgetting certify tasks.npz -o without-replacement -k 10
+      forgetting certify tasks.csv -o without-replacement -k 10
       forgetting certify gaussian T=5 d=10 rank=2 --json
     """
     import json
 
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import diverging, not_finite, say, write_and_show
-    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.cli.output import diverging, not_finite, say, tell, write_and_show
+    from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
     from forgetting.report.provenance import versions
     from forgetting.storage.outputs import check_output, write_output
@@ -52,9 +56,9 @@ def certify_command(
         if out.suffix.lower() not in (".json", ".txt"):
             raise InvalidInputError(f"{out}: a certificate is written as .json or .txt")
         check_output(out, force=force, inputs=problem or ())
-    loaded = load_problem(problem, seed)
+    loaded = load_problem(problem, seed, reading)
     with uninterrupted(), diverging():
-        found = fg.certify(loaded.problem, ordering_from(ordering), k, scheme_from(scheme), seed=loaded.seed)
+        found = fg.certify(loaded.problem, ordering, k, scheme, seed=loaded.seed)
     meta = {
         **loaded.origin,
         "method": sorted({quantity.method for quantity in found.measured}),
@@ -81,5 +85,6 @@ def certify_command(
         )
 
     write_and_show(out, write, show, quiet=as_json)
+    tell(loaded.problem.notes)
     if not found.holds:
         raise typer.Exit(VIOLATED)

@@ -62,7 +62,8 @@ def claims_command(
             table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store)
         meta = {"seed": seed or 0, "method": "hunt", "budget": hunt}
         report = result("The statements of the paper", "claims", [table], said, **meta)
-        emit(report, as_json=as_json, out=out, force=force, hidden=("statement", "note", "tried"))
+        hidden = "statement", "note", "tried", *(("label", "part") if hunt is None else ())
+        emit(report, as_json=as_json, out=out, force=force, hidden=hidden)
     if broken:
         raise typer.Exit(VIOLATED)
 
@@ -73,17 +74,18 @@ def _in_words(chosen: list[Any]) -> None:
     from forgetting.cli.output import say, terminal_width
 
     for claim in chosen:
-        say(textwrap.fill(f"{claim.name}: {claim.status}", terminal_width(), subsequent_indent="  "))
+        say(textwrap.fill(f"{claim.heading}: {claim.status}", terminal_width(), subsequent_indent="  "))
         for words in (claim.statement, claim.note):
             if words:
                 say(textwrap.fill(words, terminal_width(), initial_indent="    ", subsequent_indent="    "))
 
 
 def _listing(chosen: list[Any]) -> Any:
-    from forgetting.report.data import Table
+    from forgetting.figures.items import Table
 
-    rows = tuple((claim.label, claim.part, claim.statement, claim.status, claim.note) for claim in chosen)
-    return Table("claims", "Statements", "", ("label", "part", "statement", "status", "note"), rows)
+    columns = "name", "label", "part", "statement", "status", "note"
+    rows = [(claim.heading, claim.label, claim.part, claim.statement, claim.status, claim.note) for claim in chosen]
+    return Table("claims", "Statements", "", columns, tuple(rows))
 
 
 def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool, store: Any) -> tuple[Any, list[str], list[str]]:
@@ -93,6 +95,6 @@ def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool, store: Any)
     with working("claims") as step:
         table, known, surprises = hunt_table(chosen, seed, budget, step, store)
     said = [f"{len(chosen)} statements and parts, {budget} evaluations each"]
-    said += [f"violated, as known: {name}" for name in known]
+    said += [f"known to be false: {name}" for name in known]
     said += [f"VIOLATED: {name}" for name in surprises]
     return table, said, surprises + (known if strict else [])

@@ -28,7 +28,7 @@ def doctor_command(as_json: Json = False) -> None:
       forgetting doctor --json
     """
     from forgetting.cli.output import emit, result
-    from forgetting.report.data import Table
+    from forgetting.figures.items import Table
     from forgetting.report.provenance import versions
 
     machine = [*versions().items(), *((name, _protected(value)) for name, value in MACHINE.items())]

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from forgetting._text import nearest
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps, reads_files
 from forgetting.errors import InvalidInputError
-from forgetting.expectation import engines, quantities
+from forgetting.expectation import Expectation, engines, quantities
+from forgetting.expectation.request import PATIENCE
+from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["expect_command", "plain_quantities", "steps_from"]
 
@@ -24,6 +26,7 @@ def plain_quantities() -> list[str]:
     return [name for name in quantities if quantities.get(name).average != "each"]
 
 
+@reads_files
 def expect_command(
     problem: Problem = None,
     ordering: Orders = "with-replacement",
@@ -33,31 +36,41 @@ def expect_command(
         str, typer.Option(help=f"The quantities, with commas: {', '.join(plain_quantities())}.")
     ] = "loss,forgetting,regret",
     method: Annotated[str, typer.Option(help=f"auto, {', '.join(engines)}.")] = "auto",
+    patience: Annotated[
+        float, typer.Option(help="Seconds that exact values may take, as estimated, before they are simulated.")
+    ] = PATIENCE,
     runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
     seed: Seed = None,
     as_json: Json = False,
     out: Out = None,
     force: Force = False,
+    *,
+    reading: Columns,
 ) -> None:
     """Expected loss, forgetting and other quantities over all orders.
 
-    Values are exact where that is possible. The output names the method, and has intervals if values are simulated.
+    Values are exact where that takes no longer than --patience. The output says so, and what exact values would have
+    cost; simulated values have intervals, and medians where the intervals say little.
 
     \b
     Examples:
       forgetting expect gaussian T=10 d=50 rank=3 -k 10,100,1000
       forgetting expect two_lines theta=0.1 copies=9 -o without-replacement -k 18
       forgetting expect orthogonal d=5 --quantity loss,seen_loss
+      forgetting expect tasks.csv --label price --drop id -k 10
       forgetting expect tasks.npz --method monte-carlo --runs 4096 --seed 7
       forgetting expect tasks.npz -k 10..10000 --out curve.pdf
     """
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
-    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
+    from forgetting.cli.problems import load_problem
     from forgetting.expectation.outcome import accuracy
-    from forgetting.report.data import Curves, Item, Table
-    from forgetting.report.numbers import column, expected_series
+    from forgetting.expectation.reliability import undecided_means
+    from forgetting.figures.items import Curves, Item, Table
+    from forgetting.figures.numbers import column
+    from forgetting.orderings.base import as_ordering
+    from forgetting.report.expected_curves import expected_series
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
@@ -65,15 +78,15 @@ def expect_command(
     for name in chosen:
         if name not in plain_quantities():
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, plain_quantities())}")
-    loaded = load_problem(problem, seed)
-    order, steps = ordering_from(ordering), steps_from(k)
+    loaded = load_problem(problem, seed, reading)
+    order, steps = as_ordering(ordering), steps_from(k)
     limit = order.limit(loaded.problem.num_tasks)
     if k == "1,10,100,1000" and limit is not None:  # the default, as far as this ordering goes
         steps = sorted({min(step, limit) for step in steps})
     with uninterrupted(), diverging():
         found = fg.expect(
-            loaded.problem, order, steps, scheme_from(scheme), method=method, quantities=chosen,
-            seed=loaded.seed, runs=runs,
+            loaded.problem, order, steps, scheme, method=method, quantities=chosen,
+            seed=loaded.seed, runs=runs, patience=patience,
         )  # fmt: skip
     series = [expected_series(found, name, name, group) for group, name in enumerate(chosen)]
     heads: tuple[str, ...] = ("k", *chosen)
@@ -82,18 +95,21 @@ def expect_command(
         heads = ("k", "quantity", "value", "low", "high")
         columns = [zip(steps, curve.y, curve.low or (), curve.high or (), strict=True) for curve in series]
         rows = [(k, name, *numbers) for name, table in zip(chosen, columns, strict=True) for k, *numbers in table]
+        if undecided_means(found):
+            heads += ("median", "median low", "median high")
+            medians = {name: list(zip(*map(column, found.median(name)), strict=True)) for name in chosen}
+            rows = [(*row, *medians[row[1]][steps.index(row[0])]) for row in rows]
     items: list[Item] = [Table("expect", "Expected values", "", heads, tuple(rows))]
     if len(steps) > 1:
         title = f"{loaded.name}, {ordering_name(order)}"
         items.append(
             Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
-    said = [f"by {found.method}: {found.detail}", *accuracy(found), *found.notes]
+    said = [f"losses: {found.unit}"] if found.unit else []
+    said += [*accuracy(found), f"method: {found.method}, {found.detail}", *found.notes]
     said += not_finite([curve.y for curve in series], said)
-    if not found.exact and "betting" in found.detail:
-        said.append(f"{found.runs} runs; intervals hold with probability {found.confidence:g}")
     report = result(
-        f"{loaded.name}, {ordering_name(order)}: expected over orderings",
+        f"{loaded.name}, {ordering_name(order)}: {found.headline[:1].lower()}{found.headline[1:]}",
         "expect",
         items,
         said,
@@ -106,8 +122,17 @@ def expect_command(
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=list(steps),
         uncertainty={name: column(found.uncertainty[name]) for name in chosen if name in found.uncertainty},
+        quantiles={name: _levels(found, name) for name in found.quantiles},
     )
     emit(report, as_json=as_json, out=out, force=force)
+
+
+def _levels(found: Expectation, name: str) -> dict[str, list[Any]]:
+    """Value, low and high end of each quantile of a quantity, at all steps, by its level."""
+    from forgetting.expectation.quantiles import LEVELS
+    from forgetting.figures.numbers import column
+
+    return {str(level): [column(part) for part in found.quantile(name, level)] for level in LEVELS}
 
 
 def steps_from(words: str) -> list[int]:
@@ -116,7 +141,7 @@ def steps_from(words: str) -> list[int]:
     >>> steps_from("1,10,1e3"), len(steps_from("1..1000"))
     ([1, 10, 1000], 23)
     """
-    from forgetting.report.numbers import spread_steps
+    from forgetting.figures.numbers import spread_steps
 
     found: list[int] = []
     for word in words.split(","):

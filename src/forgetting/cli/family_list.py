@@ -29,7 +29,7 @@ def families_command(
     from forgetting.cli.output import emit, result, say, terminal_width
     from forgetting.cli.problems import family_names
     from forgetting.errors import InvalidInputError
-    from forgetting.report.data import Table
+    from forgetting.figures.items import Table
 
     names = family_names()
     key = name.replace("-", "_")

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from forgetting._arrays import as_count
+from forgetting.errors import ForgettingError
 from forgetting.orderings import registry as orderings
 from forgetting.schemes import registry as schemes
+from forgetting.tasks.readers.sheet import Columns, parse_number
 
-__all__ = ["Force", "Json", "Orders", "Out", "Problem", "Scheme", "Seed", "Step", "Steps"]
+__all__ = [
+    "Force",
+    "Json",
+    "LastStep",
+    "Orders",
+    "Out",
+    "Problem",
+    "Scheme",
+    "Seed",
+    "Step",
+    "Steps",
+    "as_steps",
+    "reads_files",
+]
 
 Problem = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PROBLEM", help="A family with parameters, an .npz file, or a .toml config.", show_default=False
+        metavar="PROBLEM",
+        help="A family with parameters, a file or several (.csv, .tsv, .parquet, .npz), or a .toml config.",
+        show_default=False,
     ),
 ]
 Orders = Annotated[
@@ -35,10 +57,31 @@ Scheme = Annotated[
         show_default=False,
     ),
 ]
-Step = Annotated[int, typer.Option("--k", "-k", min=1, help="Number of tasks learned.")]
+
+
+def as_steps(word: Any) -> int:
+    """A number of steps; 1e3 is one, too."""
+    number = parse_number(str(word))
+    exact = int(word) if str(word).isdecimal() else number
+    try:
+        return as_count(word if number is None else exact, "k", least=1)
+    except ForgettingError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+Step = Annotated[
+    int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Number of tasks learned, such as 1e3.")
+]
 LastStep = Annotated[
     int | None,
-    typer.Option("--k", "-k", min=1, help="Number of tasks learned; left out: 1000, or one pass.", show_default=False),
+    typer.Option(
+        "--k",
+        "-k",
+        parser=as_steps,
+        metavar="INTEGER",
+        help="Number of tasks learned; left out: 1000, or one pass.",
+        show_default=False,
+    ),
 ]
 Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
 Seed = Annotated[
@@ -52,3 +95,38 @@ Out = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that this program wrote.")]
+
+#: how the rows of files are read; the names are the fields of `Columns`
+READING = {
+    "task": Annotated[str, typer.Option("--task", help="Of a file: the column that names the task of a row.")],
+    "label": Annotated[str, typer.Option("--label", help="Of a file: the column of labels.")],
+    "positive": Annotated[
+        str | None,
+        typer.Option("--positive", help="The class that counts as +1, all others as -1.", show_default=False),
+    ],
+    "drop": Annotated[
+        list[str], typer.Option("--drop", help="A column that is no feature; may be repeated.", show_default=False)
+    ],
+    "drop_nan": Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")],
+}
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say how the rows of files are read; it gets them as `reading`."""
+    own = inspect.signature(command, eval_str=True)
+    shared = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=READING[field.name]
+        )
+        for field in fields(Columns)
+    ]
+    parameters = [*(parameter for parameter in own.parameters.values() if parameter.name != "reading"), *shared]
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        reading = Columns(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+        command(**values, reading=reading)
+
+    call.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call

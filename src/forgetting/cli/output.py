@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from forgetting._text import visible
-from forgetting.report.data import Item, Report, Section, Table
+from forgetting._text import one_line, visible
+from forgetting.figures.items import Item, Table
+from forgetting.report.document import Report, Section
 
 __all__ = [
     "diverging",
@@ -18,6 +19,7 @@ __all__ = [
     "ready",
     "result",
     "say",
+    "tell",
     "terminal_width",
     "working",
     "write_and_show",
@@ -53,10 +55,12 @@ def emit(
     force: bool = False,
     rows: int | None = None,
     hidden: Sequence[str] = (),
+    latex: Callable[[], str] | None = None,
 ) -> None:
     """Print a result, and write it to the file `out` if that is given.
 
-    The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all.
+    The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all. A .tex
+    file holds what `latex` gives, if that is given, in place of the tables.
 
     >>> emit(result("Title", "demo", [], ["one finding"]), as_json=False, out=None)
     Title
@@ -65,11 +69,16 @@ def emit(
 
     def write(path: Path) -> None:
         from forgetting.report.saving import write_file
+        from forgetting.storage.outputs import write_output
 
-        write_file(report, path, force=force)
+        if latex is not None and path.suffix.lower() == ".tex":
+            write_output(path, latex().encode(), force=force)
+        else:
+            write_file(report, path, force=force)
 
     def show() -> None:
-        from forgetting.report.render.terminal import summary_text, table_text
+        from forgetting.figures.terminal import table_text
+        from forgetting.report.texts import summary_text
 
         if as_json:
             print(report.to_json(indent=1))
@@ -85,6 +94,18 @@ def emit(
 
         only_item(report, out.suffix.lower())  # raises if there is none
     write_and_show(out, write, show, quiet=as_json)
+    tell(report.meta.get("notes", ()))
+
+
+def tell(notes: Iterable[str]) -> None:
+    """Print what a reader should know about the data, on stderr, where it is in nobody's way.
+
+    >>> tell([])
+    """
+    import sys
+
+    for note in notes:
+        say(f"note: {one_line(note)}", to=sys.stderr)
 
 
 def write_and_show(
@@ -133,7 +154,7 @@ def shortened(table: Table, rows: int | None) -> Table:
     >>> [row[0] for row in shortened(table, 5).rows]
     [1, 3, 10, 32, 100]
     """
-    from forgetting.report.numbers import spread_steps
+    from forgetting.figures.numbers import spread_steps
 
     if rows is None or len(table.rows) <= rows:
         return table
@@ -151,8 +172,10 @@ def without(table: Table, hidden: Sequence[str]) -> Table:
     return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
 
 
-def say(*lines: str) -> None:
-    r"""Print lines; control characters are shown as escapes, and letters that the terminal lacks as question marks.
+def say(*lines: str, to: TextIO | None = None) -> None:
+    r"""Print lines, on stdout if `to` is left out.
+
+    Control characters are shown as escapes, and letters that the terminal lacks as question marks.
 
     >>> say("one", "two \x1b[31m")
     one
@@ -160,9 +183,9 @@ def say(*lines: str) -> None:
     """
     for line in map(visible, lines):
         try:
-            print(line)
+            print(line, file=to)
         except UnicodeEncodeError:
-            print(line.encode("ascii", "replace").decode())
+            print(line.encode("ascii", "replace").decode(), file=to)
 
 
 def terminal_width() -> int:

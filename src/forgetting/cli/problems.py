@@ -1,33 +1,27 @@
-"""Problems, orderings and schemes from the words of a command line: families, files and configs."""
+"""Problems from the words of a command line: families, files and configs."""
 
 from __future__ import annotations
 
-import ast
 import inspect
-import shlex
 import tomllib
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
-from forgetting import orderings, schemes
 from forgetting._arrays import as_count, as_seed
-from forgetting._registry import Registry
+from forgetting._registry import call_with, values_in
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.orderings import Ordering
-from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
+from forgetting.tasks.readers import ENDINGS, Columns, read
 
 __all__ = [
     "Loaded",
     "family_names",
+    "is_file",
     "load_problem",
-    "ordering_from",
     "read_config",
-    "scheme_from",
 ]
 
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
@@ -46,16 +40,18 @@ class Loaded:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """The entries of a result that say which problem it is about: name, SHA-256 and seed."""
+        """The entries of a result that say which problem it is about: name, SHA-256, seed, and notes on its data."""
         from forgetting.report.provenance import problem_hash
 
-        return {"problem": self.name, "sha256": problem_hash(self.problem), "seed": self.seed}
+        notes = {"notes": list(self.problem.notes)} if self.problem.notes else {}
+        return {"problem": self.name, "sha256": problem_hash(self.problem), "seed": self.seed, **notes}
 
 
-def load_problem(words: Sequence[str] | None, seed: int | None = None) -> Loaded:
-    """Load a problem: a family with its parameters, an .npz file or a .toml config; without words, the default family.
+def load_problem(words: Sequence[str] | None, seed: int | None = None, columns: Columns | None = None) -> Loaded:
+    """Load a problem: a family with its parameters, one or more files, or a config; without words, the default family.
 
     `copies=n` repeats all tasks n times. `seed` goes to families that have such a parameter, unless the words set it.
+    `columns` says how the rows of files are read.
 
     >>> load_problem(["two_lines", "theta=0.5", "copies=10"]).problem.num_tasks
     20
@@ -64,18 +60,37 @@ def load_problem(words: Sequence[str] | None, seed: int | None = None) -> Loaded
     forgetting.errors.InvalidInputError: no family 'gausian'; did you mean 'gaussian'? ...
     """
     first, *rest = words or DEFAULT
+    columns = columns or Columns()
     if first.endswith(".toml"):
         if rest:
             raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
-        return read_config(Path(first), seed)
-    values, seed = _pairs(rest), seed or 0
-    copies = values.pop("copies", 1)
-    if first.endswith(".npz") or "/" in first or Path(first).is_file():
+        return read_config(Path(first), seed, columns)
+    if is_file(first):
+        files = [first, *(word for word in rest if is_file(word))]
+        values = values_in([word for word in rest if not is_file(word)])
+        copies = values.pop("copies", 1)
         if values:
             raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
-        return Loaded(_copies(_file(Path(first)), copies), Path(first).name + _times(copies), seed)
-    problem, name = _family(first, values, seed)
-    return Loaded(_copies(problem, copies), name + _times(copies), seed)
+        problem = _copies(read(files, columns, {}).tasks, copies)
+        listed = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
+        return Loaded(problem, listed + _times(copies), seed or 0)
+    values = values_in(rest)
+    copies = values.pop("copies", 1)
+    problem, name = _family(first, values, seed or 0)
+    columns.require_unused(f"{first} is a family of tasks")
+    return Loaded(_copies(problem, copies), name + _times(copies), seed or 0)
+
+
+def is_file(word: str) -> bool:
+    """Whether a word of the command line names a file: by its ending, a slash, or because there is such a file.
+
+    >>> is_file("tasks.CSV"), is_file("data/tasks"), is_file("gaussian"), is_file("T=10")
+    (True, True, False, False)
+    """
+    try:
+        return word.lower().endswith(ENDINGS) or "/" in word or Path(word).is_file()
+    except ValueError:  # of a zero byte
+        return False
 
 
 def family_names() -> list[str]:
@@ -89,8 +104,10 @@ def family_names() -> list[str]:
     return [name for name in families.__all__ if name != "repeated"]
 
 
-def read_config(path: Path, seed: int | None = None) -> Loaded:
+def read_config(path: Path, seed: int | None = None, columns: Columns | None = None) -> Loaded:
     """Read a TOML config: a [problem] table with `family` and its parameters, `file`, or `tasks`; see docs/cli.md.
+
+    How the rows of a file are read is a matter of the config, so that other `columns` are refused.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -106,6 +123,7 @@ def read_config(path: Path, seed: int | None = None) -> Loaded:
         raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
     except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
         raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
+    (columns or Columns()).require_unused(f"{path} is a config, which says how its file is read")
     _known(config, TOP, f"{path}: unknown key")
     for name in ("problem", "report"):
         if not isinstance(config.get(name, {}), dict):
@@ -123,11 +141,16 @@ def read_config(path: Path, seed: int | None = None) -> Loaded:
     try:
         if sources[0] == "family":
             problem, name = _family(str(source), values, chosen)
+        elif sources[0] == "file":
+            _known(values, ("copies", *(field.name for field in fields(Columns))), "unknown key in [problem]")
+            files = source if isinstance(source, list) else [source]
+            problem = read(
+                [path.parent / str(file) for file in files], Columns(**values), {}
+            ).tasks  # beside the config
+            name = path.stem
         else:
             _known(values, ("copies",), "unknown key in [problem]")
-            # a file is looked for beside the config
-            problem = _file(path.parent / str(source)) if sources[0] == "file" else _inline(source)
-            name = path.stem
+            problem, name = _inline(source), path.stem
     except ForgettingErrors as error:
         raise InvalidInputError(f"{path}: {error}") from error
     name = str(config.get("title", name + _times(copies)))
@@ -135,38 +158,6 @@ def read_config(path: Path, seed: int | None = None) -> Loaded:
 
 
 ForgettingErrors = (InvalidInputError, ProblemFileError)
-
-
-def ordering_from(words: str) -> Ordering:
-    """Make an ordering from its name and parameters.
-
-    >>> ordering_from("with-replacement"), ordering_from("explicit seq=0,1,1").seq
-    (WithReplacement(p=None), (0, 1, 1))
-    >>> ordering_from("cylic")
-    Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: no ordering 'cylic'; did you mean 'cyclic'? ...
-    """
-    made: Ordering = _named(orderings.registry, words)
-    return made
-
-
-def scheme_from(words: str | None) -> Scheme | None:
-    """Make a scheme from its name and parameters; None if no words are given.
-
-    >>> scheme_from("ridge lam=0.1"), scheme_from("sgd")
-    (Ridge(lam=0.1), SGD(step_size=1.0, objective='modified'))
-    """
-    return None if words is None else _named(schemes.registry, words)
-
-
-def _named(registry: Registry[type], words: str) -> Any:
-    """Make a member of a registry from its name and parameters."""
-    try:
-        first, *rest = shlex.split(words) or [""]
-    except ValueError as error:
-        raise InvalidInputError(f"{registry.kind} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
-    key = first.replace("_", "-").lower()
-    return _call(registry.get(key), _pairs(rest), f"{registry.kind} {key}")
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
@@ -179,62 +170,13 @@ def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     if "seed" in inspect.signature(make).parameters and "seed" not in values:
         values = {**values, "seed": seed}
-    return _call(make, values, f"family {key}"), f"{key}({said})"
-
-
-def _call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
-    """Call `make` with keywords; an error names a keyword that is unknown or missing."""
-    known = inspect.signature(make).parameters
-    for name in values:
-        if name not in known:
-            listed = nearest(name, known) if known else "; it has none"
-            raise InvalidInputError(f"{what} has no parameter {name!r}{listed}")
-    missing = [name for name in known if known[name].default is inspect.Parameter.empty and name not in values]
-    if missing:
-        raise InvalidInputError(f"{what} needs {', '.join(f'{name}=...' for name in missing)}")
-    try:
-        return make(**values)
-    except TypeError as error:
-        raise InvalidInputError(f"{what}: {error}") from error
-
-
-def _pairs(words: Iterable[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for word in words:
-        name, sign, text = word.partition("=")
-        if not sign or not name:
-            raise InvalidInputError(f"expected name=value, got {word!r}")
-        if name in values:
-            raise InvalidInputError(f"{name} is given twice")
-        values[name] = _value(text)
-    return values
-
-
-def _value(text: str) -> Any:
-    """The number, list or truth value that a text spells; else the text itself."""
-    if text.lower() in ("true", "false", "none"):
-        return {"true": True, "false": False, "none": None}[text.lower()]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of strange escapes in a text
-            return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
+    return call_with(make, values, f"family {key}"), f"{key}({said})"
 
 
 def _known(values: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
     for name in values:
         if name not in allowed:
             raise InvalidInputError(f"{what} {name!r}{nearest(name, allowed)}")
-
-
-def _file(path: Path) -> Problem:
-    from forgetting import ClassificationTasks, RegressionTasks
-    from forgetting.storage.arrays import read_arrays
-    from forgetting.tasks.files import CLASSIFICATION
-
-    kind = str(read_arrays(path).get("format"))
-    return (ClassificationTasks if kind == CLASSIFICATION else RegressionTasks).load(path)
 
 
 def _inline(tasks: Any) -> Problem:
@@ -254,7 +196,9 @@ def _copies(problem: Problem, n: Any) -> Problem:
 
     if as_count(n, "copies", least=1) == 1:
         return problem
-    return families.repeated(cast(RegressionTasks, problem), n)  # raises for tasks of other kinds
+    copied = families.repeated(cast(RegressionTasks, problem), n)  # raises for tasks of other kinds
+    copied.notes = problem.notes
+    return copied
 
 
 def _times(n: Any) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forgetting.cli.options import Force, Json, Problem, Seed
+from forgetting.cli.options import Force, Json, Problem, Seed, reads_files
+from forgetting.tasks.readers.sheet import Columns
 
 if TYPE_CHECKING:
     from forgetting.cli.problems import Loaded
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["report_command", "settings_from"]
 
 
+@reads_files
 def report_command(
     problem: Problem = None,
     config: Annotated[
@@ -30,6 +32,8 @@ def report_command(
     seed: Seed = None,
     force: Force = False,
     as_json: Json = False,
+    *,
+    reading: Columns,
 ) -> None:
     """Figures, tables and verdicts on one problem, as an HTML file.
 
@@ -41,24 +45,25 @@ def report_command(
     Examples:
       forgetting report
       forgetting report gaussian T=8 d=30 rank=3 --out my-report
+      forgetting report tasks.csv --label price
       forgetting report --config my.toml --force
       forgetting report --sections rates,guarantees
     """
     import json
     import time
 
-    from forgetting.cli.output import say, terminal_width, working
+    from forgetting.cli.output import say, tell, terminal_width, working
     from forgetting.cli.problems import load_problem, read_config
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, write_report
-    from forgetting.report.render.terminal import summary_text
     from forgetting.report.saving import check_folder
+    from forgetting.report.texts import summary_text
 
     if config is not None and problem:
         raise InvalidInputError("give a PROBLEM or --config, not both")
     began = time.monotonic()
     check_folder(out, force)
-    loaded = load_problem(problem, seed) if config is None else read_config(config, seed)
+    loaded = load_problem(problem, seed, reading) if config is None else read_config(config, seed, reading)
     settings = settings_from(loaded, sections)
     with working("report") as step:
         made = build_report(settings, step)
@@ -68,25 +73,31 @@ def report_command(
             say(summary_text(made, terminal_width()), "")
             raise
     if as_json:
+        notes = list(loaded.problem.notes)
+        files = [str(path) for path in paths]
         print(
-            json.dumps({"title": made.title, "summary": made.summary, "meta": made.meta, "files": [*map(str, paths)]})
+            json.dumps(
+                {"title": made.title, "summary": made.summary, "meta": made.meta, "notes": notes, "files": files}
+            )
         )
+        tell(notes)
         return
     say(summary_text(made, terminal_width()), "")
     figures = sum(path.suffix == ".png" for path in paths)
     say(f"wrote {out / 'report.html'} and {figures} figures in {time.monotonic() - began:.0f} s")
+    tell(loaded.problem.notes)
 
 
 def settings_from(loaded: Loaded, sections: str | None = None) -> Settings:
     """The settings of a report: what the command line says, else what the config says, else the defaults."""
-    from forgetting.cli.problems import ordering_from
     from forgetting.errors import InvalidInputError
+    from forgetting.orderings.base import as_ordering
     from forgetting.report import Settings
 
     chosen = dict(loaded.config.get("report", {}))
     if sections is not None:
         chosen["sections"] = sections.split(",")
-    for name, entry in (("orderings", lambda word: ordering_from(str(word))), ("eps", lambda x: x), ("sections", str)):
+    for name, entry in (("orderings", lambda word: as_ordering(str(word))), ("eps", lambda x: x), ("sections", str)):
         if name in chosen:
             if not isinstance(chosen[name], list):
                 raise InvalidInputError(f"{name} in [report] must be a list, got {chosen[name]!r}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step, reads_files
+from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["run_command"]
 
@@ -12,6 +13,7 @@ ROWS = 12
 RECORDED = 2000
 
 
+@reads_files
 def run_command(
     problem: Problem = None,
     ordering: Orders = "with-replacement",
@@ -21,6 +23,8 @@ def run_command(
     as_json: Json = False,
     out: Out = None,
     force: Force = False,
+    *,
+    reading: Columns,
 ) -> None:
     """Learn k tasks; loss, forgetting and regret on the way.
 
@@ -37,19 +41,17 @@ def run_command(
     from forgetting._arrays import as_count
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
-    from forgetting.cli.problems import load_problem, ordering_from, scheme_from
-    from forgetting.report.data import Curves, Series, Table
-    from forgetting.report.numbers import column
+    from forgetting.cli.problems import load_problem
+    from forgetting.figures.items import Curves, Series, Table
+    from forgetting.figures.numbers import column
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
     k = as_count(k, "k", least=1)
-    loaded = load_problem(problem, seed)
+    loaded = load_problem(problem, seed, reading)
     every = np.unique(np.linspace(0, k, min(k, RECORDED) + 1).round().astype(int))
     with uninterrupted(), diverging():
-        made = fg.run(
-            loaded.problem, ordering_from(ordering), k, scheme_from(scheme), loaded.seed, record_every=every.tolist()
-        )
+        made = fg.run(loaded.problem, ordering, k, scheme, loaded.seed, record_every=every.tolist())
         steps = made.steps[1:]
         columns: dict[str, Any] = {
             "loss": made.losses[1:],

@@ -5,35 +5,47 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_kind, as_seed
+from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
 from forgetting._memory import require_memory
+from forgetting._progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
-from forgetting.dynamics.loop import recorded_steps, resolve, run, view_of
-from forgetting.dynamics.trajectory import Trajectory, remarks
+from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
+from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
+from forgetting.errors import ForgettingError
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.numbers import column
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
-from forgetting.orderings.base import drawn_orders
+from forgetting.orderings.base import OrderingLike, as_ordering, drawn_orders
+from forgetting.results import Result, pandas
 from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
+from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
+
+SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 
 __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Result):
     """Many runs with independent orders: the attributes of `Trajectory` with a leading axis of runs.
 
     Losses and regret are computed with the runs. Forgetting, iterates and the loss matrix are computed from the orders
     when they are first used. `ensemble[i]` is run i as a `Trajectory`.
     """
+
+    kind = "ensemble"
+    _along = True
 
     problem: Problem
     ordering: Ordering
@@ -42,11 +54,11 @@ class Ensemble:
     order: IntArray
     steps: IntArray
     losses: Array
-    complaints: tuple[str, ...] = field(repr=False)
-    w0: Array = field(repr=False)
-    before: Array = field(repr=False)
-    after: Array = field(repr=False)
-    threads: int = field(repr=False)
+    complaints: tuple[str, ...]
+    w0: Array
+    before: Array
+    after: Array
+    threads: int
 
     def __len__(self) -> int:
         return len(self.order)
@@ -72,6 +84,70 @@ class Ensemble:
             w0=self.w0,
             record_every=self.steps.tolist(),
         )
+
+    # ------------------------------------------------------------------------------------- looking at it, keeping it
+
+    @property
+    def headline(self) -> str:
+        runs, k = self.order.shape
+        return f"{runs} runs of {k} steps on {self.problem}, {self.ordering.in_words}, {self.scheme}, seed {self.seed}"
+
+    def _num_rows(self) -> int:
+        return len(self.steps)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        losses = self.losses[:, rows]
+        low, middle, high = np.quantile(losses, SHOWN, axis=0)
+        return {
+            "step": self.steps[rows],
+            "mean loss": losses.mean(axis=0),
+            "median": middle,
+            "5 %": low,
+            "95 %": high,
+        }
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.complaints[:1]
+
+    def to_frame(self) -> Any:
+        """Every recorded step of every run as a pandas DataFrame: run, step, loss, forgetting, regret."""
+        pd = pandas()
+        runs, steps = len(self), self.steps
+        columns: dict[str, Any] = {"run": np.repeat(np.arange(runs), len(steps)), "step": np.tile(steps, runs)}
+        columns["loss"] = self.losses.ravel()
+        for name in ("forgetting", "regret"):
+            padded = np.concatenate([np.full((runs, 1), np.nan), getattr(self, name)], axis=1)
+            columns[name] = padded[:, steps].ravel()
+        return pd.DataFrame(columns)
+
+    def figure(self) -> Curves:
+        """The median and the middle 90 % of the losses of the runs, and their mean."""
+        table = self._columns(some_rows(self.steps), full=False)
+        steps, low, high = (column(table[name]) for name in ("step", "5 %", "95 %"))
+        curves = (
+            Series("median and 90 % of the runs", steps, column(table["median"]), low, high, "simulated", group=0),
+            Series("mean", steps, column(table["mean loss"]), role="simulated", group=1),
+        )
+        return Curves(
+            "runs", self.headline, "", "k, tasks learned", "loss", curves, xlog=self.order.shape[1] > LONG_RUN
+        )
+
+    def _saved(self) -> dict[str, Any]:
+        return field_values(self) | {"geometry": compiled_form(self.problem, self.scheme)[1]}
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Ensemble:
+        geometry = values.pop("geometry", None)
+        made = cls(**checked_fields(cls, values))
+        restored_space(made.problem, made.scheme, made.w0, geometry)
+        if made.order.ndim != 2 or made.threads < 1:
+            raise ForgettingError("the parts of the runs do not fit together")
+        as_index(made.order.ravel(), made.problem.num_tasks, "order")
+        steps, (runs, k) = made.steps.tolist(), made.order.shape
+        fits = made.before.shape == made.after.shape == (runs, k) and made.losses.shape == (runs, len(steps))
+        if not fits or not steps or steps != sorted(set(steps)) or steps[0] < 0 or steps[-1] > k:
+            raise ForgettingError("the parts of the runs do not fit together")
+        return made
 
     @cached_property
     def regret(self) -> Array:
@@ -131,20 +207,24 @@ class Ensemble:
         return np.stack([getattr(self[i], name) for i in range(len(self))])
 
 
+@reports_progress
 def run_many(
     problem: Problem,
-    ordering: Ordering,
+    ordering: OrderingLike,
     k: int,
     runs: int = 1000,
-    scheme: Scheme | None = None,
-    seed: int = 0,
+    scheme: SchemeLike | None = None,
+    seed: Seed = 0,
     w0: Any = None,
     record_every: int | Sequence[int] = 1,
     threads: int | None = None,
+    *,
+    progress: Progress = False,
 ) -> Ensemble:
     """Make many runs with independent orders; for linear schemes the runs are compiled and use several threads.
 
-    The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`.
+    The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`. All other
+    arguments are those of `run`.
 
     >>> import forgetting as fg
     >>> runs = fg.run_many(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=10, runs=100, seed=1)
@@ -152,8 +232,8 @@ def run_many(
     ((100, 11), (100, 10))
     """
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
+    seed, ordering = seed_from(seed), as_ordering(ordering)
     workers = (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1)
-    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
     start = space.w0
@@ -167,7 +247,8 @@ def run_many(
         'use fewer runs, record fewer steps (record_every=), or fg.expect(..., method="monte-carlo") for means alone',
     )
     if ordering.adaptive or linear is None or geometry is None:
-        trajectories = [run(problem, ordering, k, scheme, _seed_of(seed, i), w0, record_every) for i in range(runs)]
+        seeds = [_seed_of(seed, i) for i in range(runs)]
+        trajectories = [run(problem, ordering, k, scheme, s, w0, record_every) for s in track(seeds, "runs")]
         orders = np.stack([trajectory.order for trajectory in trajectories])
         losses, before, after = (
             np.stack([getattr(trajectory, name) for trajectory in trajectories])
@@ -175,7 +256,7 @@ def run_many(
         )
         complaints = [complaint for trajectory in trajectories for complaint in trajectory.complaints]
     else:
-        rng = np.random.default_rng(np.random.SeedSequence(as_seed(seed)).spawn(1)[0])
+        rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
         orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
         losses, before, after = batch_losses(geometry, linear, orders, start, steps, threads=workers)
         complaints = []
@@ -190,7 +271,7 @@ def compiled_form(problem: Problem, scheme: Scheme) -> tuple[LinearScheme | None
 
 def _seed_of(seed: int, i: int) -> int:
     """The seed of run i; runs of different ensemble seeds get unrelated seeds."""
-    return int(np.random.SeedSequence(as_seed(seed), spawn_key=(1, i)).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence(seed, spawn_key=(1, i)).generate_state(1, np.uint64)[0])
 
 
 def batch_losses(
@@ -277,6 +358,7 @@ def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) ->
 def _parallel(work: Callable[[slice], None], total: int, threads: int) -> None:
     """Call `work` with slices of range(total), in several threads."""
     edges = np.linspace(0, total, min(total, 4 * threads) + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, [slice(a, b) for a, b in pairwise(edges)]):
-            pass
+    slices = [slice(a, b) for a, b in pairwise(edges)]
+    with ThreadPoolExecutor(threads) as pool, progress_bar("runs") as report:
+        for part, _ in zip(slices, pool.map(work, slices), strict=True):
+            report("runs", part.stop, total)

@@ -12,25 +12,30 @@ from forgetting import schemes
 from forgetting._arrays import (
     Array,
     IntArray,
+    Seed,
     any_array,
     as_count,
     as_index,
     as_kind,
     as_number,
-    as_seed,
     as_vector,
     read_only,
+    seed_from,
 )
 from forgetting._memory import require_memory
+from forgetting._progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.metrics import quietly
 from forgetting.dynamics.space import Direct, Reduced, Space
 from forgetting.dynamics.trajectory import Trajectory
-from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
-from forgetting.orderings import Ordering, TaskView, Visits
+from forgetting.orderings import TaskView, Visits
+from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import Learned, LinearScheme, Scheme
+from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import as_problem
 
 __all__ = [
     "recorded_steps",
@@ -40,6 +45,7 @@ __all__ = [
 ]
 
 CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short enough for Ctrl-C to act soon
+FEW = 64  # steps of other code between two reports of progress
 Callback = Callable[[int, Array], bool | None]
 
 
@@ -165,11 +171,10 @@ class _Interpreted:
             record.done = t + 1  # the last statement, so that after Ctrl-C the record holds complete steps only
 
 
-def resolve(problem: Problem, scheme: Scheme | None, w0: Any) -> tuple[Scheme, Space]:
+def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Scheme, Space]:
     """The scheme (if None: the natural scheme of the problem) and the coordinates of a run that starts at w0."""
-    as_kind(problem, Problem, "a problem such as RegressionTasks")
-    chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else scheme
-    as_kind(chosen, Scheme, "a scheme such as fg.schemes.Kaczmarz()")
+    as_problem(problem)
+    chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else as_scheme(scheme)
     as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
     start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
     if not chosen.intrinsic:
@@ -180,6 +185,15 @@ def resolve(problem: Problem, scheme: Scheme | None, w0: Any) -> tuple[Scheme, S
     if chosen.needs_realizable and problem.linear is not None:
         problem.linear.require_realizable(str(chosen))
     return chosen, Reduced(geometry, start)
+
+
+def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any) -> Space:
+    """The coordinates of a run from a file, whose states were coordinates of this geometry (None: iterates)."""
+    if geometry is not None:
+        if problem.linear is None:
+            raise ForgettingError(f"{type(problem).__name__} with a geometry")
+        problem.linear.adopt(as_kind(geometry, Geometry, "a geometry"))
+    return resolve(problem, scheme, w0)[1]
 
 
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
@@ -210,27 +224,35 @@ def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Ar
 # ------------------------------------------------------------------------------------------------------------- run
 
 
+@reports_progress
 def run(
     problem: Problem,
-    ordering: Ordering,
+    ordering: OrderingLike,
     k: int,
-    scheme: Scheme | None = None,
-    seed: int = 0,
+    scheme: SchemeLike | None = None,
+    seed: Seed = 0,
     w0: Any = None,
     record_every: int | Sequence[int] = 1,
     callback: Callback | None = None,
+    *,
+    progress: Progress = False,
 ) -> Trajectory:
     """Learn k tasks, one after another.
 
     Args:
         problem: regression tasks, kernel tasks, classification tasks, convex sets, or any other `Problem`.
-        ordering: the order in which tasks are learned; see `fg.orderings`.
+        ordering: the order in which tasks are learned: one of `fg.orderings`, its name as on the command line
+            ("cyclic", "with-replacement p=1,1,2"), or a list of task numbers.
         k: number of steps.
-        scheme: how a task is learned; None is the problem's natural scheme (block Kaczmarz for regression).
-        seed: determines the random numbers of the ordering and of the scheme.
+        scheme: how a task is learned: one of `fg.schemes`, or its name as on the command line ("ridge lam=0.1"); None
+            is the problem's natural scheme (block Kaczmarz for regression).
+        seed: determines the random numbers of the ordering and of the scheme: a number, a NumPy generator or
+            SeedSequence, from which a number is drawn, or None for a fresh number. The result has the number.
         w0: the start; 0 if left out.
         record_every: n to record every n-th step, or a list of steps; steps 0 and k are always recorded.
         callback: called as callback(step, w) at each recorded step; True stops the run.
+        progress: True for a bar in a terminal or a notebook after the first second, or a function to be called as
+            progress(name, done, total).
 
     Ctrl-C raises `KeyboardInterrupt`, whose attribute `trajectory` holds the steps made so far.
 
@@ -240,13 +262,14 @@ def run(
     ((5, 2), (5,), (5, 2), (4,))
     >>> run.status
     'completed 4 steps'
+    >>> fg.run(fg.families.two_lines(0.5), [0, 1, 1], k=3, scheme="sgd step_size=0.5", seed=None).ordering.seq
+    (0, 1, 1)
     """
-    k = as_count(k, "k")
+    k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering)
     steps = recorded_steps(k, record_every)
-    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
-    order_seed, scheme_seed = np.random.SeedSequence(as_seed(seed)).spawn(2)
+    order_seed, scheme_seed = np.random.SeedSequence(seed).spawn(2)
     start = space.start()
     require_memory(
         32.0 * k + 8.0 * len(steps) * len(start),  # the order, inner steps, losses before and after; the iterates
@@ -256,8 +279,9 @@ def run(
     stepper: _Compiled | _Interpreted
     linear = scheme.linear_on(problem) if scheme.intrinsic else None
     if linear is not None and problem.geometry is not None:
-        stepper = _Compiled(problem.geometry, linear, start)
+        stepper, chunk = _Compiled(problem.geometry, linear, start), CHUNK
     else:
+        chunk = FEW
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
     view = view_of(problem, space, lambda: stepper.state) if ordering.adaptive else view_of(problem)
     visits = Visits(ordering, view, np.random.default_rng(order_seed))
@@ -284,12 +308,16 @@ def run(
         )
 
     try:
-        while record.done < k:
-            upcoming = int(steps[record.kept])
-            size = 1 if ordering.adaptive else CHUNK if callback is None else upcoming - record.done
-            stepper.advance(visits.take(min(size, k - record.done)), record)
-            if callback is not None and record.done == upcoming and callback(upcoming, space.iterates(stepper.state)):
-                return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
+        with progress_bar("learning") as report:
+            while record.done < k:
+                upcoming = int(steps[record.kept])
+                size = 1 if ordering.adaptive else chunk if callback is None else upcoming - record.done
+                stepper.advance(visits.take(min(size, k - record.done)), record)
+                report("learning", record.done, k)
+                if callback is None or record.done != upcoming:
+                    continue
+                if callback(upcoming, space.iterates(stepper.state)):
+                    return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
     except KeyboardInterrupt as interrupt:
         interrupt.trajectory = trajectory(  # type: ignore[attr-defined]
             f"interrupted after {record.done} of {k} steps", interrupted=True

@@ -12,9 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_index, numbers
+from forgetting._names import only
 from forgetting.errors import InvalidInputError
 
 __all__ = ["backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
+__dir__ = only(__all__)
 
 quietly = np.errstate(over="ignore", invalid="ignore")  # a run that diverges has infinite losses
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,10 @@ class Reduced:
 
     problem: Geometry
     w0: Array
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.problem
 
     def start(self) -> Array:
         return self.problem.start(self.w0)
@@ -49,6 +54,7 @@ class Direct:
     problem: Problem
     w0: Array
     scale: float = 1.0
+    geometry: ClassVar[None] = None
 
     def start(self) -> Array:
         return self.w0.copy()

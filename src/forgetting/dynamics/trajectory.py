@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, IntArray, as_index
 from forgetting._memory import require_memory
 from forgetting.dynamics import metrics
 from forgetting.dynamics.space import Space
-from forgetting.errors import NotSupportedError
-from forgetting.geometry import Geometry
+from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.numbers import column, spread_steps
 from forgetting.orderings import Ordering
+from forgetting.results import Result
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
+from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["Trajectory", "remarks"]
 
 PART = 2**24  # numbers computed at once: 128 MiB
+MOST_POINTS = 200  # of a curve
+LONG_RUN = 20  # steps beyond which the axis of steps is logarithmic
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory(Result):
     """The result of a run. Iterates, losses and distances are computed from the recorded states when first used.
 
     Attributes:
@@ -39,6 +45,9 @@ class Trajectory:
         before, after: (k,) the loss of the task learned at each step, before and after the step.
     """
 
+    kind = "trajectory"
+    _along = True
+
     problem: Problem
     ordering: Ordering
     scheme: Scheme
@@ -47,13 +56,13 @@ class Trajectory:
     steps: IntArray
     inner_steps: IntArray
     ending: str
-    complaints: tuple[str, ...] = field(repr=False)
+    complaints: tuple[str, ...]
     interrupted: bool
-    w0: Array = field(repr=False)
-    states: Array = field(repr=False)
-    before: Array = field(repr=False)
-    after: Array = field(repr=False)
-    _space: Space = field(repr=False)
+    w0: Array
+    states: Array
+    before: Array
+    after: Array
+    _space: Space
 
     @property
     def k(self) -> int:
@@ -82,6 +91,63 @@ class Trajectory:
         'completed 4 steps'
         """
         return "; ".join([self.ending, *self.remarks])
+
+    # ------------------------------------------------------------------------------------- looking at it, keeping it
+
+    @property
+    def headline(self) -> str:
+        return f"Run of {self.k} steps on {self.problem}, {self.ordering.in_words}, {self.scheme}, seed {self.seed}"
+
+    def _num_rows(self) -> int:
+        return len(self.steps)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        steps = self.steps[rows]
+        every = full or len(rows) == len(self.steps)
+        losses = self.losses[rows] if every else self._space.mean_losses(self.states[rows])
+        columns: dict[str, Any] = {"step": steps, "task": [None if t == 0 else int(self.order[t - 1]) for t in steps]}
+        columns["loss"] = losses
+        forgotten = self.forgetting if every else self._forgotten(rows)
+        for name, values in (("forgetting", forgotten), ("regret", self.regret)):
+            columns[name] = np.append(np.nan, values)[steps]
+        return columns
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (self.ending, *self.complaints[:1])
+
+    def figure(self) -> Curves:
+        """Loss, forgetting and regret against the number of tasks learned."""
+        at = np.unique(
+            np.searchsorted(self.steps, spread_steps(max(self.k, 1), MOST_POINTS)).clip(max=len(self.steps) - 1)
+        )
+        table = self._columns(at, full=True)
+        names = ("loss", "forgetting", "regret")
+        curves = tuple(
+            Series(name, column(table["step"]), column(table[name]), group=g) for g, name in enumerate(names)
+        )
+        positive = not any(value < 0 for curve in curves for value in curve.y if value is not None)
+        title = f"{self.k} steps, {self.ordering.in_words}"
+        return Curves("run", title, "", "k, tasks learned", "value", curves, xlog=self.k > LONG_RUN, ylog=positive)
+
+    def _saved(self) -> dict[str, Any]:
+        return field_values(self, frozenset({"_space"})) | {"geometry": self._space.geometry}
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Trajectory:
+        from forgetting.dynamics.loop import restored_space
+
+        geometry = values.pop("geometry", None)
+        known = checked_fields(cls, values)
+        space = restored_space(known["problem"], known["scheme"], known["w0"], geometry)
+        made = cls(**known, _space=space)
+        T, k, recorded = made.problem.num_tasks, len(made.order), made.steps.tolist()
+        as_index(made.order, T, "order")
+        lengths = {len(part) for part in (made.inner_steps, made.before, made.after)}
+        if lengths != {k} or recorded != sorted(set(recorded)) or not recorded or not 0 <= recorded[-1] <= k:
+            raise ForgettingError("the parts of the run do not fit together")
+        if recorded[0] != 0 or made.states.shape != (len(recorded), len(space.start())):
+            raise ForgettingError("the states of the run do not fit its steps")
+        return made
 
     @cached_property
     def iterates(self) -> Array:
@@ -149,10 +215,14 @@ class Trajectory:
         return self._space.distances(self.states)
 
     @cached_property
-    @metrics.quietly
     def forgetting(self) -> Array:
         """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
-        values = self._over_visits(self._space.task_losses) - metrics.paper_regret(self.after)
+        return self._forgotten()
+
+    @metrics.quietly
+    def _forgotten(self, rows: IntArray | None = None) -> Array:
+        """Forgetting at all recorded steps, or at some of them; NaN elsewhere."""
+        values = self._over_visits(self._space.task_losses, rows) - metrics.paper_regret(self.after)
         values[:1] = abs(values[:1] * 0)  # F(1) is 0 by definition, or NaN if step 1 was not recorded
         return values
 
@@ -177,8 +247,8 @@ class Trajectory:
     @property
     def _width(self) -> int:
         """About how many numbers are in memory while the losses of all tasks at a step are computed."""
-        problem = self._space.problem
-        return 2 * problem.num_tasks + (3 * len(problem.sigma) if isinstance(problem, Geometry) else 0)
+        geometry = self._space.geometry
+        return 2 * self.problem.num_tasks + (0 if geometry is None else 3 * len(geometry.sigma))
 
     def _require(self, width: int, name: str) -> None:
         steps = len(self.steps)
@@ -189,15 +259,17 @@ class Trajectory:
         total, size = len(self.steps), max(1, min(most, PART // max(1, self._width)))
         return (slice(start, min(start + size, total)) for start in range(0, total, size))
 
-    def _over_visits(self, values: Callable[[Array], Array]) -> Array:
-        """1/t sum_(s<=t) v_tau(s)(w_t) for t = 1..k, where `values` gives v_1, ..., v_T for each state; NaN where not
-        recorded."""
+    def _over_visits(self, values: Callable[[Array], Array], only: IntArray | None = None) -> Array:
+        """1/t sum_(s<=t) v_tau(s)(w_t) for t = 1..k, where `values` gives v_1, ..., v_T for each state.
+
+        NaN where t was not recorded, or is not among the recorded steps `only`.
+        """
         result = np.full(self.k, np.nan)
         visits = np.zeros(self._space.problem.num_tasks)
         previous = 0
-        for rows in self._parts(1024):
-            table = values(self.states[rows])
-            for step, row in zip(self.steps[rows].tolist(), table, strict=True):
+        for part in self._parts(1024) if only is None else (only,):
+            table = values(self.states[part])
+            for step, row in zip(self.steps[part].tolist(), table, strict=True):
                 np.add.at(visits, self.order[previous:step], 1)
                 previous = step
                 if step > 0:
@@ -215,6 +287,12 @@ class Trajectory:
         if self.problem.kernel is None:
             raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
         return np.asarray(self.iterates @ self.problem.kernel)
+
+
+def some_rows(steps: IntArray) -> IntArray:
+    """At most MOST_POINTS of the recorded steps, closer together at the start, as places in `steps`."""
+    wanted = spread_steps(max(int(steps[-1]), 1), MOST_POINTS)
+    return np.unique(np.append(0, np.searchsorted(steps, wanted).clip(max=len(steps) - 1)))
 
 
 def remarks(problem: Problem, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:

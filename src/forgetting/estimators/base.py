@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting._arrays import Array, IntArray, any_array, fingerprint, group_rows, is_sparse
+from forgetting._arrays import Array, IntArray, fingerprint, is_sparse
+from forgetting._text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
+from forgetting.estimators.reading import column_names, read_visits, read_weights, without_column
 from forgetting.geometry import Matrix
+from forgetting.schemes import Scheme
+from forgetting.schemes.base import as_scheme
 
-__all__ = ["Call", "Continual", "History", "Task", "columns"]
+__all__ = ["Call", "Continual", "History", "Task", "columns", "warn_about"]
 
-Task = tuple[Matrix, Array]  # the rows of a task, and its targets with a column for each output
+INNER = "scheme__"  # what the names of the scheme's own parameters begin with
+
+
+class Task(NamedTuple):
+    """The rows of a task, its targets with a column for each output, and the weights of its rows (None: all 1)."""
+
+    matrix: Matrix
+    targets: Array
+    weights: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +45,7 @@ class Call:
     tasks: list[Task]
     visits: IntArray
     every: int  # every how many steps an iterate is recorded
+    seed: int  # for schemes that draw random numbers: the number of steps before the call
 
 
 @dataclass(eq=False)
@@ -49,12 +64,14 @@ class Continual(BaseEstimator):  # type: ignore[misc]
     """Base class of the estimators; each output has its own weight vector and is learned separately."""
 
     fit_intercept: bool
+    scheme: Any
     keep_history: bool
     n_steps_: int
     _scales: ClassVar[tuple[str, ...]]  # parameters that must not change between calls of `partial_fit`
     _scaled_by: dict[str, Any]
     _weights: Array  # (outputs, d), or (outputs, d + 1) with the intercept last
     _history: History | None
+    _task_column: str | None = None  # the column of X that named the tasks; not a feature
 
     # ---------------------------------------------------------------------------------- implemented by each estimator
 
@@ -74,52 +91,116 @@ class Continual(BaseEstimator):  # type: ignore[misc]
     def _publish(self, runs: Sequence[Trajectory]) -> None:
         """Set coef_ and intercept_ from the weights."""
 
+    @abstractmethod
     def _kept(self, task: Task) -> Task:
         """The copy of a task that the history keeps."""
-        return task[0].copy(), task[1].copy()
+
+    # -------------------------------------------------------------------------------------------- parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with `deep`, those of the scheme too, as `scheme__lam`.
+
+        >>> import forgetting as fg
+        >>> fg.ContinualRegressor(scheme=fg.schemes.Ridge(0.1)).get_params()["scheme__lam"]
+        0.1
+        """
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.scheme, Scheme):
+            params |= {INNER + name: getattr(self.scheme, name) for name in _names(self.scheme)}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; `scheme__lam=0.5` puts a copy of the scheme with another `lam` in its place.
+
+        >>> import forgetting as fg
+        >>> fg.ContinualRegressor(scheme="kaczmarz").set_params(scheme=fg.schemes.Ridge(0.1), scheme__lam=0.5).scheme
+        Ridge(lam=0.5)
+        """
+        inner = {name.removeprefix(INNER): value for name, value in params.items() if name.startswith(INNER)}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith(INNER)})
+        if inner:
+            scheme = self._given_scheme
+            if scheme is None:
+                raise InvalidInputError(
+                    f"{INNER}{next(iter(inner))} is a parameter of a scheme, but scheme is None; give scheme= too"
+                )
+            for name in inner:
+                if name not in _names(scheme):
+                    known = nearest(name, _names(scheme)) if _names(scheme) else "; it has none"
+                    raise InvalidInputError(f"{INNER}{name}: {scheme} has no parameter {name!r}{known}")
+            self.scheme = replace(scheme, **inner)
+        return self
+
+    @property
+    def _given_scheme(self) -> Scheme | None:
+        """The scheme that the user chose, None for the natural one."""
+        return None if self.scheme is None else as_scheme(self.scheme)
 
     # ---------------------------------------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any, task_id: Any = None, order: Sequence[Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        task_id: Any = None,
+        order: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Discard what was learned, and learn the given tasks from w = 0.
 
         Args:
-            X: (n, d), dense or sparse.
+            X: (n, d), dense or sparse, or a table of pandas or polars.
             y: (n,) values, or (n, outputs), for regression; (n,) labels, numbers or names, for classification, where a
                 task may lack classes that others have.
             task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
-                task. Tasks are learned in order of their first row.
-            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out.
+                task, or the name of the column of the table X that holds them (which is then no feature). Tasks are
+                learned in sorted order of their ids, numbers before names, however the rows are shuffled.
+            order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out,
+                and ids that no row has (as in a fold of a cross-validation) are skipped.
+            sample_weight: n weights of at least 0, or None for weights of 1. A row of weight 2 counts like two equal
+                rows, and a row of weight 0 is left out.
 
         >>> import forgetting as fg
         >>> X, y = [[1.0, 0.0], [0.6, 0.8]], [1.0, 2.0]
-        >>> fg.ContinualRegressor().fit(X, y, task_id=["a", "b"], order=["b", "a", "b"]).forgetting_.round(4)
+        >>> model = fg.ContinualRegressor(fit_intercept=False)
+        >>> model.fit(X, y, task_id=["a", "b"], order=["b", "a", "b"]).forgetting_.round(4)
         array([0.    , 0.0036, 0.0009])
         >>> X, y = [[1.0, 0.0], [-1.0, 2.0], [0.0, -4.0]], [1, 1, 0]
-        >>> fg.ContinualClassifier("limit").fit(X, y, task_id=["a", "b", "b"]).forgetting_.round(12)
+        >>> model = fg.ContinualClassifier("limit", fit_intercept=False)
+        >>> model.fit(X, y, task_id=["a", "b", "b"]).forgetting_.round(12)
         array([0.  , 0.04])
         """
-        for name in [name for name in vars(self) if name.endswith("_") or name in ("_weights", "_history", "_flat")]:
+        names = "_weights", "_history", "_flat", "_task_column"
+        for name in [name for name in vars(self) if name.endswith("_") or name in names]:
             delattr(self, name)
-        return self._learn(X, y, task_id, order)
+        known = column_names(X)
+        if isinstance(task_id, str) and known and task_id not in known:
+            raise InvalidInputError(f"task_id: X has no column {task_id!r}{nearest(task_id, map(str, known))}")
+        return self._learn(X, y, task_id, order, sample_weight)
 
-    def _learn(self, X: Any, y: Any, task_id: Any, order: Any, classes: Any = None) -> Self:
+    def _learn(self, X: Any, y: Any, task_id: Any, order: Any, sample_weight: Any, classes: Any = None) -> Self:
         fresh = not hasattr(self, "_weights")
-        matrix, targets, outputs, attributes = self._read(X, y, fresh, classes)
+        named = isinstance(task_id, str) and task_id in column_names(X)
+        column = task_id if named else self._task_column
+        owners = X[column] if named else task_id
+        matrix, targets, outputs, attributes = self._read(_features(X, column), y, fresh, classes)
         matrix = self._with_constant(matrix)
         start = np.zeros((targets.shape[1], matrix.shape[1])) if fresh else self._weights
-        if start.shape[1] != matrix.shape[1]:
-            raise InvalidInputError("fit_intercept was changed between two tasks; `fit` starts anew")
-        scale = {name: getattr(self, name) for name in self._scales}
-        for name, value in scale.items():
-            if not fresh and self._scaled_by[name] != value:
-                raise InvalidInputError(f"{name} was changed between two tasks; `fit` starts anew")
+        self._check_unchanged(fresh, start.shape[1] == matrix.shape[1])
         history = None if not self.keep_history else History() if fresh else self._history
-        ids, members, visits = _visits(task_id, order, len(targets), {} if history is None else history.ids)
-        tasks = [(matrix[rows], targets[rows]) for rows in members]
-        marks = [] if history is None else [_mark(history, *pair) for pair in zip(ids, tasks, strict=True)]
-        call = Call(outputs, ids, tasks, visits, len(visits) if history is None else 1)
-        runs = [self._run(call, output, w) for output, w in enumerate(start)]
+        weights = read_weights(sample_weight, len(targets))
+        visits = read_visits(owners, order, len(targets), [] if history is None else list(history.ids), weights)
+        tasks = [Task(matrix[rows], targets[rows], None if weights is None else weights[rows]) for rows in visits.rows]
+        marks = [] if history is None else [_mark(history, *pair) for pair in zip(visits.ids, tasks, strict=True)]
+        before = 0 if fresh else self.n_steps_
+        every = len(visits.order) if history is None else 1
+        call = Call(outputs, visits.ids, tasks, visits.order, every, before)
+        runs = []
+        for output, w in enumerate(start):  # a loop, so that warnings point to the caller
+            runs.append(self._run(call, output, w))
+        final = np.stack([trajectory.iterates[-1] for trajectory in runs])
+        if not np.isfinite(final).all():
+            raise InvalidInputError(f"{runs[0].scheme} diverged to values that are not finite; use a smaller step size")
 
         # nothing can fail from here on: only now the estimator changes
         for name, value in attributes.items():
@@ -129,11 +210,28 @@ class Continual(BaseEstimator):  # type: ignore[misc]
             history.iterates += [start] if fresh else []
             history.iterates += list(np.stack([trajectory.scaled_iterates[1:] for trajectory in runs], axis=1))
         self._history = history
-        self._scaled_by = scale
-        self._weights = np.stack([trajectory.iterates[-1] for trajectory in runs])
-        self.n_steps_ = (0 if fresh else self.n_steps_) + len(visits)
+        self._scaled_by = {name: getattr(self, name) for name in self._scales}
+        self._task_column = column
+        self._weights = final
+        self.n_steps_ = before + len(visits.order)
         self._publish(runs)
         return self
+
+    def _check_unchanged(self, fresh: bool, same_width: bool) -> None:
+        """Raise if `partial_fit` cannot go on from the weights so far."""
+        scheme = self._given_scheme
+        if fresh:
+            return
+        if not same_width:
+            raise InvalidInputError("fit_intercept was changed between two tasks; `fit` starts anew")
+        for name in self._scales:
+            if self._scaled_by[name] != getattr(self, name):
+                raise InvalidInputError(f"{name} was changed between two tasks; `fit` starts anew")
+        if scheme is not None and scheme.remembers:
+            raise InvalidInputError(
+                f"{scheme} remembers more of earlier tasks than the weights, which partial_fit goes on from; "
+                "give all tasks to one call of `fit`"
+            )
 
     def _remember(self, history: History, call: Call, marks: list[bytes]) -> None:
         numbers = []
@@ -164,7 +262,8 @@ class Continual(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Array:
         """x.w for every output, (rows, outputs)."""
         check_is_fitted(self, "coef_")
-        matrix = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        features = _features(X, self._task_column)
+        matrix = validate_data(self, features, accept_sparse="csr", dtype=np.float64, reset=False)
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Array = matrix @ coef.T + intercept
@@ -223,50 +322,28 @@ class Continual(BaseEstimator):  # type: ignore[misc]
 
 def columns(tasks: Sequence[Task], output: int) -> tuple[list[Matrix], list[Array]]:
     """The rows of every task, and the targets of every task for an output."""
-    return [X for X, _ in tasks], [Y[:, output] for _, Y in tasks]
+    return [task.matrix for task in tasks], [task.targets[:, output] for task in tasks]
 
 
-def _visits(
-    task_id: Any, order: Sequence[Any] | None, rows: int, taken: dict[Hashable, int]
-) -> tuple[list[Hashable], list[Any], IntArray]:
-    """Ids and row numbers of the distinct tasks of a call, and the order in which the tasks are learned."""
-    ids: list[Hashable]
-    members: list[Any]
-    if any_array(task_id, "task_id").ndim == 0:
-        number = len(taken)
-        while number in taken:
-            number += 1
-        ids, members = [number if task_id is None else _plain(task_id)], [slice(None)]
-    else:
-        owner = np.asarray(task_id)
-        if owner.shape != (rows,):
-            raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
-        members = list(group_rows(owner, rows, "task_id")[1])
-        ids = [_plain(owner[group[0]]) for group in members]
-    if order is None:
-        return ids, members, np.arange(len(ids))
-    place = {name: number for number, name in enumerate(ids)}
-    wanted = [_plain(name) for name in order]
-    for name in wanted:
-        if name not in place:
-            raise InvalidInputError(f"order names {name!r}, which is not in task_id; the tasks are {ids}")
-    if not wanted:
-        raise InvalidInputError("order is empty; name at least one task")
-    distinct = {name: number for number, name in enumerate(dict.fromkeys(wanted))}
-    return list(distinct), [members[place[name]] for name in distinct], np.array([distinct[name] for name in wanted])
+def warn_about(output: str, complaints: Sequence[str]) -> None:
+    """A `ConvergenceWarning` for each complaint, which points to the call of `fit` or `partial_fit`."""
+    for complaint in complaints:
+        warnings.warn(f"{output}: {complaint}", ConvergenceWarning, stacklevel=5)
 
 
-def _plain(value: Any) -> Hashable:
-    """A task id as a Python object, so that 1 and np.int64(1) print alike."""
-    plain = value.item() if isinstance(value, np.generic | np.ndarray) and value.size == 1 else value
-    if not isinstance(plain, Hashable) or plain != plain:
-        raise InvalidInputError(f"a task id is a number or a name, got {plain!r}")
-    return plain
+def _features(X: Any, column: str | None) -> Any:
+    """X without the column that names the tasks, where X is a table that has one."""
+    return X if column is None or column not in column_names(X) else without_column(X, column)
+
+
+def _names(scheme: Scheme) -> list[str]:
+    """The names of the parameters of a scheme."""
+    return [parameter.name for parameter in fields(scheme) if parameter.init]
 
 
 def _mark(history: History, name: Hashable, task: Task) -> bytes:
     """A hash of the data of a task; an error if the history has other data for the task."""
-    mark = fingerprint(*task)
+    mark = fingerprint(*(part for part in task if part is not None))
     if name in history.ids and history.marks[history.ids[name]] != mark:
         raise InvalidInputError(
             f"task_id {name!r} came before with other data; a task is a fixed set of rows, so give new rows another id"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -16,7 +14,7 @@ from forgetting._arrays import Array, any_array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSeparableError
-from forgetting.estimators.base import Call, Continual, Task, columns
+from forgetting.estimators.base import Call, Continual, Task, columns, warn_about
 from forgetting.geometry import Matrix
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, Scheme, WeaklyRegularized
@@ -35,13 +33,17 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
     Args:
         log_lambda: log(lambda), from 0 down to -1e14; or "limit" for projections, with `NotSeparableError` for a task
             that is not separable (each class from all others).
+        scheme: another scheme for classification tasks, in place of `log_lambda`, `tol` and `max_iter`: an object, or
+            the name of a scheme that needs no parameters. A grid search reaches its parameters as `scheme__...`.
         fit_intercept: add a constant feature of value 1, which is learned like any other feature.
         keep_history: keep the iterates and the rows of each task. If False, no past data are stored.
         tol: the largest allowed error of margins, relative to their size; not used in the limit.
         max_iter: the most Newton steps per task and class; if these are too few, a `ConvergenceWarning` is given.
 
     Losses are L_m(w) = 1/2 max_i (1 - y_i x_i.w)_+^2, summed over classes. At a finite lambda the losses are those of
-    w / log(1/lambda), as in `fg.run`; `coef_` is w itself. Sparse X is accepted and stored dense.
+    w / log(1/lambda), as in `fg.run`; `coef_` is w itself. Sparse X is accepted and stored dense. A row of weight s_i
+    adds s_i exp(-y_i x_i.v) to the sum; in the limit of small lambda weights play no part, but for rows of weight 0,
+    which are left out. Losses are largest values, and so do not weigh rows either.
 
     Attributes:
         classes_: the labels, sorted.
@@ -53,7 +55,7 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     >>> import forgetting as fg
-    >>> model = fg.ContinualClassifier(log_lambda="limit")
+    >>> model = fg.ContinualClassifier(log_lambda="limit", fit_intercept=False)
     >>> model.partial_fit([[1.0, 0.0]], ["cat"], classes=["ant", "cat"]).coef_
     array([[1., 0.]])
     >>> model.partial_fit([[-1.0, 2.0], [0.0, -4.0]], ["cat", "ant"]).coef_
@@ -65,32 +67,40 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
     classes_: Any
     n_iter_: int
 
-    _scales = ("log_lambda",)
+    _scales = ("log_lambda", "scheme")
 
     def __init__(
         self,
         log_lambda: float | Literal["limit"] = -10.0,
         *,
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
+        scheme: Scheme | str | None = None,
         keep_history: bool = True,
         tol: float = 1e-11,
         max_iter: int = 500,
     ) -> None:
         self.log_lambda = log_lambda
         self.fit_intercept = fit_intercept
+        self.scheme = scheme
         self.keep_history = keep_history
         self.tol = tol
         self.max_iter = max_iter
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, task_id: Any = None, order: Sequence[Any] | None = None
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        task_id: Any = None,
+        order: Sequence[Any] | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn another task, or several with n values in `task_id`; arguments as for `fit`.
 
         The first call needs `classes`, the list of all classes, if its y does not contain all of them. A task id that
         was used before repeats the task and needs the same data. A call that raises changes nothing.
         """
-        return self._learn(X, y, task_id, order, classes)
+        return self._learn(X, y, task_id, order, sample_weight, classes)
 
     def decision_function(self, X: Any) -> Array:
         """x.w, of shape (n,) for two classes (positive for the second class), else (n, classes)."""
@@ -104,18 +114,26 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
 
     @property
     def accuracy_matrix_(self) -> Array:
-        """(k + 1, T) the fraction of correctly classified rows of every task, at the start and after each step."""
+        """(k + 1, T) the fraction of correctly classified rows of every task, at the start and after each step.
+
+        Rows count by their weights.
+        """
         past = self._past
-        truth = [_decided(signs) for _, signs in past.tasks]
+        truth = [_decided(task.targets) for task in past.tasks]
         return np.array(
             [
-                [np.mean(_decided(X @ w.T) == true) for (X, _), true in zip(past.tasks, truth, strict=True)]
+                [
+                    np.average(_decided(task.matrix @ w.T) == true, weights=task.weights)
+                    for task, true in zip(past.tasks, truth, strict=True)
+                ]
                 for w in past.iterates
             ]
         )
 
     @property
     def _scheme(self) -> Scheme:
+        if (given := self._given_scheme) is not None:
+            return given
         if isinstance(self.log_lambda, str):
             if self.log_lambda != "limit":
                 raise InvalidInputError(f"log_lambda must be a number or 'limit', got {self.log_lambda!r}")
@@ -142,7 +160,7 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
     def _run(self, call: Call, output: int, w: Array) -> Trajectory:
         problem, steps = _binary(call.tasks, output), len(call.visits)
         try:
-            trajectory = run(problem, Explicit(call.visits), steps, self._scheme, w0=w, record_every=call.every)
+            trajectory = run(problem, Explicit(call.visits), steps, self._scheme, call.seed, w, call.every)
         except NotSeparableError as error:
             task = "" if error.task is None else f"task id {call.ids[error.task]!r}, "
             raise NotSeparableError(
@@ -151,17 +169,28 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
                 residual=error.residual,
                 task=error.task,
             ) from error
-        for complaint in trajectory.complaints:
-            warnings.warn(f"{call.outputs[output]}: {complaint}", ConvergenceWarning, stacklevel=4)
+        warn_about(call.outputs[output], trajectory.complaints)
         return trajectory
 
     def _task_losses(self, output: int, tasks: Sequence[Task], iterates: Sequence[Array]) -> Array:
         problem = _binary(tasks, output)
         return np.array([problem.task_losses(w) for w in iterates]).reshape(len(iterates), -1)[:, : len(tasks)]
 
+    def _kept(self, task: Task) -> Task:
+        return Task(task.matrix.copy(), task.targets.copy(), None if task.weights is None else task.weights.copy())
+
     def _publish(self, runs: Sequence[Trajectory]) -> None:
         self.coef_, self.intercept_ = self._split()
         self.n_iter_ = max(int(trajectory.inner_steps.max()) for trajectory in runs)
+
+
+class _Weighted(ClassificationTasks):
+    """Classification tasks whose rows have weights."""
+
+    weights: Sequence[Array | None] = ()
+
+    def row_weights(self, task: int) -> Array | None:
+        return self.weights[task]
 
 
 def _binary(tasks: Sequence[Task], output: int) -> ClassificationTasks:
@@ -173,7 +202,9 @@ def _binary(tasks: Sequence[Task], output: int) -> ClassificationTasks:
     matrices, signs = columns(tasks, output)
     if len({sign for column in signs for sign in np.unique(column).tolist()}) == 1:
         matrices, signs = [*matrices, -matrices[0][:1]], [*signs, -signs[0][:1]]
-    return ClassificationTasks(matrices, signs)
+    problem = _Weighted(matrices, signs)
+    problem.weights = [task.weights for task in tasks]
+    return problem
 
 
 def _decided(scores: Array) -> Any:

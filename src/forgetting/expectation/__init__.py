@@ -1,9 +1,11 @@
 """Expectations over orderings: exact by moments, spectrum or subsets, simulated where exactness does not fit."""
 
+from forgetting._names import only
 from forgetting.expectation.asking import expect
 from forgetting.expectation.comparison import compare
 from forgetting.expectation.engines import Cost, Engine, engines, register_engine
 from forgetting.expectation.outcome import Expectation, Outcome
+from forgetting.expectation.quantiles import Quantile
 from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
 from forgetting.expectation.rates import decay_rate
 from forgetting.expectation.request import Request
@@ -18,6 +20,7 @@ __all__ = [
     "FastestWeights",
     "Form",
     "Outcome",
+    "Quantile",
     "Quantity",
     "Request",
     "compare",
@@ -29,3 +32,4 @@ __all__ = [
     "register_engine",
     "register_quantity",
 ]
+__dir__ = only(__all__)

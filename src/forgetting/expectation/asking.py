@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import IntArray, any_array, as_count, as_kind, as_number, as_seed
+from forgetting._arrays import IntArray, Seed, any_array, as_count, as_number, seed_from
 from forgetting._memory import available_memory
+from forgetting._progress import Progress, reports_progress
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.engines import choose, engines, require
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import Quantity, resolved
-from forgetting.expectation.request import Request, Simulation
-from forgetting.orderings import Ordering
-from forgetting.schemes import Scheme
+from forgetting.expectation.request import PATIENCE, Request, Simulation
+from forgetting.orderings.base import OrderingLike, as_ordering
+from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
 
@@ -25,20 +26,24 @@ __all__ = ["MOST_STEPS", "Question", "as_level", "ask", "expect"]
 MOST_STEPS = 10**15  # beyond it k eps is no longer small
 
 
+@reports_progress
 def expect(
     problem: Problem,
-    ordering: Ordering,
+    ordering: OrderingLike,
     k: int | Sequence[int] | IntArray,
-    scheme: Scheme | None = None,
+    scheme: SchemeLike | None = None,
     w0: Any = None,
     method: str = "auto",
     quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
-    seed: int = 0,
+    seed: Seed = 0,
     runs: int | None = None,
     rtol: float | None = None,
     memory: float | None = None,
     confidence: float = 0.99,
     threads: int | None = None,
+    patience: float = PATIENCE,
+    *,
+    progress: Progress = False,
 ) -> Expectation:
     """Expected loss, forgetting and other quantities over the randomness of the ordering.
 
@@ -48,8 +53,9 @@ def expect(
     - spectral: the same, for very large k, from one factorisation.
     - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
     - deterministic: cyclic, explicit and greedy orderings: one run.
-    - monte-carlo: anything, simulated, with intervals that hold for heavy tails.
-    - auto: the cheapest exact method that fits in `memory`, else monte-carlo; `method` of the result says which.
+    - monte-carlo: anything, simulated: means with intervals, and quantiles with intervals that hold for any tail.
+    - auto: an exact method that fits in `memory` and takes at most `patience` seconds, else monte-carlo. `method` of
+      the result says which, and `notes` what exact values would have cost, and which quantity costs it.
 
     Quantities:
 
@@ -64,15 +70,18 @@ def expect(
     and with more where 31 leave doubts; `detail` says so, and `uncertainty` bounds the error of a value.
 
     Args:
-        problem, ordering, scheme, w0: as for `run`.
+        problem, ordering, scheme, w0, progress: as for `run`.
         k: a number of steps, or several.
         quantities: names as above, or `Quantity` objects of your own.
-        seed, runs, rtol: for simulation; `rtol` asks for intervals of that half-width relative to the value, and
-            `runs` (rounded up to batches of 1024) is then the most to spend.
+        seed, runs, rtol: for simulation; `seed` is as for `run`, `rtol` asks for intervals of that half-width relative
+            to the value, and `runs` (rounded up to batches of 1024) is then the most to spend.
         memory: bytes that an exact method may use; half of the available memory, at most 8 GiB, if left out. A result
             that is simulated for want of memory says so in its `notes`.
         confidence: of simulated intervals.
         threads: for simulation; the result does not depend on it.
+        patience: seconds that an exact method may take before `auto` simulates; np.inf to wait as long as it takes.
+            They are estimated beforehand, mostly within a factor of three, and alike on all machines. Methods that are
+            named have no limit.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.two_lines(np.pi / 3)
@@ -83,13 +92,13 @@ def expect(
     True
     """
     simulation = Simulation(
-        as_seed(seed),
+        seed_from(seed),
         None if runs is None else as_count(runs, "runs", least=1),
         None if rtol is None else as_number(rtol, "rtol", above=0),
         as_level(confidence),
         None if threads is None else as_count(threads, "threads", least=1),
     )
-    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation)
+    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation, patience)
     request = question.request
     engine, notes = choose(request) if method == "auto" else (engines.get(method), ())
     if method != "auto":
@@ -118,21 +127,25 @@ class Question(NamedTuple):
     def build(self, method: str, outcome: Outcome) -> Expectation:
         """The result, with the steps in the order and the shape in which they were given."""
         rank = np.argsort(np.argsort(self.steps, kind="stable"), kind="stable")
-        return outcome.build(method, self.request.quantities, self.steps, self.scalar, rank)
+        request = self.request
+        source = {"problem": request.problem, "ordering": request.ordering, "scheme": request.scheme, "w0": request.w0}
+        unit = request.problem.loss_meaning
+        return outcome.build(method, request.quantities, self.steps, self.scalar, rank, unit, **source)
 
 
 def ask(
     problem: Problem,
-    ordering: Ordering,
+    ordering: OrderingLike,
     k: int | Sequence[int] | IntArray,
-    scheme: Scheme | None = None,
+    scheme: SchemeLike | None = None,
     w0: Any = None,
     quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
     memory: float | None = None,
     simulation: Simulation | None = None,
+    patience: float = PATIENCE,
 ) -> Question:
     """Check the arguments of `expect`."""
-    as_kind(ordering, Ordering, "an ordering such as fg.orderings.Cyclic()")
+    ordering = as_ordering(ordering)
     scalar = any_array(k, "k").ndim == 0
     counted = [as_count(number, "k", most=MOST_STEPS) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
     steps = np.array(counted, dtype=np.int64)
@@ -149,6 +162,7 @@ def ask(
         np.sort(steps),
         wanted,
         _memory(memory),
+        patience if isinstance(patience, float) and patience == np.inf else as_number(patience, "patience", above=0),
         simulation or Simulation(),
     )
     return Question(request, steps, scalar)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_seed
-from forgetting.errors import InvalidInputError
+from forgetting._arrays import IntArray, Seed, as_count, seed_from
+from forgetting._progress import Progress, reports_progress
 from forgetting.expectation.asking import as_level, ask, expect
 from forgetting.expectation.engines import choose
 from forgetting.expectation.engines.monte_carlo import DEFAULT_RUNS, gathered
 from forgetting.expectation.intervals import caveats, column_intervals, value_range
 from forgetting.expectation.outcome import Expectation, Outcome
+from forgetting.expectation.quantiles import column_quantiles
 from forgetting.expectation.quantities import Quantity
 from forgetting.expectation.request import Simulation
-from forgetting.orderings import Ordering
-from forgetting.schemes import Scheme
+from forgetting.orderings.base import OrderingLike
+from forgetting.schemes.base import Scheme, SchemeLike
 from forgetting.tasks import Problem
 
 __all__ = ["compare"]
 
-Arm = Ordering | tuple[Ordering, Scheme | None]
+Arm = OrderingLike | tuple[OrderingLike, SchemeLike | None]
 
 
+@reports_progress
 def compare(
     problem: Problem,
     first: Arm,
@@ -32,14 +34,16 @@ def compare(
     k: int | Sequence[int] | IntArray,
     w0: Any = None,
     quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
-    seed: int = 0,
+    seed: Seed = 0,
     runs: int | None = None,
     confidence: float = 0.99,
+    *,
+    progress: Progress = False,
 ) -> Expectation:
-    """E[first] - E[second] for two orderings, or two (ordering, scheme) pairs.
+    """E[first] - E[second] for two orderings, or two (ordering, scheme) pairs; all arguments are as for `expect`.
 
     Exact if both are. Otherwise run i of both arms draws its order from the same random numbers, which cancels most of
-    the noise between two schemes under one ordering, and the interval is that of the paired differences.
+    the noise between two schemes under one ordering, and intervals and quantiles are those of the paired differences.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.gaussian(T=5, d=8, rank=2, seed=0)
@@ -47,10 +51,8 @@ def compare(
     >>> gap.method, bool(gap.loss > 0)
     ('exact difference', True)
     """
-    arms = [arm if isinstance(arm, tuple) else (arm, None) for arm in (first, second)]
-    if any(len(arm) != 2 for arm in arms):
-        raise InvalidInputError("expected an ordering, or a pair of an ordering and a scheme, on either side")
-    simulation = Simulation(as_seed(seed), confidence=as_level(confidence))
+    arms = [_pair(first), _pair(second)]
+    simulation = Simulation(seed_from(seed), confidence=as_level(confidence))
     questions = [ask(problem, ordering, k, scheme, w0, quantities, None, simulation) for ordering, scheme in arms]
     requests = [question.request for question in questions]
     if all(choose(request)[0].exact for request in requests):
@@ -67,10 +69,12 @@ def compare(
                 for name in values
             },
             notes=tuple(dict.fromkeys(a.notes + b.notes)),
+            heading="Differences of expected values over all orders",
+            unit=a.unit,
         )
     count = as_count(runs or DEFAULT_RUNS, "runs", least=1)
     samples = [gathered(request, count) for request in requests]
-    values, intervals, notes = {}, {}, []
+    values, intervals, quantiles, bounded, notes = {}, {}, {}, {}, []
     ranges = [[value_range(request, quantity) for quantity in request.quantities] for request in requests]
     for quantity, first_range, second_range in zip(requests[0].quantities, *ranges, strict=True):
         name = quantity.name
@@ -78,8 +82,9 @@ def compare(
         values[name] = np.mean(difference, axis=0)
         bounds = None
         if first_range is not None and second_range is not None:
-            bounds = first_range[0] - second_range[1], first_range[1] - second_range[0]
+            bounded[name] = bounds = first_range[0] - second_range[1], first_range[1] - second_range[0]
         intervals[name] = column_intervals(difference, bounds, simulation.confidence)
+        quantiles[name] = column_quantiles(difference, simulation.confidence, bounds or (-np.inf, np.inf))
     for request, known in zip(requests, ranges, strict=True):
         notes += caveats(request, known)
     outcome = Outcome(
@@ -90,5 +95,16 @@ def compare(
         simulation.confidence,
         count,
         tuple(dict.fromkeys(notes)),
+        quantiles=quantiles,
+        ranges=bounded,
+        seed=simulation.seed,
+        heading="Differences of expected values over random orders",
     )
     return questions[0].build("monte-carlo", outcome)
+
+
+def _pair(arm: Arm) -> tuple[OrderingLike, SchemeLike | None]:
+    """The ordering and the scheme of an arm; a tuple of task numbers is an ordering."""
+    if isinstance(arm, tuple) and len(arm) == 2 and isinstance(arm[1], Scheme | str | None):
+        return arm
+    return cast(OrderingLike, arm), None

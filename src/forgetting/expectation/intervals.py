@@ -55,11 +55,16 @@ def value_range(request: Request, quantity: Quantity) -> Range | None:
 
 
 def caveats(request: Request, ranges: Iterable[Range | None]) -> list[str]:
-    """What a reader of simulated values should know; `ranges` are those of `value_range`."""
-    if None not in ranges:  # there is a common solution, which the ranges come from
+    """What a reader of simulated values should know; `ranges` are those of `value_range`, for each quantity."""
+    normal = [quantity.name for quantity, known in zip(request.quantities, ranges, strict=True) if known is None]
+    if not normal:  # there is a common solution, which the ranges come from
         return []
-    notes = no_common_solution(request.problem)
-    return [*notes, "no bound on the values is known here: the intervals are normal ones and fail for heavy tails"]
+    of = "" if len(normal) == len(request.quantities) else f" of {' and '.join(normal)}"
+    return [
+        *no_common_solution(request.problem),
+        f"no bound on the values{of} is known here: the intervals of these means are normal approximations, which may "
+        "fail for heavy tails",
+    ]
 
 
 def bounded_interval(samples: Array, low: float, high: float, confidence: float) -> tuple[float, float]:

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.errors import InvalidInputError
-from forgetting.expectation.quantities import Quantity
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.expectation.intervals import Range
+from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
+from forgetting.expectation.quantities import LOSS, Quantity
+from forgetting.expectation.reliability import median_cells, promises, undecided_means
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.numbers import column
+from forgetting.orderings import Ordering
+from forgetting.results import Result
+from forgetting.schemes import Scheme
+from forgetting.storage.records import checked_fields
+from forgetting.tasks import Problem
 
 __all__ = ["Expectation", "Outcome", "Values", "accuracy"]
 
 Values = dict[str, Array]
+ALL_ORDERS = "Expected values over all orders"
 
 
-@dataclass(frozen=True, eq=False)
-class Expectation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Expectation(Result):
     """Expected quantities at the steps k, with intervals and the method that gave them.
 
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
     (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` says how far rounding can
     have moved the value: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
     "spectral". A deterministic run of any other scheme has no uncertainty. Simulated values have intervals, and their
-    uncertainty is half the width.
+    uncertainty is half the width. They also have quantiles over single runs, which are not decided by rare large values
+    as means are, with intervals that hold for any distribution.
 
     Attributes:
         k: the steps.
@@ -38,18 +50,38 @@ class Expectation:
         runs: simulated runs, 0 for exact methods.
         notes: what a reader should know before quoting a number.
         estimated: whether uncertainties are estimates rather than bounds.
+        quantiles: of simulated values: for every quantity (value, low, high), the last axis, at the levels 0.05, 0.25,
+            0.5, 0.75 and 0.95, the axis before; empty for exact methods, which have means alone.
+        ranges: of simulated quantities: what no value of a run can leave. The interval of a quantity that has a range
+            holds for any distribution on it; others are normal approximations.
+        seed: of the simulation; None for exact methods.
+        heading: what the values are, in words.
+        unit: what a loss is, in words; empty if that is not known, or if no value is a loss.
+        problem, ordering, scheme, w0: what was asked for; None in a difference of two ways of learning.
     """
+
+    kind = "expectation"
+    _along = True
 
     k: int | IntArray
     method: str
     detail: str
-    values: dict[str, Array | float] = field(repr=False)
-    intervals: dict[str, Array] = field(repr=False)
-    uncertainty: dict[str, Array | float] = field(repr=False)
+    values: dict[str, Array | float]
+    intervals: dict[str, Array]
+    uncertainty: dict[str, Array | float]
     confidence: float = 1.0
     runs: int = 0
     notes: tuple[str, ...] = ()
-    estimated: bool = field(default=False, repr=False)
+    estimated: bool = False
+    quantiles: dict[str, Array] = field(default_factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
+    seed: int | None = None
+    heading: str = ALL_ORDERS
+    unit: str = ""
+    problem: Problem | None = None
+    ordering: Ordering | None = None
+    scheme: Scheme | None = None
+    w0: Array | None = None
 
     def _get(self, name: str, table: Mapping[str, Array | float]) -> Array:
         if name not in table:
@@ -115,28 +147,124 @@ class Expectation:
         """(low, high) for any quantity."""
         return self._get(name, self.intervals)
 
+    def quantile(self, name: str, level: float) -> Quantile:
+        """(value, low, high) of a simulated quantity: what a share `level` of the runs does not exceed.
+
+        Levels are 0.05, 0.25, 0.5, 0.75 and 0.95. The interval holds with probability `confidence`, whatever the
+        distribution is.
+
+        >>> import forgetting as fg
+        >>> lines = fg.families.two_lines(np.pi / 3)
+        >>> e = fg.expect(lines, fg.orderings.WithReplacement(), 100, method="monte-carlo", quantities="loss")
+        >>> value, low, high = e.quantile("loss", 0.5)
+        >>> value < 1e-10 * e.loss_interval[1]   # most runs are far below the mean, which rare runs decide
+        np.True_
+        """
+        self._get(name, self.values)
+        if self.exact:
+            raise InvalidInputError(
+                f"{name} has no quantiles: it is exact, and exact methods give means; use method='monte-carlo'"
+            )
+        return at_level(self._get(name, self.quantiles), level)
+
+    def median(self, name: str) -> Quantile:
+        """(value, low, high) of a simulated quantity: what half of the runs do not exceed."""
+        return self.quantile(name, 0.5)
+
+    @property
+    def headline(self) -> str:
+        """What the values are and how they were obtained, in plain words."""
+        how = "exact" if self.exact else f"simulated: {self.runs} runs, seed {self.seed}"
+        return f"{self.heading}, {how}"
+
+    def _num_rows(self) -> int:
+        return np.size(self.k)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        columns: dict[str, Any] = {"k": np.atleast_1d(self.k)[rows]}
+        for name, value in self.values.items():
+            each = np.ndim(value) > np.ndim(self.k)  # one value a task
+            if each and not full:
+                continue
+            table = np.asarray(value).reshape(np.size(self.k), -1)[rows]
+            for task in range(table.shape[1]):
+                column = f"{name}[{task}]" if each else name
+                columns[column] = table[:, task]
+                if not self.exact:
+                    ends = np.asarray(self.intervals[name]).reshape(np.size(self.k), -1, 2)[rows, task]
+                    columns |= {f"{column} {end}": ends[:, place] for place, end in enumerate(("low", "high"))}
+                if name in self.quantiles and (full or name in undecided_means(self)):
+                    middle = np.asarray(self.median(name).value).reshape(np.size(self.k), -1)[rows, task]
+                    columns[f"{column} median"] = middle
+        return columns
+
+    def _remarks(self) -> tuple[str, ...]:
+        unit = [f"losses: {self.unit}"] if self.unit else []
+        return (*unit, *accuracy(self), *self.notes)
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Self:
+        made = cls(**checked_fields(cls, values))
+        steps = np.shape(made.k)
+        shapes = {name: np.shape(value) for name, value in made.values.items()}
+        fits = len(steps) < 2 and set(made.intervals) == set(shapes)
+        fits = fits and all(shape[: len(steps)] == steps and len(shape) <= len(steps) + 1 for shape in shapes.values())
+        for table, ending in ((made.intervals, (2,)), (made.uncertainty, ()), (made.quantiles, (len(LEVELS), 3))):
+            fits = fits and all(np.shape(value) == (*shapes.get(name, ()), *ending) for name, value in table.items())
+            fits = fits and set(table) <= set(shapes)
+        if not fits or not set(made.ranges) <= set(made.quantiles):
+            raise ForgettingError("values, intervals, uncertainties and quantiles do not fit together")
+        return made
+
+    def series(self, name: str, label: str = "", group: int = -1) -> Series:
+        """The curve of a quantity, with its intervals if the values are simulated."""
+        low, high = (None, None) if self.exact else map(column, np.moveaxis(np.atleast_2d(self.interval(name)), -1, 0))
+        return Series(
+            label or name, column(self.k), column(self._get(name, self.values)), low, high,
+            role="exact" if self.exact else "simulated", method=f"{self.method}: {self.detail}", group=group,
+        )  # fmt: skip
+
+    def figure(self) -> Curves | None:
+        """The expected quantities against k; None for a single k."""
+        shown = [name for name, value in self.values.items() if np.ndim(value) == np.ndim(self.k)]
+        if np.size(self.k) < 2 or not shown:
+            return None
+        curves = tuple(self.series(name, group=place) for place, name in enumerate(shown))
+        positive = all(value is None or not value < 0 for curve in curves for value in curve.y)
+        quantity = shown[0] if len(shown) == 1 else "value"
+        title = "Difference" if self.ordering is None else f"Expected values, {self.ordering.in_words}"
+        return Curves("expected", title, "", "k, tasks learned", f"expected {quantity}", curves, ylog=positive)
+
     def __str__(self) -> str:
         ks = np.atleast_1d(self.k)
         shown = [name for name, value in self.values.items() if np.ndim(value) == np.ndim(self.k)]
-        lines = [f"expected over orderings by {self.method}: {self.detail}"]
-        lines.append("k".rjust(10) + "".join(f"  {name:>24}" for name in shown))
-        for row in sorted({*range(min(8, len(ks))), len(ks) - 1}):
-            cells = [_cell(self, name, row) for name in shown]
-            lines.append(f"{int(ks[row]):>10}" + "".join(f"  {cell:>24}" for cell in cells))
+        columns = []
+        for name in shown:
+            columns.append([name, *(_cell(self, name, row) for row in range(len(ks)))])
+            if name in undecided_means(self):
+                columns.append([f"median {name}", *median_cells(self, name)])
+        widths = [max(24, *map(len, column)) for column in columns]
+        lines = [self.headline, *([f"losses: {self.unit}"] if self.unit else [])]
+        for row in sorted({*range(min(9, len(ks) + 1)), len(ks)}):
+            cells = [f"{column[row]:>{width}}" for column, width in zip(columns, widths, strict=True)]
+            lines.append("  ".join([f"{int(ks[row - 1]) if row else 'k':>10}", *cells]))
         if len(ks) > 9:
             lines.insert(-1, f"{'...':>10}")
-        return "\n".join([*lines, *accuracy(self), *(f"note: {note}" for note in self.notes)])
+        lines += [*accuracy(self), f"method: {self.method}, {self.detail}"]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 def accuracy(result: Expectation) -> list[str]:
-    """How far rounding can have moved the values, in one line; empty for simulated values, whose intervals say more.
+    """How far values can be off, in sentences: what rounding did to exact ones, what intervals of simulated ones mean.
 
     >>> import forgetting as fg
     >>> e = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
     >>> accuracy(e)
     ['rounding moves no value by more than 1e-15 of it']
     """
-    if not result.exact or not result.uncertainty:
+    if not result.exact:
+        return promises(result)
+    if not result.uncertainty:
         return []
     worst = {}
     for name, uncertainty in result.uncertainty.items():
@@ -173,15 +301,29 @@ class Outcome:
     runs: int = 0
     notes: tuple[str, ...] = ()
     estimated: bool = False
+    quantiles: Values = field(default_factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
+    seed: int | None = None
+    heading: str = ALL_ORDERS
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
             self.intervals.setdefault(name, np.stack([value, value], axis=-1))
 
     def build(
-        self, method: str, quantities: Sequence[Quantity], steps: IntArray, scalar: bool, order: IntArray
+        self,
+        method: str,
+        quantities: Sequence[Quantity],
+        steps: IntArray,
+        scalar: bool,
+        order: IntArray,
+        unit: str,
+        **source: Any,
     ) -> Expectation:
-        """The result for steps in the order, and of the shape, in which the caller gave them."""
+        """The result for steps in the order, and of the shape, in which the caller gave them.
+
+        `source` are the fields of `Expectation` that say what was asked for.
+        """
         notes = list(self.notes)
         means = [quantity.name for quantity in quantities if quantity.needs_steps]
         if means and not steps.all():
@@ -208,4 +350,10 @@ class Outcome:
             runs=self.runs,
             notes=tuple(notes),
             estimated=self.estimated,
+            quantiles=shape(self.quantiles),
+            ranges=dict(self.ranges),
+            seed=self.seed,
+            heading=self.heading,
+            unit=unit if any(q.form is LOSS and q.average != "error" for q in quantities) else "",
+            **source,
         )

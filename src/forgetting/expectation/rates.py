@@ -10,25 +10,26 @@ from forgetting._arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import engines
-from forgetting.expectation.engines.base import PATIENCE, require_realizable
+from forgetting.expectation.engines.base import require_realizable
 from forgetting.expectation.engines.counting import states_needed
 from forgetting.expectation.engines.digits import refusal
 from forgetting.expectation.engines.moment_map import Moments, moment_map
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.engines.spectral import decay
-from forgetting.orderings import Ordering
+from forgetting.orderings.base import OrderingLike
 from forgetting.orderings.laws import Cycle, Independent, Reshuffled
-from forgetting.schemes import Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 
 __all__ = ["decay_rate"]
 
+MOST_SECONDS = 600.0  # for the decay rate of reshuffled epochs
 LARGEST = 4000  # the order of a matrix whose eigenvalues take minutes
 APPLICATIONS = 300  # of a map that Lanczos takes to find its largest eigenvalue, or more
 PART = 2**24  # numbers held at once: 128 MiB
 
 
-def decay_rate(problem: Problem, ordering: Ordering, scheme: Scheme | None = None) -> float:
+def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | None = None) -> float:
     """The factor by which E|w_k - w*|^2 falls per step in the long run, for a linear scheme.
 
     Independent draws: the largest eigenvalue of Q on the row space. An order that repeats after T steps has the T-th
@@ -62,7 +63,7 @@ def decay_rate(problem: Problem, ordering: Ordering, scheme: Scheme | None = Non
         case _:
             needed, seconds = engines.get("subsets").cost(replace(request, steps=np.array([T])))
             order = moments.size * (moments.size + 1) // 2
-            if needed > request.memory or seconds * min(order, APPLICATIONS) > PATIENCE:
+            if needed > request.memory or seconds * min(order, APPLICATIONS) > MOST_SECONDS:
                 states, _ = states_needed(moments.geometry.counts, T)
                 raise NotSupportedError(
                     f"the decay rate of reshuffled epochs would go through {states:.3g} sets of tasks"

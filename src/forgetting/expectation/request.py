@@ -13,7 +13,9 @@ from forgetting.orderings.laws import Law
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["Request", "Simulation"]
+__all__ = ["PATIENCE", "Request", "Simulation"]
+
+PATIENCE = 30.0  # the default of `expect`
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Request:
         steps: the numbers of steps k, sorted.
         quantities: what is expected.
         memory: bytes that an exact engine may use.
+        patience: seconds that an exact engine may take, as estimated, before `auto` simulates.
         simulation: how to simulate.
     """
 
@@ -55,6 +58,7 @@ class Request:
     steps: IntArray
     quantities: tuple[Quantity, ...]
     memory: float
+    patience: float = PATIENCE
     simulation: Simulation = field(default_factory=Simulation)
 
     @property

@@ -15,7 +15,7 @@ from forgetting.expectation.engines.digits import refusal
 from forgetting.expectation.engines.moment_map import moment_map
 from forgetting.orderings import WithReplacement
 from forgetting.orderings.laws import Independent
-from forgetting.schemes import Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 
 __all__ = ["FastestWeights", "fastest_weights"]
@@ -38,7 +38,7 @@ class FastestWeights(NamedTuple):
     least: float
 
 
-def fastest_weights(problem: Problem, scheme: Scheme | None = None) -> FastestWeights:
+def fastest_weights(problem: Problem, scheme: SchemeLike | None = None) -> FastestWeights:
     """The probabilities of independent draws that make `decay_rate` as small as possible.
 
     The rate is the largest eigenvalue of Q[A] = sum_m p_m S_m A S_m, a convex function of p. An eigenvector V of one p

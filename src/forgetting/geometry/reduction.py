@@ -21,6 +21,7 @@ from forgetting._arrays import EPS, SQUARED, Array, IntArray, is_sparse, read_on
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.factor import Tolerance, factor_task, joint_directions
+from forgetting.storage.records import field_values
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
@@ -46,6 +47,10 @@ class Frame:
     columns: IntArray | None = None
 
     def __post_init__(self) -> None:
+        _seal(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
         _seal(self)
 
     def down(self, w: Array) -> Array:
@@ -81,7 +86,7 @@ class Geometry:
         full: for each distinct task, whether its rows are independent, so that some w fits any labels.
         conditions: for each distinct task, the factor from rounding errors of its rows to errors of its row space.
         label_norms: for each distinct task, |y_m|.
-        row_equations: maps the number of a distinct task to (A, b), its rows and labels in z coordinates: A z = b.
+        row_equations: gives (A, b) for the number of a distinct task, its rows and labels in z coordinates: A z = b.
         data: the data of the distinct tasks, for `precise`; None if only inner products are known.
     """
 
@@ -97,10 +102,18 @@ class Geometry:
     full: NDArray[np.bool_]
     conditions: Array
     label_norms: Array
-    row_equations: Callable[[int], tuple[Array, Array]] = field(repr=False)
+    row_equations: RowEquations = field(repr=False)
     data: Data | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        _seal(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields; what was computed from them is computed again when it is first used."""
+        return field_values(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
         _seal(self)
 
     @property
@@ -181,14 +194,19 @@ class Geometry:
         return not self.unexplained.any()
 
     @cached_property
-    def condition(self) -> float:
-        """Condition number of the stacked bases U: the factor from errors of the data to errors of the solution."""
+    def extremes(self) -> tuple[float, float]:
+        """The least and the largest eigenvalue of sum_m U_m U_m^T, the least no less than eps times the largest."""
         if len(self.sigma) == 0:
-            return 1.0
+            return 1.0, 1.0
         wide = len(self.sigma) > self.dim
         spectrum = np.linalg.eigvalsh(self.rows.T @ self.rows if wide else self.gram)[-self.dim :]
-        least = max(float(spectrum[0]), EPS * float(spectrum[-1]))
-        return float(np.sqrt(spectrum[-1] / least))
+        return max(float(spectrum[0]), EPS * float(spectrum[-1])), float(spectrum[-1])
+
+    @property
+    def condition(self) -> float:
+        """Condition number of the stacked bases U: the factor from errors of the data to errors of the solution."""
+        least, largest = self.extremes
+        return float(np.sqrt(largest / least))
 
     @cached_property
     def plain(self) -> Bases:
@@ -235,6 +253,23 @@ class Geometry:
     @cached_property
     def _no_clones(self) -> bool:
         return np.array_equal(self.index, np.arange(self.num_distinct))
+
+    @cached_property
+    def _gaps(self) -> dict[bytes, float]:
+        """What `mixing_gap` computed before, by the probabilities."""
+        return {}
+
+    def mixing_gap(self, p: Array) -> float:
+        """The least eigenvalue of sum_m p_m P_m on the joint row space, for probabilities p of the T tasks.
+
+        O(D^3) for new probabilities; kept for those that were asked for before.
+        """
+        key = p.tobytes()
+        if key not in self._gaps:
+            each = np.bincount(self.index, p, self.num_distinct)[self.owner]
+            least = np.linalg.eigvalsh((self.rows.T * each) @ self.rows)[0]
+            self._gaps[key] = float(np.clip(least, 0.0, 1.0))
+        return self._gaps[key]
 
     def distinct(self, orders: IntArray) -> IntArray:
         """The numbers of the distinct tasks in the given orders, as a contiguous array."""
@@ -310,6 +345,31 @@ def _seal(owner: Frame | Geometry) -> None:
         value = getattr(owner, attribute.name)
         if isinstance(value, np.ndarray):
             object.__setattr__(owner, attribute.name, read_only(value))
+
+
+@dataclass(frozen=True, eq=False)
+class RowEquations:
+    """The rows and labels of distinct tasks, of which `solution` is subtracted: A z = b in coordinates z.
+
+    Attributes:
+        matrices, labels: of the distinct tasks, in the coordinates of the frame before `rotation`.
+        weights: a factor of the rows and labels of each task.
+        rotation: from those coordinates to the joint row space; None if they are the same.
+        solution: the offline solution, which is z = 0.
+    """
+
+    matrices: Sequence[Matrix]
+    labels: Sequence[Array]
+    weights: Array
+    rotation: Array | None
+    solution: Array
+
+    def __call__(self, task: int) -> tuple[Array, Array]:
+        weight = self.weights[task]
+        design = weight * _dense(self.matrices[task], None)
+        if self.rotation is not None:
+            design = design @ self.rotation
+        return read_only(np.ascontiguousarray(design)), weight * self.labels[task] - design @ self.solution
 
 
 class Data(NamedTuple):
@@ -424,11 +484,6 @@ def _assemble(
     solution = solve(target)
     solution = solution + solve(target - rows @ solution)
     leftover = target - rows @ solution
-
-    def row_equations(task: int) -> tuple[Array, Array]:
-        design = matrices[task] if rotation is None else matrices[task] @ rotation
-        return read_only(np.ascontiguousarray(design)), labels[task] - design @ solution
-
     label_norms = np.array([float(np.linalg.norm(label)) for label in labels])
     return Geometry(
         rows=np.ascontiguousarray(rows),
@@ -443,7 +498,7 @@ def _assemble(
         full=ranks == [len(matrix) for matrix in matrices],
         conditions=np.array([float(np.max(factor.conditions, initial=1.0)) for factor in factors]),
         label_norms=label_norms,
-        row_equations=row_equations,
+        row_equations=RowEquations(matrices, labels, np.ones(len(matrices)), rotation, solution),
         data=data,
     )
 
@@ -460,12 +515,6 @@ def _refined(geometry: Geometry) -> Geometry:
     sigma = np.sqrt(precise.squares[0])
     # a part of the labels that float64 counts as rounding stays 0
     unexplained = np.where(geometry.unexplained > 0, np.maximum(precise.unexplained[0], 0.0), 0.0)
-
-    def row_equations(task: int) -> tuple[Array, Array]:
-        given = weights[task] * _dense(data.matrices[task], None)
-        design = given if basis is None else given @ basis
-        return read_only(np.ascontiguousarray(design)), weights[task] * data.labels[task] - design @ solution
-
     return replace(
         geometry,
         rows=np.ascontiguousarray(precise.rows[0]),
@@ -476,7 +525,7 @@ def _refined(geometry: Geometry) -> Geometry:
         residuals=_residuals(geometry.offsets, sigma, leftover, unexplained, solution, geometry.label_norms),
         frame=Frame(dim=dim, basis=basis),
         conditions=np.ones(geometry.num_distinct),  # each number was rounded once, at the end
-        row_equations=row_equations,
+        row_equations=RowEquations(data.matrices, data.labels, weights, basis, solution),
     )
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_kind, as_seed
+from forgetting._arrays import IntArray, Seed, as_count, as_index, as_kind, seed_from
 from forgetting._memory import require_memory
-from forgetting._registry import Registry, class_decorator
+from forgetting._registry import Registry, class_decorator, dashed, from_settings, made_from, saved_settings
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings import laws
 from forgetting.orderings.view import TaskView
+from forgetting.storage.records import Codec, add_codec
 
-__all__ = ["Ordering", "Visits", "drawn_orders", "register", "registry"]
+__all__ = ["Ordering", "OrderingLike", "Visits", "as_ordering", "drawn_orders", "register", "registry"]
 
 PACKAGE = __name__.rpartition(".")[0]
 
@@ -78,6 +80,27 @@ class Ordering:
                 f"{cls.__name__} visits tasks differently than {known.__name__}: derive from Ordering"
             )
 
+    @property
+    def in_words(self) -> str:
+        """The ordering in words, with the parameters that differ from their defaults.
+
+        >>> import forgetting as fg
+        >>> fg.orderings.WithoutReplacement().in_words, fg.orderings.WithReplacement(p=[1, 3]).in_words
+        ('without replacement', 'with replacement, p=(0.25, 0.75)')
+        """
+        words = [dashed(type(self).__name__).replace("-", " ")]
+        for parameter in fields(self):
+            value = getattr(self, parameter.name)
+            if value != parameter.default:
+                text = str(value)
+                words.append(f"{parameter.name}={text if len(text) <= 24 else text[:21] + '...'}")
+        return ", ".join(words)
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments with which the class makes the same ordering again; None is left out."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
         """Yield task numbers, 0-based, one per step, or arrays of task numbers; all randomness comes from `rng`."""
         return self.law.visits(tasks, rng)
@@ -95,13 +118,13 @@ class Ordering:
             )
         self.law.check(num_tasks)
 
-    def first(self, tasks: TaskView, k: int, seed: int | np.random.Generator = 0) -> IntArray:
+    def first(self, tasks: TaskView, k: int, seed: Seed = 0) -> IntArray:
         """The first k tasks of the ordering, as an array."""
         count = as_kind(tasks, TaskView, "a TaskView(num_tasks)").num_tasks
         k = as_count(k, "k")
         self.check(count, k)
         require_memory(16.0 * k, f"the first {k} tasks", "ask for fewer")
-        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(as_seed(seed))
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed_from(seed))
         return Visits(self, tasks, rng).take(k)
 
     def batch(self, tasks: TaskView, k: int, runs: int, rng: np.random.Generator) -> IntArray:
@@ -111,6 +134,32 @@ class Ordering:
             return drawn
         rows = [self.first(tasks, k, child) for child in rng.spawn(runs)]
         return np.stack(rows) if rows else np.empty((0, k), dtype=np.int64)
+
+
+add_codec(Codec("ordering", Ordering, partial(saved_settings, registry), partial(from_settings, registry)))
+
+
+OrderingLike = Ordering | str | Sequence[int] | IntArray
+
+
+def as_ordering(value: OrderingLike) -> Ordering:
+    """The ordering that a caller means: an ordering, its name as typed in a shell, or task numbers, visited once.
+
+    >>> as_ordering("cyclic"), as_ordering("explicit seq=0,1,1").seq, as_ordering([0, 2, 1]).seq
+    (Cyclic(), (0, 1, 1), (0, 2, 1))
+    >>> as_ordering("cylic")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: no ordering 'cylic'; did you mean 'cyclic'? ...
+    """
+    made: Any = value
+    if isinstance(value, str):
+        made = made_from(registry, value)
+    elif isinstance(value, Sequence) or hasattr(value, "__array__"):
+        made = registry.get("explicit")(as_index(made, None, "ordering"))
+    ordering: Ordering = as_kind(
+        made, Ordering, "an ordering such as fg.orderings.Cyclic(), 'cyclic' or [0, 2, 1]", "ordering: "
+    )
+    return ordering
 
 
 def _of_the_package(cls: type) -> bool:

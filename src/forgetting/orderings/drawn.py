@@ -45,6 +45,10 @@ class WithReplacement(Ordering):
         law: laws.Independent = self._law  # type: ignore[attr-defined]
         return law
 
+    def settings(self) -> dict[str, Any]:
+        # the given weights: normalising what was normalised before may move a last bit
+        return {} if self.p is None else {"p": self.law.p}
+
     def probabilities(self, tasks: TaskView) -> Array:
         """The probability of each task."""
         return self.law.probabilities(tasks)

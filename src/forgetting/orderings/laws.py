@@ -14,10 +14,12 @@ import numpy as np
 
 from forgetting._arrays import EPS, Array, IntArray, as_flag, as_index, real_array
 from forgetting._memory import require_memory
+from forgetting._names import only
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings.view import TaskView
 
 __all__ = ["Adaptive", "Cycle", "Fixed", "Independent", "Law", "Permutation", "Reshuffled", "Unknown"]
+__dir__ = only(__all__)
 
 BLOCK = 4096  # draws made at once; the tasks that a seed gives depend on this number, so that it must not change
 

@@ -1,4 +1,4 @@
-"""Figures and tables as plain data, and thin renderers to the terminal, HTML, matplotlib, CSV and LaTeX.
+"""The report: sections of figures and tables about a problem, as a page and as files.
 
 >>> import forgetting as fg
 >>> from forgetting.report import Settings
@@ -6,8 +6,9 @@
 50
 """
 
+from forgetting._names import only
 from forgetting.report.build import build_report
-from forgetting.report.data import Report, Section
+from forgetting.report.document import Report, Section
 from forgetting.report.saving import load_report, write_report
 from forgetting.report.section_registry import section, section_makers
 from forgetting.report.settings import Settings, default_problem
@@ -23,3 +24,5 @@ __all__ = [
     "section_makers",
     "write_report",
 ]
+
+__dir__ = only(__all__)

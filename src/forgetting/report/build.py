@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from forgetting.report.data import Curves, Report, Section, Series
+from forgetting.figures.items import Curves, Series
+from forgetting.report.document import Report, Section
 from forgetting.report.provenance import problem_hash, versions
 from forgetting.report.section_registry import section_makers
 from forgetting.report.settings import Settings, Step, no_step

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.report.data import Item, Report
-from forgetting.report.render.html import to_html
-from forgetting.report.render.latex import to_latex_file
-from forgetting.report.render.pictures import pictures
-from forgetting.report.render.sheets import to_csv
+from forgetting.figures.items import Item
+from forgetting.figures.pictures import pictures
+from forgetting.figures.sheets import to_csv
+from forgetting.report.document import Report
+from forgetting.report.html import to_html
+from forgetting.report.texts import to_latex_file
 from forgetting.storage import versions
 from forgetting.storage.arrays import open_regular
 from forgetting.storage.atomic import write

@@ -8,7 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from forgetting._registry import Registry
-from forgetting.report.data import Section
+from forgetting.report.document import Section
 from forgetting.report.settings import Settings, Step
 
 __all__ = ["SectionMaker", "section", "section_makers"]

@@ -90,7 +90,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, least in (("k", 3), ("points", 2), ("runs", 2), ("hunt", 1)):
-            as_count(getattr(self, name), name, least=least)
+            object.__setattr__(self, name, as_count(getattr(self, name), name, least=least))
         as_seed(self.seed)
         if not self.orderings:
             raise InvalidInputError("no orderings given; a report compares at least one")

@@ -1,6 +1,6 @@
 """Schemes: how a task is learned. One class per scheme, one file per idea."""
 
-from forgetting._arrays import as_kind
+from forgetting._names import only
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
@@ -8,7 +8,7 @@ from forgetting.schemes.nlms import NLMS
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
 from forgetting.schemes.weakly import WeaklyRegularized
-from forgetting.tasks.problem import Problem
+from forgetting.tasks.problem import Problem, as_problem
 
 __all__ = [
     "NLMS",
@@ -28,6 +28,7 @@ __all__ = [
     "register",
     "registry",
 ]
+__dir__ = only(__all__)
 
 
 def natural_scheme(problem: Problem) -> Scheme:
@@ -37,5 +38,5 @@ def natural_scheme(problem: Problem) -> Scheme:
     >>> natural_scheme(fg.families.two_lines(0.5)), natural_scheme(fg.ConvexSets([fg.Ball([0.0], 1.0)]))
     (Kaczmarz(), POCS(warm_start=True))
     """
-    linear = as_kind(problem, Problem, "a problem such as RegressionTasks").linear
+    linear = as_problem(problem).linear
     return Kaczmarz() if linear is problem else POCS()

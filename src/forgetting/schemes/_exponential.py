@@ -1,5 +1,7 @@
 """The inner problem of weakly regularised classification: min_w sum_i exp(-z_i.w) + lambda/2 |w - p|^2.
 
+A row of weight s_i is a row whose margin is log s_i smaller: s_i exp(-z_i.w) = exp(-(z_i.w - log s_i)).
+
 With a_i = exp(-z_i.w) / lambda the minimiser is w = p + Z^T a, and a solves
 
     g(a) = log a + b + K a = 0,   K = Z Z^T,   b = Z p + log lambda,
@@ -51,11 +53,12 @@ class Solution:
 
 
 class ExponentialTask:
-    """The rows z_i of a task, and the quantities that all inner problems with these rows share."""
+    """The rows z_i of a task and their weights, and the quantities that all inner problems with these rows share."""
 
-    def __init__(self, rows: Array) -> None:
+    def __init__(self, rows: Array, weights: Array | None = None) -> None:
         sizes = np.einsum("ij,ij->i", rows, rows)
         self.rows = np.ascontiguousarray(rows[sizes > 0])  # a zero row adds a constant
+        self.given = 0.0 if weights is None else -np.log(weights[sizes > 0])  # added to margins
         self.sizes = sizes[sizes > 0]
         self.log_sizes = np.log(self.sizes)
         self.dual_newton = len(self.rows) <= min(max(rows.shape[1], 200), 4000)  # 4000 x 4000 numbers take 122 MiB
@@ -66,10 +69,10 @@ class ExponentialTask:
         return np.asarray(self.rows @ self.rows.T)
 
     def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> Solution:
-        """The minimiser of sum_i exp(-z_i.w) + lambda/2 |w - p|^2."""
+        """The minimiser of sum_i s_i exp(-z_i.w) + lambda/2 |w - p|^2."""
         with np.errstate(all="ignore"):  # values that are not finite give a large residual
             try:
-                shift, residual, steps = self._shift(self.rows @ p, -log_lambda, tol, max_steps)
+                shift, residual, steps = self._shift(self.rows @ p + self.given, -log_lambda, tol, max_steps)
             except ValueError:  # LAPACK refuses values that are not finite
                 return Solution(p, 0, np.inf)
         return Solution(p + shift, steps, residual) if np.isfinite(shift).all() else Solution(p, steps, np.inf)

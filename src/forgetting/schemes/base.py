@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._registry import Registry, class_decorator
+from forgetting._arrays import Array, as_kind
+from forgetting._registry import Registry, class_decorator, from_settings, made_from, saved_settings
+from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks.problem import Problem
 
 if TYPE_CHECKING:
     from forgetting.schemes.linear import LinearScheme
 
-__all__ = ["Learned", "SGDStep", "Scheme", "register", "registry"]
+__all__ = ["Learned", "SGDStep", "Scheme", "SchemeLike", "as_scheme", "register", "registry"]
 
 registry: Registry[type] = Registry("scheme")
 register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
@@ -55,8 +57,8 @@ class Scheme(ABC):
     """Base class of schemes: implement `learn`, and `start` if the scheme keeps a memory from task to task.
 
     The frozen object holds the settings; the memory holds what changes during a run. The class states its properties:
-    `projects`, `solves_task`, `nonexpansive`, `random`, `linear_on`, `as_sgd`. Engines and bounds read these properties
-    and never ask for the class. `@fg.schemes.register` makes a scheme known to the command line.
+    `projects`, `solves_task`, `nonexpansive`, `random`, `remembers`, `linear_on`, `as_sgd`. Engines and bounds
+    read these properties and never ask for the class. `@fg.schemes.register` makes a scheme known to the command line.
 
     >>> import forgetting as fg
     >>> class Halfway(Scheme):
@@ -78,6 +80,12 @@ class Scheme(ABC):
     def random(self) -> bool:
         """Whether learning draws random numbers; by default, whether the class overrides `start`, which gets the
         generator."""
+        return type(self).start is not Scheme.start
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a step depends on earlier tasks by more than the iterate, so that a run cannot go on from its last
+        iterate alone; by default, whether the class overrides `start`."""
         return type(self).start is not Scheme.start
 
     @property
@@ -116,6 +124,12 @@ class Scheme(ABC):
         """
         return SGDStep(1.0, 1.0) if self.projects else None
 
+    def settings(self) -> dict[str, Any]:
+        """The arguments with which the class makes the same scheme again; None is left out."""
+        known = fields(self) if is_dataclass(self) else ()
+        values = {field.name: getattr(self, field.name) for field in known}
+        return {name: value for name, value in values.items() if value is not None}
+
     def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> Any:
         """The memory at step 0."""
         return None
@@ -123,3 +137,21 @@ class Scheme(ABC):
     @abstractmethod
     def learn(self, problem: Problem, task: int, w: Array, memory: Any) -> Learned:
         """Learn a task, starting from w; w must not be changed in place."""
+
+
+add_codec(Codec("scheme", Scheme, partial(saved_settings, registry), partial(from_settings, registry)))
+
+
+SchemeLike = Scheme | str
+
+
+def as_scheme(value: SchemeLike) -> Scheme:
+    """The scheme that a caller means: a scheme, or its name and parameters as typed in a shell.
+
+    >>> as_scheme("ridge lam=0.1"), as_scheme("sgd")
+    (Ridge(lam=0.1), SGD(step_size=1.0, objective='modified'))
+    """
+    if isinstance(value, str):
+        named: Scheme = made_from(registry, value)
+        return named
+    return as_kind(value, Scheme, "a scheme such as fg.schemes.Kaczmarz() or 'ridge lam=0.1'", "scheme: ")

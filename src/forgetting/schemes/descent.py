@@ -56,6 +56,10 @@ class GradientDescent(Scheme):
         return self.batch_size is not None
 
     @property
+    def remembers(self) -> bool:
+        return False
+
+    @property
     def projects(self) -> bool:
         return True
 

@@ -44,6 +44,10 @@ class POCS(Scheme):
         return False
 
     @property
+    def remembers(self) -> bool:
+        return False
+
+    @property
     def projects(self) -> bool:
         return True
 

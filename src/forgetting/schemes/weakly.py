@@ -23,10 +23,11 @@ SMALLEST = -1e14  # least log(lambda): its rounding changes log a by 1/64, where
 class WeaklyRegularized(Scheme):
     """The paper's `scheme:regularized_cl`: w <- argmin_w sum_i exp(-y_i x_i.w) + lambda/2 |w - w_(t-1)|^2.
 
-    The sum is over the rows of the task. The minimiser is computed by Newton's method on the dual, with n variables for
-    n rows (or d variables, if d is smaller), at O(n^3) per step after O(n^2 d) for the inner products; see
-    `forgetting.schemes._exponential`. A run records the Newton steps in `inner_steps`, and its `status` names a task
-    whose residual stayed above `tol`. Tasks that are not separable are learned too.
+    The sum is over the rows of the task, each times its weight if the problem has `row_weights`. The minimiser is
+    computed by Newton's method on the dual, with n variables for n rows (or d variables, if d is smaller), at O(n^3)
+    per step after O(n^2 d) for the inner products; see `forgetting.schemes._exponential`. A run records the Newton
+    steps in `inner_steps`, and its `status` names a task whose residual stayed above `tol`. Tasks that are not
+    separable are learned too.
 
     The iterates grow like L = log(1/lambda). `run.iterates` are the iterates themselves; `run.scaled_iterates` are
     divided by L, and losses and distances are computed from these (at lambda = 1, where L is 0, from the iterates
@@ -71,6 +72,10 @@ class WeaklyRegularized(Scheme):
     def random(self) -> bool:
         return False
 
+    @property
+    def remembers(self) -> bool:
+        return False
+
     def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> list[ExponentialTask | None]:
         if problem.signed_rows(0) is None:
             raise NotSupportedError(f"{self} is a scheme for ClassificationTasks, not for {type(problem).__name__}")
@@ -81,7 +86,7 @@ class WeaklyRegularized(Scheme):
         if prepared is None:
             rows = problem.signed_rows(task)
             assert rows is not None  # `start` refused all other problems
-            prepared = memory[task] = ExponentialTask(rows)
+            prepared = memory[task] = ExponentialTask(rows, problem.row_weights(task))
         solution = prepared.solve(w, float(self.log_lambda), self.tol, self.max_steps)
         if solution.residual <= self.tol:
             return Learned(solution.w, solution.steps)

@@ -1,5 +1,6 @@
 """Convex sets, each with project, distance and contains; one file per family."""
 
+from forgetting._names import only
 from forgetting.sets.affine import Affine, Subspace
 from forgetting.sets.balls import Ball, SecondOrderCone
 from forgetting.sets.base import ConvexSet, register, registry
@@ -32,3 +33,4 @@ __all__ = [
     "registry",
     "stacked",
 ]
+__dir__ = only(__all__)

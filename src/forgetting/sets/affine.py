@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,11 @@ class Affine(ConvexSet):
     forgetting.errors.InfeasibleError: {A w = b} is empty: ...
     """
 
-    parts = ("A", "b")
+    parts = ("A", "b", "rank_tol", "rtol")
     A: Array
     b: Array
+    rank_tol: float | None
+    rtol: float
     basis: Array
     targets: Array
 
@@ -92,13 +95,20 @@ class Affine(ConvexSet):
                 certificate=certificate,
                 residual=float(np.linalg.norm(matrix.T @ certificate)),
             )
-        self._freeze(dim=matrix.shape[1], A=matrix, b=label, basis=basis, targets=targets)
+        self._freeze(dim=matrix.shape[1], A=matrix, b=label, rank_tol=rank_tol, rtol=rtol, basis=basis, targets=targets)
 
     def nearest(self, w: Array) -> Array:
         return w - self.basis.T @ (self.basis @ w - self.targets)
 
     def inequalities(self) -> tuple[Array, Array]:
         return np.concatenate([self.basis, -self.basis]), np.concatenate([self.targets, -self.targets])
+
+    def equations(self) -> tuple[Array, Array]:
+        return self.basis, self.targets
+
+    def rebuilt(self, change: Callable[[Array], Array], common: Array) -> Affine:
+        rows = change(self.A)
+        return Affine(rows, rows @ common)
 
     def __repr__(self) -> str:
         return f"Affine(d={self.dim}, rank={len(self.basis)})"
@@ -114,13 +124,14 @@ class Subspace(ConvexSet):
     array([1., 1.])
     """
 
-    parts = ("vectors",)
+    parts = ("vectors", "rank_tol")
     vectors: Array
+    rank_tol: float | None
     basis: Array
 
     def __init__(self, vectors: Any, *, rank_tol: float | None = None) -> None:
         matrix = as_rows(vectors, "vectors")
-        self._freeze(dim=matrix.shape[1], vectors=matrix, basis=_factored(matrix, rank_tol)[2])
+        self._freeze(dim=matrix.shape[1], vectors=matrix, rank_tol=rank_tol, basis=_factored(matrix, rank_tol)[2])
 
     def nearest(self, w: Array) -> Array:
         return self.basis.T @ (self.basis @ w)
@@ -135,6 +146,10 @@ class Subspace(ConvexSet):
     def inequalities(self) -> tuple[Array, Array]:
         rows = self.complement()
         return np.concatenate([rows, -rows]), np.zeros(2 * len(rows))
+
+    def equations(self) -> tuple[Array, Array]:
+        rows = self.complement()
+        return rows, np.zeros(len(rows))
 
     def __repr__(self) -> str:
         return f"Subspace(d={self.dim}, rank={len(self.basis)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,10 @@ class Ball(ConvexSet):
 
     def reach(self, w: Array) -> float:
         return float(np.linalg.norm(w - self.center)) + self.radius
+
+    def rebuilt(self, change: Callable[[Array], Array], common: Array) -> Ball:
+        center = change(self.center)
+        return Ball(center, max(self.radius, float(np.linalg.norm(center - common))))
 
 
 @register

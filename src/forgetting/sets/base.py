@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -58,7 +59,7 @@ class ConvexSet(ABC):
     """
 
     dim: int
-    #: the names of the arguments of the constructor, in order; a file holds the attributes of these names
+    #: the names of the arguments of the constructor; a file holds the attributes of these names that are not None
     parts: ClassVar[tuple[str, ...]] = ()
     #: the names of the numbers that `repr` shows beside the dimension
     shown: ClassVar[tuple[str, ...]] = ()
@@ -91,6 +92,18 @@ class ConvexSet(ABC):
         """(A, b) with the set equal to {w: A w >= b}, or None if it is not a polyhedron."""
         return None
 
+    def equations(self) -> tuple[Array, Array] | None:
+        """(U, c) with orthonormal rows U and the set equal to {w: U w = c}, or None if the set is not affine."""
+        return None
+
+    def with_dim(self, dim: int) -> ConvexSet:
+        """The set with its dimension filled in, for sets that may be made without one; else the set itself."""
+        return self
+
+    def rebuilt(self, change: Callable[[Array], Array], common: Array) -> ConvexSet:
+        """A set of the same kind that holds `common`, with the other numbers changed; by default the set itself."""
+        return self
+
     def reach(self, w: Array) -> float:
         """An upper bound on |w - x| over all points x of the set; infinite for unbounded sets."""
         return float("inf")
@@ -100,6 +113,20 @@ class ConvexSet(ABC):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
         self.__dict__.update(values)
+
+    def __getstate__(self) -> tuple[dict[str, Any], list[str]]:
+        """What defines the set, without what can be computed again, and which arrays are read-only."""
+        computed = {
+            name for kind in type(self).__mro__ for name, v in vars(kind).items() if isinstance(v, cached_property)
+        }
+        state = {name: value for name, value in self.__dict__.items() if name not in computed}
+        sealed = [n for n, value in state.items() if isinstance(value, np.ndarray) and not value.flags.writeable]
+        return state, sealed
+
+    def __setstate__(self, state: tuple[dict[str, Any], list[str]]) -> None:
+        self.__dict__.update(state[0])
+        for name in state[1]:
+            self.__dict__[name].setflags(write=False)
 
     def __repr__(self) -> str:
         numbers = "".join(f", {name}={getattr(self, name):g}" for name in self.shown)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number, as_seed, real_array
+from forgetting._arrays import Array, Seed, as_count, as_kind, as_number, real_array, seed_from
 from forgetting.sets.base import ConvexSet
 from forgetting.sets.custom import CustomSet
 
@@ -34,7 +34,7 @@ def check_convex_set(
     *,
     points: Any = None,
     trials: int = 100,
-    seed: int = 0,
+    seed: Seed = 0,
     tol: float = 1e-8,
 ) -> None:
     """Raise `ProjectionCheckError` unless `convex_set.project` behaves like a projection onto a closed convex set.
@@ -90,9 +90,9 @@ def check_convex_set(
             _fail(convex_set, "nonexpansive", f"|P(x) - P(y)| exceeds |x - y| by {stretch:.3g}", x, y)
 
 
-def _samples(convex_set: ConvexSet, points: Any, trials: int, seed: int) -> list[Array]:
+def _samples(convex_set: ConvexSet, points: Any, trials: int, seed: Seed) -> list[Array]:
     """Random points at several scales, some of them pushed out from the set, and the user's own."""
-    rng = np.random.default_rng(as_seed(seed))
+    rng = np.random.default_rng(seed_from(seed))
     scales = np.geomspace(0.1, 100, trials)
     samples = list(rng.standard_normal((trials, convex_set.dim)) * scales[:, None])
     for index in range(0, trials, 2):

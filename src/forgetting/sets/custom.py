@@ -39,7 +39,6 @@ class CustomSet(ConvexSet):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def with_dim(self, dim: int) -> CustomSet:
-        """This set, with its dimension filled in if it was left out."""
         return self if "dim" in self.__dict__ else CustomSet(self.function, dim)
 
     def nearest(self, w: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Halfspace(ConvexSet):
 
     def inequalities(self) -> tuple[Array, Array]:
         return self.a[None], np.array([self.b])
+
+    def rebuilt(self, change: Callable[[Array], Array], common: Array) -> Halfspace:
+        normal = change(self.a)
+        return Halfspace(normal, min(self.b, float(normal @ common)))
 
 
 @register

@@ -94,9 +94,10 @@ class Polyhedron(ConvexSet):
     forgetting.errors.InfeasibleError: {A w >= b} is empty: ...
     """
 
-    parts = ("A", "b")
+    parts = ("A", "b", "check")
     A: Array
     b: Array
+    check: bool
     _rows: Array
     _levels: Array
     _norms: Array
@@ -124,7 +125,7 @@ class Polyhedron(ConvexSet):
         if len(levels):
             first = int(np.argmax(np.abs(levels)))
             check_near(abs(float(levels[first])), f"{{a.w = b}} for row {int(kept[first])}")
-        self._freeze(dim=matrix.shape[1], A=matrix, b=label)
+        self._freeze(dim=matrix.shape[1], A=matrix, b=label, check=check)
         # these go to compiled code, for which a read-only array is another type
         self.__dict__.update(_rows=rows, _levels=levels, _norms=norms * largest[kept], _kept=kept)
         if check:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +50,7 @@ class ClassificationTasks(Problem):
            [1. , 0.5]])
     """
 
+    format = "forgetting/classification/1"
     kind: ClassVar[Kind] = "classification"
 
     def __init__(
@@ -97,26 +96,27 @@ class ClassificationTasks(Problem):
         matrices, labels, names = split_rows(X, y, groups)
         return cls(matrices, labels, **{"names": names, **options})
 
+    def file_arrays(self) -> dict[str, Any]:
+        from forgetting.tasks.files import classification_arrays
+
+        return classification_arrays(self)
+
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> ClassificationTasks:
-        """Read a collection written by `save`; nothing is unpickled."""
-        from forgetting.tasks.files import classification_from, read_arrays
+    def from_file_arrays(cls, arrays: dict[str, Any]) -> ClassificationTasks:
+        from forgetting.tasks.files import classification_from
 
-        return classification_from(read_arrays(path), path)
+        return classification_from(arrays)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the collection to an .npz file, atomically; `load` gives the same numbers back.
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        columns = super()._columns(rows, full=full)
+        positive = [int(np.sum(self.task(int(row))[1] > 0)) for row in rows]
+        return {**columns, "rows": self.num_rows[rows], f"of these {self.label_names[1]}": positive}
 
-        >>> import forgetting as fg, tempfile, pathlib
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder) / "tasks.npz"
-        ...     fg.families.separable(T=2, d=3, n=4, margin=0.5).save(path)
-        ...     fg.ClassificationTasks.load(path)
-        ClassificationTasks(T=2, d=3, rows=8)
-        """
-        from forgetting.tasks.files import classification_arrays, write_arrays
-
-        write_arrays(Path(path), classification_arrays(self))
+    def rebuilt(
+        self, change: Callable[[Array], Array], without: int | None = None, common: Array | None = None
+    ) -> ClassificationTasks:
+        parts = [self.task(task) for task in range(self.num_tasks) if task != without]
+        return ClassificationTasks([change(matrix) for matrix, _ in parts], [label for _, label in parts])
 
     # ------------------------------------------------------------------------------------------------------- the data
 
@@ -140,6 +140,11 @@ class ClassificationTasks(Problem):
     def digest_parts(self) -> Iterator[tuple[object, ...]]:
         """The data of each task."""
         yield from ((self.signed_rows(m), self.task(m)[1]) for m in range(self.num_tasks))
+
+    @property
+    def loss_meaning(self) -> str:
+        """The violation of the worst row."""
+        return "half the squared shortfall from margin 1, at the worst row of a task"
 
     @cached_property
     def radius(self) -> float:

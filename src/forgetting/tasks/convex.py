@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_kind, as_task, as_vector, read_only
+from forgetting._arrays import Array, IntArray, as_kind, as_task, as_vector, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.sets import (
     Affine,
     CommonPoint,
     ConvexSet,
-    CustomSet,
-    Subspace,
     nearest_common_point,
 )
 from forgetting.tasks.linear_tasks import Realizability
@@ -67,6 +65,7 @@ class ConvexSets(Problem):
            [ 0.5,  0.8]])
     """
 
+    format = "forgetting/sets/1"
     half_squared_distances: ClassVar[bool] = True
 
     def __init__(self, sets: Sequence[ConvexSet], *, names: Sequence[str] | None = None) -> None:
@@ -82,9 +81,7 @@ class ConvexSets(Problem):
         for position, dim in dims:
             if dim != self.dim:
                 raise InvalidInputError(f"set {position} is in dimension {dim}, but set {first} in {self.dim}")
-        self.sets: tuple[ConvexSet, ...] = tuple(
-            member.with_dim(self.dim) if isinstance(member, CustomSet) else member for member in given
-        )
+        self.sets: tuple[ConvexSet, ...] = tuple(member.with_dim(self.dim) for member in given)
         if names is not None and len(names) != len(given):
             raise InvalidInputError(f"{len(names)} names for {len(given)} sets")
         self.names = tuple(str(name) for name in (range(len(given)) if names is None else names))
@@ -118,9 +115,35 @@ class ConvexSets(Problem):
             values = [getattr(member, name) for name in member.parts] if member.parts else vars(member)
             yield type(member).__name__, values
 
+    def file_arrays(self) -> dict[str, Any]:
+        from forgetting.tasks.files import set_arrays
+
+        return set_arrays(self)
+
+    @classmethod
+    def from_file_arrays(cls, arrays: dict[str, Any]) -> ConvexSets:
+        from forgetting.tasks.files import sets_from
+
+        return sets_from(arrays)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        return {**super()._columns(rows, full=full), "set": [repr(self.sets[row]) for row in rows]}
+
+    def rebuilt(
+        self, change: Callable[[Array], Array], without: int | None = None, common: Array | None = None
+    ) -> ConvexSets:
+        point = np.zeros(self.dim) if common is None else common
+        kept = [member for position, member in enumerate(self.sets) if position != without]
+        return ConvexSets([member.rebuilt(change, point) for member in kept])
+
     @property
     def members(self) -> tuple[ConvexSet, ...]:
         return self.sets
+
+    @property
+    def loss_meaning(self) -> str:
+        """The distance to the set of the task."""
+        return "half the squared distance to the set of a task"
 
     @property
     def radius(self) -> float:
@@ -217,13 +240,10 @@ class ConvexSets(Problem):
         """Regression tasks with orthonormal rows and the same losses; None unless every set is affine."""
         matrices, labels = [], []
         for member in self.sets:
-            if isinstance(member, Affine):
-                rows, targets = member.basis, member.targets
-            elif isinstance(member, Subspace):
-                rows = member.complement()
-                targets = np.zeros(len(rows))
-            else:
+            equations = member.equations()
+            if equations is None:
                 return None
+            rows, targets = equations
             unrestricted = len(rows) == 0  # the set is R^d
             matrices.append(np.zeros((1, self.dim)) if unrestricted else rows)
             labels.append(np.zeros(1) if unrestricted else targets)
@@ -245,6 +265,3 @@ class ConvexSets(Problem):
             self.regression.require_realizable(what)
         else:
             _ = self.w_star
-
-    def __repr__(self) -> str:
-        return f"ConvexSets(T={self.num_tasks}, d={self.dim})"

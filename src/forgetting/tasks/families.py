@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, any_array, as_count, as_kind, as_number, as_seed, as_vector, real_array
+from forgetting._arrays import Array, Seed, any_array, as_count, as_kind, as_number, as_vector, real_array, seed_from
 from forgetting._memory import require_memory
+from forgetting._names import only
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
@@ -26,10 +27,11 @@ __all__ = [
     "separable",
     "two_lines",
 ]
+__dir__ = only(__all__)
 
 
 def gaussian(
-    T: int, d: int, rank: int | Sequence[int] = 1, seed: int = 0, *, condition: float | None = None
+    T: int, d: int, rank: int | Sequence[int] = 1, seed: Seed = 0, *, condition: float | None = None
 ) -> RegressionTasks:
     """T tasks with independent Gaussian rows and a random unit solution: the ordinary case.
 
@@ -51,7 +53,7 @@ def gaussian(
         if as_count(r, f"rank of task {task}") > d or r < 1:
             raise InvalidInputError(f"rank of task {task} is {r}; it must be between 1 and d = {d}")
     _require_room(T, int(ranks.sum()), d)
-    rng = np.random.default_rng(as_seed(seed))
+    rng = np.random.default_rng(seed_from(seed))
     matrices = [rng.standard_normal((int(r), d)) for r in ranks]
     if condition is not None:
         spread = as_number(condition, "condition", least=1)
@@ -62,7 +64,7 @@ def gaussian(
     return _realizable(matrices, w_star / np.linalg.norm(w_star))
 
 
-def rank_one(T: int, d: int, seed: int = 0) -> RegressionTasks:
+def rank_one(T: int, d: int, seed: Seed = 0) -> RegressionTasks:
     """T tasks of one unit row each, uniform on the sphere: the classical Kaczmarz setting.
 
     Shows that a step of any scheme on a rank-one task is normalised SGD.
@@ -72,7 +74,7 @@ def rank_one(T: int, d: int, seed: int = 0) -> RegressionTasks:
     """
     T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
     _require_room(T, T, d)
-    rng = np.random.default_rng(as_seed(seed))
+    rng = np.random.default_rng(seed_from(seed))
     rows = rng.standard_normal((T, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     w_star = rng.standard_normal(d)
@@ -190,7 +192,7 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs], tasks.names * n)
 
 
-def principal_angles(angles: Sequence[float], seed: int | None = None) -> RegressionTasks:
+def principal_angles(angles: Sequence[float], seed: Seed = None) -> RegressionTasks:
     """Two tasks of rank r in R^(2r) whose row spaces have the given r principal angles.
 
     Shows that two tasks interact only through their principal angles: there is no forgetting for angles of 0 and pi/2
@@ -209,11 +211,11 @@ def principal_angles(angles: Sequence[float], seed: int | None = None) -> Regres
     second = np.hstack([np.diag(np.cos(angle)), np.diag(np.sin(angle))])
     rotation = np.eye(2 * r)
     if seed is not None:
-        rotation = np.linalg.qr(np.random.default_rng(as_seed(seed)).standard_normal((2 * r, 2 * r)))[0]
+        rotation = np.linalg.qr(np.random.default_rng(seed_from(seed)).standard_normal((2 * r, 2 * r)))[0]
     return _realizable([first @ rotation, second @ rotation], rotation.T @ np.full(2 * r, (2 * r) ** -0.5))
 
 
-def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed: int = 0) -> RegressionTasks:
+def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed: Seed = 0) -> RegressionTasks:
     """Gaussian tasks whose spectral norms are spread evenly on a log scale from 1 down to 1 / spread.
 
     R-bar, the mean squared norm, is far below R^2 here. Shows that a task of small norm is not lost: the subspaces, and
@@ -229,7 +231,7 @@ def heterogeneous_norms(T: int, d: int, rank: int = 1, spread: float = 1e3, seed
     return _realizable(matrices, base.w_star / np.linalg.norm(base.w_star))
 
 
-def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> ClassificationTasks:
+def separable(T: int, d: int, n: int, margin: float = 0.1, seed: Seed = 0) -> ClassificationTasks:
     """T jointly separable classification tasks of n rows, with R = 1 and 1 / (|w*| R) = margin.
 
     `margin` is `ClassificationTasks.margin`: some unit vector u has y_i x_i.u >= margin R for all rows, and no unit
@@ -248,7 +250,7 @@ def separable(T: int, d: int, n: int, margin: float = 0.1, seed: int = 0) -> Cla
         raise InvalidInputError(f"margin is relative to the largest row, so that it is at most 1, got {margin:g}")
     if T * n < 2:
         raise InvalidInputError("one row has one class only; give T or n at least 2")
-    rng = np.random.default_rng(as_seed(seed))
+    rng = np.random.default_rng(seed_from(seed))
     frame = np.linalg.qr(rng.standard_normal((d, 2)))[0].T
     axis, lean = frame
     along = np.minimum(margin + (1 - margin) / 4 * np.abs(rng.standard_normal(T * n)), 1.0)

@@ -1,47 +1,48 @@
-"""Problems as arrays of an .npz file, without pickle."""
+"""Problems of each kind as arrays of an .npz file, and back; every array is checked."""
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forgetting import sets as convex_sets
 from forgetting._arrays import IntArray, as_index, is_sparse
 from forgetting._memory import require_memory
-from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.storage.arrays import damaged, entry, read_arrays, whole_number, words, write_arrays
+from forgetting._registry import registered_class
+from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.sets import ConvexSet
+from forgetting.storage.arrays import entry, whole_number, words
 
 if TYPE_CHECKING:
     from forgetting.tasks.classification import ClassificationTasks
+    from forgetting.tasks.convex import ConvexSets
+    from forgetting.tasks.kernel import KernelTasks
+    from forgetting.tasks.linear_tasks import LinearTasks
     from forgetting.tasks.regression import RegressionTasks
 
 __all__ = [
     "classification_arrays",
     "classification_from",
-    "read_arrays",
+    "kernel_arrays",
+    "kernel_from",
     "regression_arrays",
     "regression_from",
-    "write_arrays",
+    "set_arrays",
+    "sets_from",
 ]
-
-FORMAT = "forgetting/regression/1"
-CLASSIFICATION = "forgetting/classification/1"
 
 
 def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     """The arrays that represent the tasks: the distinct tasks, stacked, and for each task its distinct task."""
     matrices, labels = tasks._matrices, tasks._labels
     arrays: dict[str, Any] = {
-        "format": np.array(FORMAT),
+        "format": np.array(tasks.format),
         "rows": np.array([matrix.shape[0] for matrix in matrices]),
         "sparse": np.array([is_sparse(matrix) for matrix in matrices]),
         "y": np.concatenate(labels),
         "index": tasks._index,
-        "names": np.array(tasks.names),
-        "loss": np.array(tasks.loss_kind),
-        "rtol": np.array(tasks.rtol),
-        "rank_tol": np.array(np.nan if tasks.rank_tol is None else tasks.rank_tol),
+        **_options(tasks),
     }
     if arrays["sparse"].any():
         import scipy.sparse as sp
@@ -54,33 +55,45 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     return arrays
 
 
-def regression_from(arrays: dict[str, Any], path: str | PathLike[str]) -> RegressionTasks:
-    """The tasks of the arrays that `regression_arrays` made; every array is checked. `path` is named in errors."""
+def _options(tasks: LinearTasks) -> dict[str, Any]:
+    """Names, loss and tolerances of linear tasks."""
+    return {
+        "names": np.array(tasks.names),
+        "loss": np.array(tasks.loss_kind),
+        "rtol": np.array(tasks.rtol),
+        "rank_tol": np.array(np.nan if tasks.rank_tol is None else tasks.rank_tol),
+    }
+
+
+def _options_from(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Loss and tolerances as keywords."""
+    rank_tol = float(entry(arrays, "rank_tol", "f", 0))
+    return {
+        "loss": str(entry(arrays, "loss", "U", 0)),
+        "rank_tol": None if np.isnan(rank_tol) else rank_tol,
+        "rtol": float(entry(arrays, "rtol", "f", 0)),
+    }
+
+
+def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
+    """The tasks of the arrays that `regression_arrays` made."""
     from forgetting.tasks.regression import RegressionTasks
 
-    if str(arrays.get("format")) != FORMAT:
-        raise ProblemFileError(f"{path}: no collection of regression tasks (its 'format' entry is not {FORMAT!r})")
-    with damaged(path, "collection of regression tasks"):
-        y = entry(arrays, "y", "f", 1)
-        ends = _ends(arrays, len(y))
-        if "X" in arrays:
-            X = entry(arrays, "X", "f", 2)
-            if len(X) != len(y):
-                raise ForgettingError(f"{len(X)} rows for {len(y)} labels")
-            matrices: list[Any] = np.split(X, ends[:-1])
-        else:
-            matrices = _sparse_parts(arrays, ends)
-        labels = np.split(y, ends[:-1])
-        index = as_index(entry(arrays, "index", "iu", 1), len(ends), "index")
-        rank_tol = float(entry(arrays, "rank_tol", "f", 0))
-        return RegressionTasks(
-            [matrices[i] for i in index],
-            [labels[i] for i in index],
-            loss=str(entry(arrays, "loss", "U", 0)),  # type: ignore[arg-type]
-            rank_tol=None if np.isnan(rank_tol) else rank_tol,
-            rtol=float(entry(arrays, "rtol", "f", 0)),
-            names=words(arrays, "names", len(index)),
-        )
+    y = entry(arrays, "y", "f", 1)
+    ends = _ends(arrays, len(y))
+    if "X" in arrays:
+        X = entry(arrays, "X", "f", 2)
+        if len(X) != len(y):
+            raise ForgettingError(f"{len(X)} rows for {len(y)} labels")
+        matrices: list[Any] = np.split(X, ends[:-1])
+    else:
+        matrices = _sparse_parts(arrays, ends)
+    labels = np.split(y, ends[:-1])
+    index = as_index(entry(arrays, "index", "iu", 1), len(ends), "index")
+    names = words(arrays, "names", len(index))
+    return RegressionTasks(
+        [matrices[i] for i in index], [labels[i] for i in index], names=names, **_options_from(arrays)
+    )
 
 
 def _ends(arrays: dict[str, Any], total: int) -> IntArray:
@@ -109,10 +122,10 @@ def _sparse_parts(arrays: dict[str, Any], ends: IntArray) -> list[Any]:
         )
     if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
         raise ForgettingError(f"entry 'indptr' must rise from 0 to {len(data)}")
-    columns = as_index(indices, dim, "indices")
+    columns = as_index(indices, dim, "indices").astype(indices.dtype)
     dense = int(np.diff(ends, prepend=0)[~flags].sum())
     require_memory(16.0 * dim * (dense + 1), f"{dense} dense rows of dimension {dim}", "save sparse rows")
-    starts = indptr.astype(np.int64)
+    starts = indptr.astype(np.int64).astype(indptr.dtype)
     parts = []
     for first, last, sparse in zip([0, *ends[:-1].tolist()], ends.tolist(), flags.tolist(), strict=True):
         where = slice(int(starts[first]), int(starts[last]))
@@ -126,7 +139,7 @@ def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
     """The arrays that represent the tasks: stacked rows and signs, rows per task, names, and the two labels."""
     parts = [tasks.task(task) for task in range(tasks.num_tasks)]
     return {
-        "format": np.array(CLASSIFICATION),
+        "format": np.array(tasks.format),
         "rows": tasks.num_rows,
         "X": np.concatenate([matrix for matrix, _ in parts]),
         "y": np.concatenate([label for _, label in parts]).astype(np.int8),
@@ -135,27 +148,84 @@ def classification_arrays(tasks: ClassificationTasks) -> dict[str, Any]:
     }
 
 
-def classification_from(arrays: dict[str, Any], path: str | PathLike[str]) -> ClassificationTasks:
-    """The tasks of the arrays that `classification_arrays` made; every array is checked. `path` is named in errors."""
+def classification_from(arrays: dict[str, Any]) -> ClassificationTasks:
+    """The tasks of the arrays that `classification_arrays` made."""
     from forgetting.tasks.classification import ClassificationTasks
 
-    if str(arrays.get("format")) != CLASSIFICATION:
-        raise ProblemFileError(
-            f"{path}: no collection of classification tasks (its 'format' entry is not {CLASSIFICATION!r})"
-        )
-    with damaged(path, "collection of classification tasks"):
-        signs, X = entry(arrays, "y", "i", 1), entry(arrays, "X", "f", 2)
-        ends = _ends(arrays, len(signs))
-        if len(X) != len(signs):
-            raise ForgettingError(f"{len(X)} rows for {len(signs)} labels")
-        if not np.isin(signs, (-1, 1)).all():
-            raise ForgettingError("labels other than -1 and 1")
-        pair = entry(arrays, "label_names", "biuU", 1)
-        if len(pair) != 2:
-            raise ForgettingError(f"{len(pair)} names of labels, but there are two labels")
-        return ClassificationTasks(
-            np.split(X, ends[:-1]),
-            np.split(pair[(signs + 1) // 2], ends[:-1]),
-            names=words(arrays, "names", len(ends)),
-            label_names=pair.tolist(),
-        )
+    signs, X = entry(arrays, "y", "i", 1), entry(arrays, "X", "f", 2)
+    ends = _ends(arrays, len(signs))
+    if len(X) != len(signs):
+        raise ForgettingError(f"{len(X)} rows for {len(signs)} labels")
+    if not np.isin(signs, (-1, 1)).all():
+        raise ForgettingError("labels other than -1 and 1")
+    pair = entry(arrays, "label_names", "biuU", 1)
+    if len(pair) != 2:
+        raise ForgettingError(f"{len(pair)} names of labels, but there are two labels")
+    return ClassificationTasks(
+        np.split(X, ends[:-1]),
+        np.split(pair[(signs + 1) // 2], ends[:-1]),
+        names=words(arrays, "names", len(ends)),
+        label_names=pair.tolist(),
+    )
+
+
+def kernel_arrays(tasks: KernelTasks) -> dict[str, Any]:
+    """The arrays that represent the tasks: the kernel matrix, the labels, and the task of each row."""
+    owner = np.empty(tasks.dim, dtype=np.int64)
+    for task, rows in enumerate(tasks.rows_of):
+        owner[rows] = task
+    return {
+        "format": np.array(tasks.format),
+        "kernel": tasks.kernel,
+        "y": tasks.labels,
+        "task": owner,
+        **_options(tasks),
+    }
+
+
+def kernel_from(arrays: dict[str, Any]) -> KernelTasks:
+    """The tasks of the arrays that `kernel_arrays` made."""
+    from forgetting.tasks.kernel import KernelTasks
+
+    owner = entry(arrays, "task", "iu", 1)
+    tasks = KernelTasks(
+        entry(arrays, "kernel", "f", 2), entry(arrays, "y", "f", 1), owner.astype(np.int64), **_options_from(arrays)
+    )
+    tasks.names = tuple(words(arrays, "names", tasks.num_tasks))
+    return tasks
+
+
+def set_arrays(problem: ConvexSets) -> dict[str, Any]:
+    """The class and the `parts` of each set; a set of a class that is not registered, or has no parts, is refused."""
+    arrays: dict[str, Any] = {
+        "format": np.array(problem.format),
+        "kinds": np.array([type(member).__name__ for member in problem.sets]),
+        "names": np.array(problem.names),
+    }
+    for position, member in enumerate(problem.sets):
+        if registered_class(convex_sets.registry, type(member).__name__) is not type(member) or not member.parts:
+            raise NotSupportedError(
+                f"set {position}: {type(member).__name__} cannot be saved; a class with `parts` under "
+                "@fg.sets.register can"
+            )
+        values = {name: getattr(member, name) for name in member.parts}
+        arrays |= {f"{position}/{name}": np.asarray(value) for name, value in values.items() if value is not None}
+    return arrays
+
+
+def sets_from(arrays: dict[str, Any]) -> ConvexSets:
+    """The sets of the arrays that `set_arrays` made."""
+    from forgetting.tasks.convex import ConvexSets
+
+    members: list[ConvexSet] = []
+    for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
+        known: Any = registered_class(convex_sets.registry, kind)
+        if known is None or not known.parts:
+            raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
+        given = {name: arrays.get(f"{position}/{name}") for name in known.parts}
+        values = {name: value if value.ndim else value.item() for name, value in given.items() if value is not None}
+        members.append(known(**values))
+    require_memory(
+        16.0 * max((member.dim for member in members), default=0), "points of the sets", "use fewer dimensions"
+    )
+    return ConvexSets(members, names=words(arrays, "names", len(members)))

@@ -16,6 +16,7 @@ from forgetting._arrays import (
     as_task,
     as_vector,
     group_rows,
+    one_column,
     read_only,
     real_array,
 )
@@ -49,6 +50,7 @@ class KernelTasks(LinearTasks):
     array([ 0.66666667, -0.33333333])
     """
 
+    format = "forgetting/kernel/1"
     kernel: Array
 
     def __init__(
@@ -75,7 +77,7 @@ class KernelTasks(LinearTasks):
         names, members = group_rows(groups, rows)
         self.rows_of = [read_only(part) for part in members]
         self.kernel = read_only((matrix + matrix.T) / 2)
-        self.labels = read_only(as_vector(labels, rows, "y").copy())
+        self.labels = read_only(as_vector(one_column(real_array(labels, "y")), rows, "y").copy())
         self.names = tuple(names)
         self.dim = rows
         self._set_options(loss, rank_tol, rtol)
@@ -89,6 +91,17 @@ class KernelTasks(LinearTasks):
         """The loss and the tolerances, then the kernel matrix, the labels and the rows of each task."""
         yield self.loss_kind, self.rank_tol, self.rtol
         yield self.kernel, self.labels, self.rows_of
+
+    def file_arrays(self) -> dict[str, Any]:
+        from forgetting.tasks.files import kernel_arrays
+
+        return kernel_arrays(self)
+
+    @classmethod
+    def from_file_arrays(cls, arrays: dict[str, Any]) -> KernelTasks:
+        from forgetting.tasks.files import kernel_from
+
+        return kernel_from(arrays)
 
     @cached_property
     def _weights(self) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import LARGEST, Array
+from forgetting._arrays import LARGEST, Array, any_array, one_column
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
@@ -55,10 +55,7 @@ def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[li
 
 def _column(label: Any, what: str) -> Any:
     """The labels of a task as a vector of integers, truth values or strings."""
-    try:
-        column = np.asarray(label)
-    except ValueError as error:
-        raise InvalidInputError(f"{what}: not a vector of labels ({error})") from None
+    column = one_column(any_array(label, what))
     require_memory(64.0 * column.size, f"{what}: {column.size} labels", "give fewer")
     if column.dtype.kind == "O":
         column = np.asarray([_plain(value, f"{what}[{row}]") for row, value in enumerate(column.ravel().tolist())])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_number, as_task, as_vector
-from forgetting.errors import InvalidInputError, NotRealizableError
+from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError
 from forgetting.geometry import Geometry
 from forgetting.tasks.problem import Kind, Problem
 
@@ -67,10 +67,29 @@ class LinearTasks(Problem):
     def geometry(self) -> Geometry:
         """The reduction to the joint row space, computed once."""
 
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        columns = {**super()._columns(rows, full=full), "rows": self.num_rows[rows]}
+        if full:
+            residuals = self.geometry.residuals[self.geometry.index]
+            columns |= {"rank": self.ranks[rows], "norm": self.norms[rows], "residual": residuals[rows]}
+        return columns
+
+    def adopt(self, geometry: Geometry) -> None:
+        """Use a geometry that was computed before from the same tasks, such as that of a file, instead of a new one."""
+        if geometry.num_tasks != self.num_tasks or geometry.frame.dim != self.dim:
+            raise ForgettingError(f"a geometry of {geometry.num_tasks} tasks for {self.num_tasks}")
+        self.__dict__["geometry"] = geometry
+
     @property
     def linear(self) -> LinearTasks:
         """The tasks themselves."""
         return self
+
+    @property
+    def loss_meaning(self) -> str:
+        """Sums or means over the rows of a task."""
+        rows = "summed over its rows" if self.loss_kind == "sum" else "its mean over the rows"
+        return f"half the squared residual of a task, {rows}"
 
     @property
     def data(self) -> RegressionTasks | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,8 +21,10 @@ from forgetting._arrays import (
     fingerprint,
     group_rows,
     is_sparse,
+    one_column,
     read_only,
     real_array,
+    sealed,
 )
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, SmallRowWarning
@@ -38,7 +39,7 @@ class RegressionTasks(LinearTasks):
 
     Args:
         matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse; n_m may differ.
-        labels: T vectors of length n_m.
+        labels: T vectors of length n_m; a matrix of one column does as well.
         loss: "sum" as in the paper, or "mean" to divide L_m by n_m.
         rank_tol: relative tolerance for ranks. By default max(shape) * eps, after rows of different sizes are scaled to
             the same size; a number is relative to the largest singular value of the unscaled rows.
@@ -57,6 +58,8 @@ class RegressionTasks(LinearTasks):
     >>> tasks
     RegressionTasks(T=2, d=2, rows=2)
     """
+
+    format = "forgetting/regression/1"
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class RegressionTasks(LinearTasks):
                 width = matrix.shape[1]
                 same = by_content.setdefault(fingerprint(matrix, label), len(self._matrices))
                 if same == len(self._matrices):
-                    self._matrices.append(_sealed(matrix.copy() if copy else matrix))
+                    self._matrices.append(sealed(matrix.copy() if copy else matrix))
                     self._labels.append(read_only(label.copy()))
                 by_identity[identity] = same
             index[task] = by_identity[identity]
@@ -141,26 +144,16 @@ class RegressionTasks(LinearTasks):
         matrices, labels, names = split_rows(X, y, groups)
         return cls(matrices, labels, **{"names": names, **options})
 
+    def file_arrays(self) -> dict[str, Any]:
+        from forgetting.tasks.files import regression_arrays
+
+        return regression_arrays(self)
+
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> RegressionTasks:
-        """Read a collection written by `save`; nothing is unpickled."""
-        from forgetting.tasks.files import read_arrays, regression_from
+    def from_file_arrays(cls, arrays: dict[str, Any]) -> RegressionTasks:
+        from forgetting.tasks.files import regression_from
 
-        return regression_from(read_arrays(path), path)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the collection to an .npz file, atomically; `load` gives the same numbers back.
-
-        >>> import forgetting as fg, tempfile, pathlib
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder) / "two_lines.npz"
-        ...     fg.families.two_lines(0.5).save(path)
-        ...     fg.RegressionTasks.load(path)
-        RegressionTasks(T=2, d=2, rows=2)
-        """
-        from forgetting.tasks.files import regression_arrays, write_arrays
-
-        write_arrays(Path(path), regression_arrays(self))
+        return regression_from(arrays)
 
     @property
     def num_tasks(self) -> int:
@@ -207,6 +200,10 @@ class RegressionTasks(LinearTasks):
     @cached_property
     def geometry(self) -> Geometry:
         return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
+
+    def adopt(self, geometry: Geometry) -> None:
+        data = _geometry.Data(self._matrices, self._labels, self._divisors)
+        super().adopt(replace(geometry, data=data))
 
     def equations(self, task: int) -> tuple[Matrix, Array]:
         """(A, b) with L_m(w) = 1/2 |A w - b|^2: the data, or the data divided by n_m^(1/2) for a mean loss."""
@@ -280,15 +277,6 @@ def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
     return matrix
 
 
-def _sealed(matrix: Matrix) -> Matrix:
-    """The matrix with read-only arrays; arrays of the caller stay writable."""
-    if not is_sparse(matrix):
-        return read_only(matrix)
-    for part in ("data", "indices", "indptr"):
-        setattr(matrix, part, read_only(getattr(matrix, part)))
-    return matrix
-
-
 def _row_sizes(matrix: Matrix) -> Array:
     """The largest magnitude in each row."""
     if is_sparse(matrix):
@@ -300,7 +288,7 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
     """Convert X and y of a task to float64 and check their shapes."""
     name = f"task {task}"
     matrix = as_task_matrix(raw_matrix, name)
-    label = real_array(raw_label, f"{name}, y", squares=True)
+    label = one_column(real_array(raw_label, f"{name}, y", squares=True))
     if label.shape != (matrix.shape[0],):
         raise InvalidInputError(
             f"{name}: X has {matrix.shape[0]} rows, but y has shape {label.shape}; expected ({matrix.shape[0]},)"
@@ -315,7 +303,7 @@ def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[
     ([array([1, 3]), array([2])], ['b', 'a'])
     """
     matrix = X.tocsr() if is_sparse(X) else any_array(X, "X")
-    label = any_array(y, "y")
+    label = one_column(any_array(y, "y"))
     if matrix.ndim != 2:
         raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
     if label.shape != (matrix.shape[0],):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, get_args
 
 from forgetting._arrays import as_count, as_kind
+from forgetting._text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
 from forgetting.theory.expression import Compute, Expression
-from forgetting.theory.setting import ORDERINGS, ProblemKind, Setting
+from forgetting.theory.numbering import name_of
+from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, ProblemKind, Setting
+from forgetting.theory.sources import check_entry
 
-__all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status"]
+__all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status", "make_bound"]
 
 Quantity = Literal["loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error"]
 Kind = Literal["upper", "lower", "rate"]
@@ -40,6 +43,18 @@ NAMES = {
 KINDS: tuple[str, ...] = get_args(Kind)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 STATUSES: tuple[str, ...] = get_args(Status)
+PARAMETERS = (*(parameter.name for parameter in fields(Setting)), "span", "scale")  # what a formula may need
+
+
+#: the fields that every bound has to have, and what they say
+REQUIRED = {
+    "key": "a name of its own, such as 'newer2027:random/loss'",
+    "title": "what it is, in a few words",
+    "source": "authors, year and theorem",
+    "quantity": f"what it bounds: {', '.join(QUANTITIES)}",
+    "orderings": f"what it covers: {', '.join(ORDERINGS)}",
+    "formula": "the right-hand side as text, such as '2 S / k'; or an expression, which gives it",
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +122,7 @@ class Bound:
         kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known).
         status: what is known about its truth; `note` says more.
         origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
-        orderings, schemes, problems: what it covers.
+        orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`.
         assumptions: in words.
         range: the k it covers.
         needs: names of the parameters of `Setting` that its formula uses.
@@ -115,6 +130,7 @@ class Bound:
             |w_0 - w*|^2 R^2, r for the average rank.
         expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
         convention: how the source's numbers were converted, and what exactly is bounded.
+        bibtex: the entry of the source, for a source that `fg.bounds.cite` does not know by itself.
         tight: whether equality is reached, at least in the limit.
         instance: for a lower bound, a function of (T, k) that gives T tasks on which the quantity after k steps is at
             least the bound.
@@ -150,20 +166,49 @@ class Bound:
     tight: bool = False
     instance: Callable[[int, int], Problem] | None = field(default=None, repr=False)
     expression: Expression | None = field(default=None, repr=False)
+    bibtex: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
+        as_kind(self.key, str, "a key such as 'newer2027:random/loss'", "key: ")
         if self.expression is not None:
-            given = as_kind(self.expression, Expression, "an expression such as 2 * S / K")
-            object.__setattr__(self, "formula", given.text)
-            object.__setattr__(self, "latex", given.latex)
-            object.__setattr__(self, "compute", given.compute)
-            object.__setattr__(self, "needs", tuple(dict.fromkeys((*given.needs, *self.needs))))
+            formula = as_kind(self.expression, Expression, "an expression such as 2 * S / K")
+            object.__setattr__(self, "formula", formula.text)
+            object.__setattr__(self, "latex", formula.latex)
+            object.__setattr__(self, "compute", formula.compute)
+            object.__setattr__(self, "needs", tuple(dict.fromkeys((*formula.needs, *self.needs))))
+        self._check_words()
         for name, allowed in (("quantity", QUANTITIES), ("kind", KINDS), ("status", STATUSES), ("origin", ORIGINS)):
             if getattr(self, name) not in allowed:
-                raise InvalidInputError(f"{self.key}: {name} must be one of {', '.join(allowed)}")
-        for ordering in self.orderings:
-            if ordering not in ORDERINGS:
-                raise InvalidInputError(f"{self.key}: unknown ordering {ordering!r}")
+                raise InvalidInputError(
+                    f"{self.key}: {name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}"
+                )
+        schemes = (*SCHEMES, *SCHEMES_ELSEWHERE)
+        lists = {"orderings": ORDERINGS, "schemes": schemes, "problems": PROBLEMS, "needs": PARAMETERS}
+        for name, allowed in lists.items():
+            if isinstance(getattr(self, name), str):  # one name
+                object.__setattr__(self, name, (getattr(self, name),))
+            given = as_kind(getattr(self, name), tuple, f"names from {', '.join(allowed)}", f"{self.key}: {name}: ")
+            stranger = next((one for one in given if one not in allowed), None)
+            if stranger is not None:
+                raise InvalidInputError(f"{self.key}: {name} must be from {', '.join(allowed)}, got {stranger!r:.60}")
+
+    def _check_words(self) -> None:
+        """Raise unless the fields that hold words, a range and conditions do."""
+        if not self.key.strip():
+            raise InvalidInputError("key: a bound needs a key, such as 'newer2027:random/loss'")
+        for name in ("title", "source", "formula", "latex", "assumptions", "convention", "note", "bibtex"):
+            as_kind(getattr(self, name), str, "words", f"{self.key}: {name}: ")
+        for name in ("title", "source"):
+            if not getattr(self, name).strip():
+                raise InvalidInputError(f"{self.key}: {name} is empty; give it in a few words")
+        if self.bibtex:
+            check_entry(self.bibtex, self.key)
+        as_kind(self.range, Range, "fg.bounds.Range(first, last), the k that are covered", f"{self.key}: range: ")
+        conditions = as_kind(self.conditions, tuple, "a tuple of fg.bounds.Condition", f"{self.key}: conditions: ")
+        for condition in conditions:
+            as_kind(condition, Condition, "fg.bounds.Condition(holds, reason)", f"{self.key}: conditions: ")
+        if not callable(self.compute):
+            raise InvalidInputError(f"{self.key}: compute must be a function of (setting, k), got {self.compute!r:.60}")
 
     @property
     def label(self) -> str:
@@ -174,6 +219,21 @@ class Bound:
     def part(self) -> str | None:
         """The rest of the key: which part or variant of the statement; None where the key is a label alone."""
         return self.key.partition("/")[2] or None
+
+    @property
+    def name(self) -> str:
+        """The name for readers: the number in the PDF, or authors and year, and the title.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("thm:cl_by_sgd_main/loss").name
+        'Theorem 10, universal rate'
+        """
+        return name_of(self.label, self.source, self.title)
+
+    @property
+    def heading(self) -> str:
+        """The name, and then the key."""
+        return f"{self.name} [{self.key}]"
 
     def why_not(self, setting: Setting, k: int) -> str | None:
         """Why the formula cannot be used at these numbers, or None."""
@@ -213,5 +273,29 @@ class Bound:
 
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "rate": "= O of"}[self.kind]
-        name = NAMES.get(self.quantity, self.quantity)
-        return f"[{self.key}] {name} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
+        bounded = NAMES.get(self.quantity, self.quantity)
+        return f"{self.heading}: {bounded} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
+
+
+def make_bound(**given: Any) -> Bound:
+    """A bound of these fields; an error names a field that is missing or unknown.
+
+    >>> make_bound(key="newer2027/loss", title="a newer rate", sourse="Newer 2027")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: newer2027/loss: a bound has no field 'sourse'; did you mean 'source'?
+    >>> make_bound(key="newer2027/loss", title="a newer rate", source="Newer 2027")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: newer2027/loss: a bound needs quantity (what it bounds: loss, ...
+    """
+    known = [one.name for one in fields(Bound)]
+    key = given.get("key", "a bound without a key")
+    for name in given:
+        if name not in known:
+            raise InvalidInputError(f"{key}: a bound has no field {name!r}{nearest(name, known)}")
+    missing = [one.name for one in fields(Bound) if one.default is MISSING and one.name not in given]
+    if given.get("expression") is None and not given.get("formula"):
+        missing.append("formula")
+    if missing:
+        said = ", ".join(f"{name} ({REQUIRED[name]})" for name in missing)
+        raise InvalidInputError(f"{key}: a bound needs {said}")
+    return Bound(**given)

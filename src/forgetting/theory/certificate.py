@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_seed
+from forgetting._arrays import IntArray, Seed, as_count, as_seed, seed_from
+from forgetting._progress import Progress, Report, progress_bar, reports_progress
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
-from forgetting.orderings import Ordering
+from forgetting.figures.items import Bars
+from forgetting.figures.writers import text_table
+from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
-from forgetting.schemes import Scheme
+from forgetting.results import Result
+from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.storage.json_text import decode_json, typed
 from forgetting.tasks import Problem
 from forgetting.theory.checking import regression
@@ -23,13 +27,15 @@ from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.expectations import Numbers, as_least_squares, probabilities, remembered, start_noise
 from forgetting.theory.instance import Instance
+from forgetting.theory.naming import heading_of, name_by_key
+from forgetting.theory.numbering import PRINTED
 from forgetting.theory.setting import describe_ordering, describe_scheme
 from forgetting.theory.statement import all_claims, get_claim
-from forgetting.theory.writers import text_table
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 
 WIDTH = 80
+MOST_BARS = 20  # bounds in a figure
 FORMAT = "forgetting/certificate/1"
 MEASURED = ("loss", "forgetting", "regret")
 ORDER = (*MEASURED, "residual", "objective", "averaged_objective", "error")
@@ -39,8 +45,10 @@ ORDER = (*MEASURED, "residual", "objective", "averaged_objective", "error")
 class Measured:
     """An expected value, with its interval and the method that gave it.
 
-    >>> Measured("loss", 0.1, 0.1, 0.1, "moments").exact
-    True
+    `exact`: up to rounding; if it is not given, as in older files, whether the interval is a point.
+
+    >>> Measured("loss", 0.1, 0.1, 0.1, "moments").exact, Measured("loss", 0.1, 0.0, 0.2, "monte-carlo").exact
+    (True, False)
     """
 
     quantity: str
@@ -48,11 +56,11 @@ class Measured:
     low: float
     high: float
     method: str
+    exact: bool | None = None
 
-    @property
-    def exact(self) -> bool:
-        """Whether the value is exact up to rounding."""
-        return self.method != "monte-carlo"
+    def __post_init__(self) -> None:
+        if self.exact is None:
+            object.__setattr__(self, "exact", self.low == self.high)
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class BoundRow:
     def cells(self) -> tuple[str, str, str]:
         """Name, value and share of the bound that is used, as text."""
         share = _word(False) if not self.holds else "-" if self.ratio is None else f"{self.ratio:.3g}"
-        return self.key + (" (tightest)" if self.tightest else ""), f"{self.value:.4g}", share
+        return heading_of(self.key) + (" (tightest)" if self.tightest else ""), f"{self.value:.4g}", share
 
 
 @dataclass(frozen=True)
@@ -128,14 +136,13 @@ class ClaimRow:
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
         """Name, both sides, their ratio and the verdict, as text."""
-        name = self.label if self.part is None else f"{self.label}, {self.part}"
         share = "-" if self.ratio is None else f"{self.ratio:.3g}"
         word = "refuted" if self.status == "refuted" and not self.holds else _word(self.holds, self.decided)
-        return name, f"{_about(self)}{self.lhs:.3g}", f"{self.rhs:.3g}", share, word
+        return heading_of(self.label, self.part), f"{_about(self)}{self.lhs:.3g}", f"{self.rhs:.3g}", share, word
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Result):
     """What `certify` returns: plain data, so that `Certificate.from_json(c.to_json()) == c`.
 
     Attributes:
@@ -149,6 +156,8 @@ class Certificate:
         seed: of everything that was simulated, the sides of statements included.
         notes: what a reader should know of the measured values.
     """
+
+    kind = "certificate"
 
     problem: str
     ordering: str
@@ -166,6 +175,52 @@ class Certificate:
         as_count(self.k, "k")
         as_seed(self.seed)
 
+    @property
+    def headline(self) -> str:
+        word = "everything holds" if self.holds else "something FAILS"
+        return f"Certificate of {self.problem}, {self.ordering}, {self.scheme}, k = {self.k}: {word}"
+
+    def _num_rows(self) -> int:
+        return len(self.bounds)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        values = {row.quantity: row.value for row in self.measured}
+        chosen = [self.bounds[row] for row in rows]
+        keys = {"key": [row.key for row in chosen]} if full else {}
+        return {
+            "quantity": [row.quantity for row in chosen],
+            "measured": [values.get(row.quantity) for row in chosen],
+            "bound": [row.value for row in chosen],
+            "measured/bound": [row.ratio for row in chosen],
+            "by": [name_by_key(row.key) for row in chosen],
+            "holds": [row.holds for row in chosen],
+            **keys,
+        }
+
+    def _remarks(self) -> tuple[str, ...]:
+        failed = [row.cells[0] for row in self.claims if not row.holds and row.status != "refuted"]
+        verdict = f"these fail: {', '.join(failed)}" if failed else "all hold, but for those known to be false"
+        return (f"{len(self.claims)} statements were checked: {verdict}", *self.notes)
+
+    def figure(self) -> Bars | None:
+        """How much of each bound the measured value uses."""
+        used = sorted((row for row in self.bounds if row.ratio is not None), key=lambda row: -(row.ratio or 0.0))[
+            :MOST_BARS
+        ]
+        if not used:
+            return None
+        names = tuple(f"{row.quantity}: {name_by_key(row.key)}" for row in used)
+        marked = tuple(place for place, row in enumerate(used) if row.tightest)
+        ratios = tuple(row.ratio for row in used)
+        return Bars("certificate", "Measured value over bound", "", "measured / bound", names, ratios, marked, 1.0, "1")
+
+    def _saved(self) -> dict[str, Any]:
+        return {"json": self.to_json()}
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Certificate:
+        return cls.from_json(str(values.get("json")))
+
     def to_json(self) -> str:
         """As JSON text."""
         return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
@@ -178,10 +233,10 @@ class Certificate:
             if data.pop("format", None) != FORMAT:
                 raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
             own = {name: value for name, value in data.items() if name not in ("holds", "meta")}
-            found: Certificate = typed(cls, own, "certificate", unbounded=True)
+            certificate: Certificate = typed(cls, own, "certificate", unbounded=True)
         except ProblemFileError as error:
             raise InvalidInputError(f"not a certificate ({error})") from error
-        return found
+        return certificate
 
     @property
     def holds(self) -> bool:
@@ -222,9 +277,9 @@ class Certificate:
 def _plain(value: Any) -> Any:
     """The same with numbers that are not finite as text, since JSON has none."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -240,19 +295,22 @@ def _word(holds: bool, decided: bool = True) -> str:
     return "FAILS" if not holds else "holds" if decided else "open"
 
 
+@reports_progress
 def certify(
     problem: Problem,
-    ordering: Ordering,
+    ordering: OrderingLike,
     k: int,
-    scheme: Scheme | None = None,
+    scheme: SchemeLike | None = None,
     w0: Any = None,
-    seed: int = 0,
+    seed: Seed = 0,
     runs: int | None = None,
+    *,
+    progress: Progress = False,
 ) -> Certificate:
     """Measured values, every bound that applies, identities and statements of the theory, on one problem.
 
     Args:
-        problem, ordering, k, scheme, w0: as for `fg.run`.
+        problem, ordering, k, scheme, w0, progress: as for `fg.run`.
         seed, runs: for all that is simulated where exactness does not fit: measured values, identities and
             statements. None is a number of runs that depends on k.
 
@@ -264,10 +322,15 @@ def certify(
     >>> Certificate.from_json(c.to_json()) == c
     True
     """
-    k, seed = as_count(k, "k", least=1), as_seed(seed)
+    k, seed, ordering = as_count(k, "k", least=1), seed_from(seed), as_ordering(ordering)
+    scheme = None if scheme is None else as_scheme(scheme)
     instance = Instance(problem, ordering, k, scheme=scheme, w0=w0, seed=seed, runs=runs)
     rows = evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
-    measured, notes = _measure(instance)
+    with progress_bar("certify") as report:
+        report("expected values", 0, len(all_claims()))
+        measured, notes = _measure(instance)
+        residuals = _residuals(instance)
+        claims = _claims(instance, report)
     return Certificate(
         problem=repr(problem),
         ordering=str(ordering),
@@ -277,8 +340,8 @@ def certify(
         seed=seed,
         measured=measured,
         bounds=_bounds(rows, measured, start_noise(instance)),
-        residuals=_residuals(instance),
-        claims=_claims(instance),
+        residuals=residuals,
+        claims=claims,
         notes=notes,
     )
 
@@ -298,7 +361,7 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
     for name in MEASURED:
         remembered(instance, (name, instance.k), lambda: result)  # the statements ask for the same
         low, high = np.asarray(result.interval(name)).tolist()
-        rows.append(Measured(name, float(result.values[name]), low, high, result.method))
+        rows.append(Measured(name, float(result.values[name]), low, high, result.method, result.exact))
     law = None if instance.ordering is None else instance.ordering.law
     if instance.posed.half_squared_distances:
         rows.append(replace(rows[0], quantity="residual"))
@@ -323,7 +386,9 @@ def _objective(instance: Instance) -> list[Measured]:
     except ForgettingError:
         return []
     # what is simulated, or lost in rounding errors, is left out
-    rows = [Measured(name, v, v, v, n.how) for name, (v, n) in values.items() if n.doubt <= 1e-6 * (1e-300 + abs(v))]
+    rows = [
+        Measured(name, v, v, v, n.how, True) for name, (v, n) in values.items() if n.doubt <= 1e-6 * (1e-300 + abs(v))
+    ]
     uniform = "with replacement" in describe_ordering(instance.ordering, instance.problem)  # type: ignore[arg-type]
     projected = "projection" in describe_scheme(instance.scheme, instance.problem)[0]
     same = [row for row in rows if row.quantity == "objective" and uniform and projected]
@@ -331,8 +396,8 @@ def _objective(instance: Instance) -> list[Measured]:
 
 
 def _bounds(rows: Evaluation, measured: tuple[Measured, ...], noise: float) -> tuple[BoundRow, ...]:
-    known = {one.quantity: one.value for one in measured}
-    least = {one.quantity: one.low for one in measured}
+    known = {row.quantity: row.value for row in measured}
+    least = {row.quantity: row.low for row in measured}
     rounding = noise + 1e-14 * max((row.value for row in rows.applicable() if row.bound.kind == "upper"), default=0.0)
     result = []
     for row in rows.applicable():
@@ -370,17 +435,19 @@ def _residuals(instance: Instance) -> tuple[Residual, ...]:
             if claim.why_not(instance) is None:
                 verdict = claim.check(instance)
                 doubt = verdict.doubt / verdict.scale if verdict.coarse else 0.0
-                rows.append(Residual(f"{words} ({label})", verdict.residual, verdict.holds, verdict.how, doubt))
+                identity = f"{PRINTED[label].number}, {words} [{label}]"
+                rows.append(Residual(identity, verdict.residual, verdict.holds, verdict.how, doubt))
         except ForgettingError:
             continue  # too large to be checked
     return tuple(rows)
 
 
-def _claims(instance: Instance) -> tuple[ClaimRow, ...]:
+def _claims(instance: Instance, report: Report) -> tuple[ClaimRow, ...]:
     """Every statement that applies and needs nothing but the problem, the ordering, k and the scheme."""
     shown = {"reduc:cl_to_kaczmarz", "reduc:kaczmarz", "prop:loss_to_forgetting"}
     rows = []
-    for claim in all_claims():
+    for number, claim in enumerate(all_claims()):
+        report(claim.name, number, len(all_claims()))
         if claim.label in shown or claim.needs:
             continue
         try:

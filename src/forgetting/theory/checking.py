@@ -17,13 +17,15 @@ from forgetting.theory.definition import replay
 from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
+from forgetting.theory.right_side import RightSide
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
-from forgetting.theory.statement import Statement, checked
+from forgetting.theory.statement import Statement, all_bounds, checked
 
 __all__ = [
     "ROUNDING",
     "Expected",
     "all_of",
+    "at_most",
     "classification",
     "convex_sets",
     "covers",
@@ -98,6 +100,24 @@ def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Si
     """
     without = {name: sum(value for other, value in terms.items() if other != name) for name in terms}
     return Sides(lhs, sum(terms.values()), doubt, how=how, without=without)
+
+
+def at_most(lhs: float, bound: Bound, setting: Setting, k: int, doubt: float, how: str) -> Sides:
+    """A left side against a bound, with the terms and the branches of the bound, for what a hunt would notice.
+
+    >>> from forgetting.theory.statement import get_bound
+    >>> bound = get_bound("thm:cl_by_sgd_wor/loss")
+    >>> sides = at_most(0.1, bound, Setting(T=9, d=3, rank_avg=1), 2, 0.0, "moments")
+    >>> sides.rhs, sides.right.branch_values
+    (3.0, {'universal': 7.0, 'dimension': 3.0})
+    """
+    branches = {
+        branch.key.rpartition("/")[2]: branch
+        for branch in all_bounds(quantity=bound.quantity)
+        if branch.origin == "branch" and branch.key.rpartition("/")[0] == bound.key
+    }
+    right = RightSide(bound, setting, k, branches)
+    return Sides(lhs, right.value, doubt, how=how, without=right.without, right=right)
 
 
 def all_of(*tests: Missing) -> Missing:
@@ -212,14 +232,13 @@ def setting_of(instance: Instance) -> Setting:
     return Setting.of(instance.posed, instance.w0, instance.scheme, instance.ordering)
 
 
-def expected_at_most(bound: Bound, *, part: str, statement: str, draw: Draw) -> Statement:
+def expected_at_most(bound: Bound, *, part: str | None, statement: str, draw: Draw, replace: bool = False) -> Statement:
     """Register a bound on E L(w_k) or E F(k) with its check; `statement` is said around the formula of the bound."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
         setting = setting_of(instance)
         lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
-        rhs, without = bound.value(setting, instance.k), bound.without(setting, instance.k)
-        return Sides(lhs, rhs, numbers.doubt + ROUNDING * setting.scale, how=numbers.how, without=without)
+        return at_most(lhs, bound, setting, instance.k, numbers.doubt + ROUNDING * setting.scale, numbers.how)
 
     def missing(instance: Instance) -> str | None:
         try:
@@ -237,4 +256,5 @@ def expected_at_most(bound: Bound, *, part: str, statement: str, draw: Draw) -> 
         paths=paths(check),
         draw=draw,
         missing=all_of(covers(*bound.orderings), projection, missing),
+        replace=replace,
     )

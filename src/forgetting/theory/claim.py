@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from forgetting._arrays import as_kind
+from forgetting._arrays import Seed, as_kind, as_number
+from forgetting._progress import Progress, shown
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.storage.records import add_codec, dataclass_codec
+from forgetting.tasks import Problem
 from forgetting.theory.bound import STATUSES, Status
 from forgetting.theory.definition import DisagreementError
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import PAPER
+from forgetting.theory.numbering import PAPER, name_of
+from forgetting.theory.right_side import RightSide
 
 if TYPE_CHECKING:
     from forgetting.theory.hunt import Hunt
@@ -52,6 +56,7 @@ class Sides:
         how: how the values were obtained.
         without: the right side without one of its terms, by the name of the term, for each term.
         shift: what was added to both sides, so that they are positive; constants of the statement do not multiply it.
+        right: the bound that the right side is, where it is one.
 
     >>> Sides(1.0, 2.0).how
     'closed form'
@@ -64,6 +69,7 @@ class Sides:
     how: str = "closed form"
     without: Mapping[str, float] = field(default_factory=dict)
     shift: float = 0.0
+    right: RightSide | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class Verdict:
         scale: the natural size of an equality's terms, the larger side of an inequality.
         disputed: whether an engine and the definition of what it computes differ; lhs is what the engine gives, and
             rhs what the definition gives.
+        shift, right: as in `Sides`.
 
     >>> import forgetting as fg
     >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
@@ -99,6 +106,8 @@ class Verdict:
     kind: Kind = "inequality"
     scale: float = 0.0
     disputed: bool = False
+    shift: float = 0.0
+    right: RightSide | None = field(default=None, repr=False, compare=False)
 
     @property
     def coarse(self) -> bool:
@@ -116,6 +125,23 @@ class Verdict:
         if self.kind == "equality":
             return f"residual {self.residual:.2g}"
         return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
+
+    def reached(self, rhs: float | None = None) -> float | None:
+        """The share of the right side, or of another value in its place, that the left side exceeds for sure.
+
+        With its constant multiplied by less than this, the statement would be violated here. At most 0 if the
+        tolerance and the doubt leave nothing, and None if the value has no constant: if it is 0, or negative in an
+        inequality.
+
+        >>> sides = Sides(1.0, 4.0, doubt=0.2)
+        >>> round(Verdict.of(sides, "inequality").reached(), 6), round(Verdict.of(sides, "inequality").reached(2.0), 6)
+        (0.2, 0.4)
+        """
+        value = (self.rhs if rhs is None else as_number(rhs, "rhs")) - self.shift
+        if self.kind == "equality":
+            off = abs(self.lhs - self.rhs) + TOLERANCE * self.scale + self.doubt
+            return None if value == 0 else 1 - off / abs(value)
+        return None if value <= 0 else (self.lhs - TOLERANCE * abs(self.lhs) - self.doubt - self.shift) / value
 
     def __str__(self) -> str:
         if self.disputed:
@@ -148,6 +174,8 @@ class Verdict:
             doubt=sides.doubt,
             kind=kind,
             scale=scale,
+            shift=sides.shift,
+            right=sides.right,
         )
 
 
@@ -167,7 +195,7 @@ Settle: TypeAlias = Callable[[Instance], Instance]
 
 
 def always(instance: Instance) -> None:
-    """The statement says something about every instance."""
+    """None: the statement applies to every instance."""
 
 
 def unchanged(instance: Instance) -> Instance:
@@ -192,11 +220,13 @@ class Claim:
         draw: the problem of this number for a hunt: structured ones first, then random ones.
         missing: why the statement says nothing about an instance, or None.
         settle: moves an instance to where the statement applies, a step size to 1/beta for one.
+        title: what it is in a few words, for its name.
+        labels_matter: False where both sides are the same for all labels, as where starts are averaged.
 
     >>> import forgetting as fg
     >>> claim = fg.claims.get("cor:polynomial_Q_spectrum")
-    >>> claim.part, claim.status
-    (None, 'holds as stated')
+    >>> claim.name, claim.part, claim.status
+    ('Lemma C.11', None, 'holds as stated')
     """
 
     label: str
@@ -212,15 +242,40 @@ class Claim:
     missing: Missing = field(default=always, repr=False)
     precise: Check | None = field(default=None, repr=False)
     settle: Settle = field(default=unchanged, repr=False)
+    title: str = ""
+    labels_matter: bool = True
 
     def __post_init__(self) -> None:
+        as_kind(self.label, str, "a label such as 'newer2027'", "label: ")
+        for name in ("statement", "source", "note", "title"):
+            as_kind(getattr(self, name), str, "words", f"{self.key}: {name}: ")
         if self.status not in STATUSES:
-            raise InvalidInputError(f"{self.name}: status must be one of {', '.join(STATUSES)}")
+            raise InvalidInputError(f"{self.key}: status must be one of {', '.join(STATUSES)}, got {self.status!r:.60}")
+        if self.kind not in get_args(Kind):
+            raise InvalidInputError(f"{self.key}: kind must be 'inequality' or 'equality', got {self.kind!r:.60}")
+        for name in ("sides", "draw", "missing", "settle"):
+            if not callable(getattr(self, name)):
+                raise InvalidInputError(f"{self.key}: {name} must be a function, got {getattr(self, name)!r:.60}")
+
+    @property
+    def key(self) -> str:
+        """Label and part, which identify the claim."""
+        return self.label if self.part is None else f"{self.label} ({self.part})"
 
     @property
     def name(self) -> str:
-        """Label and part."""
-        return self.label if self.part is None else f"{self.label} ({self.part})"
+        """The name for readers: the number in the PDF, or authors and year, the title and the part.
+
+        >>> import forgetting as fg
+        >>> fg.claims.get("thm:cl_by_sgd_main", "loss").name
+        'Theorem 10, universal rate: loss'
+        """
+        return name_of(self.label, self.source, self.title, self.part)
+
+    @property
+    def heading(self) -> str:
+        """The name, and then the label."""
+        return f"{self.name} [{self.label}]"
 
     def why_not(self, instance: Instance) -> str | None:
         """Why the statement says nothing about the instance, or None."""
@@ -238,7 +293,7 @@ class Claim:
         try:
             reason = self.why_not(instance)
             if reason is not None:
-                raise InvalidInputError(f"{self.name}: {reason}")
+                raise InvalidInputError(f"{self.key}: {reason}")
             return Verdict.of(self.sides(instance), self.kind)
         except DisagreementError as error:
             return _disputed(error)
@@ -259,13 +314,16 @@ class Claim:
         except NotSupportedError:
             return None
 
-    def hunt(self, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
+    def hunt(
+        self, seed: Seed = 0, budget: int = 2000, seconds: float | None = None, *, progress: Progress = False
+    ) -> Hunt:
         """Look for the instance with the least slack: structured families, random ones, then local search.
 
         Args:
-            seed: decides everything.
+            seed: decides everything; as for `fg.run`.
             budget: the number of evaluations.
             seconds: cuts the hunt short, and the result says so.
+            progress: as for `fg.run`.
 
         >>> import forgetting as fg
         >>> found = fg.claims.get("lem:regret_bound").hunt(budget=30)
@@ -274,19 +332,20 @@ class Claim:
         """
         from forgetting.theory.hunt import search
 
-        return search(self, seed=seed, budget=budget, seconds=seconds)
+        with shown(progress):
+            return search(self, seed=seed, budget=budget, seconds=seconds)
 
     def __str__(self) -> str:
-        return f"[{self.name}] {self.statement} ({self.status})"
+        return f"{self.heading}: {self.statement} ({self.status})"
 
 
 def _disputed(error: DisagreementError) -> Verdict:
-    """The verdict where two roads to the same number disagree: nothing holds that the first road computes."""
+    """The verdict if an engine and the definition disagree: the statement does not hold."""
     sides = Sides(error.computed, error.defined, how=str(error))
     return replace(Verdict.of(sides, "equality"), holds=False, disputed=True)
 
 
-def _wrong(name: str, value: Any, problem: Any) -> str | None:
+def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
     """What is wrong with an extra of this name, or None."""
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -297,9 +356,11 @@ def _wrong(name: str, value: Any, problem: Any) -> str | None:
     if name in ("task", "i", "t"):
         if array.ndim or not float(array).is_integer():
             return f"{name} is a whole number, got {value!r}"
-        if name == "task" and problem is None:
+        if name != "task":
+            return None
+        if problem is None:
             return "needs a problem"
-        return f"there is no task {value}" if name == "task" and not 0 <= array < problem.num_tasks else None
+        return None if 0 <= array < problem.num_tasks else f"there is no task {value}"
     if name in ("gamma", "eta"):
         return None if array.ndim == 0 and array > 0 else f"{name} is a number above 0, got {value!r}"
     dim = None if problem is None else problem.dim
@@ -311,3 +372,6 @@ def _wrong(name: str, value: Any, problem: Any) -> str | None:
     if name in ("A", "B", "C") and array.shape[0] != array.shape[1]:
         return f"{name} must be a square matrix, got shape {array.shape}"
     return None
+
+
+add_codec(dataclass_codec(Verdict, "verdict"))

@@ -21,7 +21,9 @@ __all__ = ["Crossovers", "Stretch", "crossovers"]
 
 @dataclass(frozen=True)
 class Stretch:
-    """One bound is the tightest on its quantity from `first` to `last` (None: for ever, as far as was looked).
+    """One bound is the tightest from step `first` to step `last`.
+
+    `last` is None if it is still the tightest at the largest k examined (`up_to`).
 
     >>> import forgetting as fg
     >>> stretch = fg.bounds.crossovers(d=100, T=10, rank_avg=2, rows="stated")[0]
@@ -37,7 +39,7 @@ class Stretch:
 
     def __str__(self) -> str:
         span = f"k >= {self.first}" if self.last is None else f"k = {self.first} to {self.last}"
-        return f"{self.ordering}, {self.quantity}: {span}: {self.bound.key}: {self.bound.formula}"
+        return f"{self.ordering}, {self.quantity}: {span}: {self.bound.heading}: {self.bound.formula}"
 
 
 class Crossovers(list[Stretch]):
@@ -54,7 +56,7 @@ class Crossovers(list[Stretch]):
         self.setting = setting
 
     def winner(self, ordering: str, quantity: str, k: int) -> Bound | None:
-        """The tightest bound at k, or None where nothing was looked at."""
+        """The tightest bound at k, or None if no bound covers k."""
         as_kind(ordering, str, "the name of an ordering")
         as_kind(quantity, str, "a quantity such as 'loss'")
         k = as_count(k, "k")
@@ -119,7 +121,7 @@ def crossovers(
     if eta is not None and beta is not None and not (beta > 0 and 0 < eta * beta < 2):
         raise InvalidInputError(f"bounds on SGD need 0 < eta < 2/beta, got eta = {eta:g} and beta = {beta:g}")
     limit = as_count(up_to, "up_to", least=1)
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     for ordering in orderings:
         tags = describe_ordering(ordering)
         last = min(limit, T) if ordering == "without replacement" and T is not None else limit
@@ -130,14 +132,14 @@ def crossovers(
                 if bound.kind == "upper"
                 and not tags.isdisjoint(bound.orderings)
                 and setting.problem in bound.problems
-                and not {"projection", "weakly regularised"}.isdisjoint(bound.schemes)
+                and "projection" in bound.schemes
                 and bound.status != "refuted"
                 and (rows == "all" or bound.origin in ("statement", "trivial"))
                 and (second_hand or bound.status != "second-hand")
                 and bound.not_known(setting) is None
             ]
-            found += _stretches(bounds, setting, ordering, quantity, last, open_end=last == limit)
-    return Crossovers(found, setting)
+            stretches += _stretches(bounds, setting, ordering, quantity, last, open_end=last == limit)
+    return Crossovers(stretches, setting)
 
 
 def _stretches(

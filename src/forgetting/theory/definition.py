@@ -334,8 +334,8 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
 
 
 def _agree(name: str, computed: ArrayLike, defined: ArrayLike, allowed: float) -> None:
-    one, other = np.broadcast_arrays(np.asarray(computed, dtype=float), np.asarray(defined, dtype=float))
-    gaps = np.abs(one - other)
+    left, right = np.broadcast_arrays(np.asarray(computed, dtype=float), np.asarray(defined, dtype=float))
+    gaps = np.abs(left - right)
     if gaps.size and not np.max(gaps) <= allowed:
         worst = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
-        raise DisagreementError(name, float(one[worst]), float(other[worst]))
+        raise DisagreementError(name, float(left[worst]), float(right[worst]))

@@ -1,34 +1,36 @@
-"""The problems that a hunt tries: structured families first, then random ones, then neighbours of the best so far."""
+"""The regression tasks that a hunt tries: structured families first, then random ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from forgetting._arrays import Array
 from forgetting.errors import InvalidInputError
-from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
-from forgetting.schemes import SGD, WeaklyRegularized
-from forgetting.sets import Affine, Ball, ConvexSet, Halfspace
-from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks, families
-from forgetting.theory.expectations import distinct
+from forgetting.orderings import Cyclic, Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
+from forgetting.schemes import SGD
+from forgetting.tasks import RegressionTasks, families
+from forgetting.theory.expectations import MANY_STEPS, SMALL
 from forgetting.theory.instance import Instance
 
 __all__ = [
+    "FEW_LONG_RUNS",
     "Draw",
-    "classified",
     "collection",
+    "cycles",
     "descents",
-    "mutate",
+    "has_many_clones",
+    "is_long",
+    "long_run",
+    "many_clones",
     "permuted",
     "points",
     "projected",
     "realizable",
-    "sets",
-    "weakly",
+    "slow",
     "with_beta",
 ]
 
@@ -37,14 +39,16 @@ Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400
 MOST_CLONES = 10_000
 TRIES = 1000  # draws before a setting that no draw meets is given up
-MOST_COUNTED = 1e12  # where a task stands for many
 MANY_TASKS = 12  # more distinct ones than this are large: their permutations are simulated
 MOST_WORK = 10**7  # k T D^2 of distinct tasks; a few tenths of a second
 FEW_RUNS = 4096  # of simulated permutations of many tasks
+LONGEST = 10**6  # steps in few dimensions, where k steps are the power k of a small matrix
+MANY_CLONES = 45_000, 100_000  # so that rates of 7/k^(1/4) are below 1/2, from k = 38417 on
+FEW_LONG_RUNS = 256  # of simulated permutations of so many tasks
 
 
-def realizable(matrices: list[Array], w_star: Array, counts: Any = None) -> RegressionTasks:
-    """Tasks solved by w*, each repeated `counts` times.
+def realizable(matrices: list[Any], w_star: Array, counts: Any = None) -> RegressionTasks:
+    """Tasks of dense or sparse matrices that w* solves, each repeated `counts` times.
 
     >>> realizable([np.eye(2)[:1]], np.ones(2), [3]).num_tasks
     3
@@ -171,7 +175,7 @@ def _random(rng: Rng, clones: int, distinct: int) -> RegressionTasks:
 
 
 def _steps_on(tasks: RegressionTasks, rng: Rng, index: int, first: int, most: int) -> int:
-    """Few steps where the first ones matter, and where one takes long; else as `_steps`."""
+    """k for these tasks: small if early steps matter or a step is slow."""
     if _overwrites(index):
         return max(first, 2 + index // 20 % 4)
     work = tasks.geometry.num_distinct * tasks.geometry.dim**2
@@ -185,6 +189,66 @@ def _steps(rng: Rng, first: int, most: int) -> int:
     return int(np.exp(rng.uniform(np.log(max(first, 1)), np.log(most + 0.999))))
 
 
+def is_long(index: int) -> bool:
+    """Whether draws of this number have thousands of steps, where that is cheap.
+
+    >>> [index for index in range(30) if is_long(index)]
+    [3, 11, 19, 27]
+    """
+    return index % 8 == 3 and not _overwrites(index)
+
+
+def long_run(rng: Rng) -> int:
+    """A number of steps from 1000 to 10^6, evenly on a log scale.
+
+    >>> 1000 <= long_run(np.random.default_rng(0)) <= 10**6
+    True
+    """
+    return int(np.exp(rng.uniform(np.log(MANY_STEPS), np.log(LONGEST))))
+
+
+def slow(rng: Rng, k: int, kinds: int = 6) -> tuple[list[Array], Array]:
+    """Up to `kinds` nearly parallel rows in up to 4 dimensions, and w*, which takes about k steps to learn.
+
+    >>> rows, w_star = slow(np.random.default_rng(0), 10**4)
+    >>> bool(np.linalg.svd(np.concatenate(rows), compute_uv=False)[1] < 0.1)
+    True
+    """
+    dim, kinds = int(rng.integers(2, SMALL + 1)), int(rng.integers(2, kinds + 1))
+    rows = np.sqrt(rng.uniform(0.5, 4) / k) * rng.standard_normal((kinds, 1, dim))
+    rows[..., 0] = 1.0
+    return list(rows / np.linalg.norm(rows, axis=-1, keepdims=True)), rng.standard_normal(dim)
+
+
+def has_many_clones(index: int) -> bool:
+    """Whether draws of this number without replacement have tens of thousands of tasks.
+
+    >>> [index for index in range(250) if has_many_clones(index)]
+    [73, 153, 233]
+    """
+    return index % 80 == 73
+
+
+def many_clones(rng: Rng, *, ambient: bool) -> RegressionTasks:
+    """Two or three nearly parallel rows, cloned to T = 45000 to 100000 tasks in all.
+
+    With `ambient`, the rows have further entries, all 0, up to d > 7 T^(3/4): there the universal branch of
+    `thm:cl_by_sgd_wor` is the smaller one.
+
+    >>> tasks = many_clones(np.random.default_rng(0), ambient=True)
+    >>> tasks.num_tasks >= 45000, tasks.dim > 7 * tasks.num_tasks**0.75, tasks.rank_joint <= 3
+    (True, True, True)
+    """
+    total = int(rng.integers(*MANY_CLONES))
+    rows, w_star = slow(rng, total, kinds=3)
+    if ambient:
+        dim = int(8 * total**0.75)
+        rows = [sparse.csr_matrix((row[0], np.arange(row.size), [0, row.size]), shape=(1, dim)) for row in rows]
+        w_star = np.pad(w_star, (0, dim - len(w_star)))
+    shares = rng.dirichlet(np.full(len(rows), 2.0))
+    return realizable(rows, w_star, np.maximum(1, np.rint(shares * total).astype(int)))
+
+
 def _start(rng: Rng, dim: int) -> Array | None:
     return rng.standard_normal(dim) * 10.0 ** rng.uniform(-2, 1) if rng.random() < 0.3 else None
 
@@ -192,13 +256,20 @@ def _start(rng: Rng, dim: int) -> Array | None:
 def projected(ordering: str = "uniform", first: int = 1, most: int = MOST_STEPS) -> Draw:
     """Regression tasks learned by projection, under independent draws: uniform, norm-weighted or any weights.
 
+    Unless `most` allows fewer steps than by default, number 3 and every eighth from there on has up to 10^6 steps and
+    tasks that take about as many to learn.
+
     >>> projected(first=3)(np.random.default_rng(0), 5).k >= 3
     True
     """
 
     def draw(rng: Rng, index: int) -> Instance:
-        tasks = collection(rng, index)
-        k = _steps_on(tasks, rng, index, first, most)
+        if most >= MOST_STEPS and is_long(index):
+            k = long_run(rng)
+            tasks = realizable(*slow(rng, k))
+        else:
+            tasks = collection(rng, index)
+            k = _steps_on(tasks, rng, index, first, most)
         if index < 12 and k > 1:  # the angle at which two lines are worst for this k, or near it
             tasks = families.two_lines(float(np.arcsin(np.sqrt(min(1.0, rng.uniform(1.5, 2.5) / (k + 1))))))
         chosen: Ordering = WithReplacement()
@@ -212,9 +283,16 @@ def projected(ordering: str = "uniform", first: int = 1, most: int = MOST_STEPS)
 
 
 def permuted(
-    first: int = 1, last: int = 0, projections: bool = True, clones: int = MOST_CLONES, distinct: int = 6
+    first: int = 1,
+    last: int = 0,
+    projections: bool = True,
+    clones: int = MOST_CLONES,
+    distinct: int = 6,
+    long: bool = False,
 ) -> Draw:
     """Tasks under a random permutation, with k from `first` to T - `last`; learned by projection or by SGD.
+
+    With `long`, for rates, number 73 and every eightieth from there on has more than 45000 tasks, nearly all learned.
 
     >>> case = permuted(first=2)(np.random.default_rng(0), 5)
     >>> 2 <= case.k <= case.problem.num_tasks
@@ -222,6 +300,11 @@ def permuted(
     """
 
     def draw(rng: Rng, index: int) -> Instance:
+        if long and has_many_clones(index):
+            tasks = many_clones(rng, ambient=projections)
+            k = int(rng.integers(9 * tasks.num_tasks // 10, tasks.num_tasks - last + 1))
+            scheme = None if projections else _sgd(rng, tasks)
+            return Instance(tasks, WithoutReplacement(), k, scheme=scheme, runs=FEW_LONG_RUNS)
         tasks = collection(rng, index, clones=clones, distinct=distinct)
         most = 1500 if index >= 60 else 20_002  # sets of seen tasks; one task among 10^4 - 1 idle ones has so many
         for _ in range(TRIES):
@@ -237,6 +320,16 @@ def permuted(
         return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=_start(rng, tasks.dim), runs=runs)
 
     return draw
+
+
+def cycles(rng: Rng, index: int) -> Instance:
+    """Tasks learned in turn, in whole cycles."""
+    tasks = collection(rng, index, clones=12)
+    count = 1 if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(300))))
+    if index >= 60 and rng.random() < 0.5:
+        steps = 2 * int(rng.integers(1, 8))
+        tasks = families.back_and_forth(steps, float(rng.uniform(0.5, 2) / np.sqrt(count * steps)))
+    return Instance(tasks, Cyclic(), count * tasks.num_tasks)
 
 
 def _sgd(rng: Rng, tasks: RegressionTasks) -> SGD:
@@ -295,173 +388,3 @@ def points(*names: str, exponent: bool = False) -> Draw:
         return Instance(tasks, None, k, extras=extras)
 
     return draw
-
-
-def _ordered(rng: Rng, ordering: str, T: int, most: int) -> tuple[Ordering, int]:
-    """An ordering "with" or "without" replacement, or a "sequence", and k small enough to go through all orders."""
-    if ordering == "without":
-        return WithoutReplacement(), int(rng.integers(1, T + 1))
-    k = int(rng.integers(1, most + 1))
-    return (WithReplacement() if ordering == "with" else Explicit(rng.integers(T, size=k))), k
-
-
-def _dim(rng: Rng, index: int, least: int) -> int:
-    """Up to 4 dimensions, and up to 300 as often as `collection` has hundreds."""
-    return int(rng.integers(least, 5)) if index % 40 != 39 else int(rng.integers(41, 301))
-
-
-def sets(*names: str, ordering: str = "with", most: int = 5) -> Draw:
-    """Up to 4 halfspaces, balls and affine sets around a common point, with points as a lemma needs.
-
-    >>> case = sets("w")(np.random.default_rng(0), 0)
-    >>> bool((case.problem.distances(case.extra("common")) < 1e-12).all())
-    True
-    """
-
-    def draw(rng: Rng, index: int) -> Instance:
-        dim = _dim(rng, index, 1) if index else 2
-        common = rng.standard_normal(dim)
-        group = ConvexSets([_set(rng, common) for _ in range(int(rng.integers(1, 5)))])
-        T = group.num_tasks
-        extras: dict[str, Any] = {"common": common}
-        for name in names:
-            if name == "gamma":
-                extras[name] = 10.0 ** rng.uniform(-1.5, 1.5)
-            elif name == "task":
-                extras[name] = int(rng.integers(T))
-            else:
-                extras[name] = common + rng.standard_normal(dim) * 10.0 ** rng.uniform(-1, 1)
-        chosen, k = _ordered(rng, ordering, T, most)
-        return Instance(group, chosen, k, w0=common + 3 * rng.standard_normal(dim), extras=extras)
-
-    return draw
-
-
-def classified(ordering: str = "with", most: int = 5) -> Draw:
-    """Up to 4 jointly separable tasks of one to three rows each, whose norms differ, at any margin.
-
-    >>> case = classified(ordering="without")(np.random.default_rng(0), 1)
-    >>> case.problem.separability.holds
-    True
-    """
-
-    def draw(rng: Rng, index: int) -> Instance:
-        T, dim = int(rng.integers(2, 5)), _dim(rng, index, 2)
-        if index % 3 == 0:
-            tasks = families.separable(T, dim, int(rng.integers(1, 4)), 10.0 ** -rng.uniform(0, 1.5), seed=index)
-        else:
-            counts = np.ones(T, dtype=int) if index % 3 == 1 else rng.integers(1, 4, size=T)
-            axis = rng.standard_normal(dim)
-            groups = [rng.standard_normal((n, dim)) * 10.0 ** -rng.uniform(0, 1) for n in counts]
-            groups[0] *= np.where(groups[0] @ axis >= 0, 1, -1)[:, None]  # there must be two classes
-            groups[1] *= np.where(groups[1] @ axis >= 0, -1, 1)[:, None]
-            tasks = ClassificationTasks(groups, [np.where(rows @ axis >= 0, 1.0, -1.0) for rows in groups])
-        chosen, k = _ordered(rng, ordering, tasks.num_tasks, most)
-        return Instance(tasks, chosen, k)
-
-    return draw
-
-
-def weakly(most: int = 5) -> Draw:
-    """The same in a given order with weak regularisation, log(1/lambda) from 10 to 10^4.
-
-    >>> -1e4 <= weakly()(np.random.default_rng(0), 1).scheme.log_lambda <= -10
-    True
-    """
-    ordered = classified(ordering="sequence", most=most)
-    return lambda rng, index: replace(ordered(rng, index), scheme=WeaklyRegularized(-float(10.0 ** rng.uniform(1, 4))))
-
-
-def _set(rng: Rng, common: Array) -> ConvexSet:
-    kind = rng.choice(["halfspaces", "balls", "affine"])
-    normal = rng.standard_normal(len(common))
-    if kind == "halfspaces":
-        return Halfspace(normal, float(normal @ common) - rng.choice([0.0, rng.exponential()]))
-    if kind == "balls":
-        center = common + normal
-        return Ball(center, float(np.linalg.norm(normal)) * (1 + rng.choice([0.0, rng.exponential()])))
-    rows = rng.standard_normal((int(rng.integers(1, len(common) + 1)), len(common)))
-    return Affine(rows, rows @ common)
-
-
-# ------------------------------------------------------------------------------------------------------- neighbours
-
-
-def mutate(rng: Rng, instance: Instance, size: float) -> Instance:
-    """A neighbour: every number moved by about `size` of itself, and k by a few.
-
-    >>> case = projected()(np.random.default_rng(0), 0)
-    >>> other = mutate(np.random.default_rng(1), case, 0.1)
-    >>> other.problem.realizability.holds, bool((other.problem.w_star == case.problem.w_star).all())
-    (True, False)
-    """
-    problem, scheme = instance.posed, instance.scheme
-    if isinstance(problem, RegressionTasks):
-        x = with_beta(instance)[0] if isinstance(scheme, SGD) and scheme.objective == "loss" else None
-        problem = _moved_tasks(rng, problem, size)
-        if x is not None:
-            x = x if rng.random() < 0.6 else float(np.clip(x * np.exp(size * rng.standard_normal()), 1e-4, 1.9999))
-            scheme = SGD(x / problem.radius**2, "loss")
-    elif isinstance(problem, ConvexSets):
-        problem = _moved_sets(rng, problem, np.asarray(instance.extras.get("common", np.zeros(problem.dim))), size)
-    elif isinstance(problem, ClassificationTasks):
-        parts = [problem.task(task) for task in range(problem.num_tasks)]
-        problem = ClassificationTasks([_moved(rng, X, size) for X, _ in parts], [label for _, label in parts])
-    k = instance.k
-    if rng.random() < 0.4:
-        k = max(1, k + int(np.rint(rng.standard_normal() * max(1.0, size * k))))
-        k = min(k, max(instance.k, MOST_STEPS))  # the cost of a check grows with k, and so may its ratio for ever
-    extras = {name: _moved(rng, value, size) for name, value in instance.extras.items()}
-    if "common" in extras:  # stays in all sets
-        extras["common"] = instance.extras["common"]
-    if "multiplicity" in extras:  # stays a count
-        factors = np.exp(size * rng.standard_normal(len(extras["multiplicity"])))
-        extras["multiplicity"] = np.minimum(np.ceil(instance.extras["multiplicity"] * factors), MOST_COUNTED)
-    w0 = None if instance.w0 is None else _moved(rng, instance.w0, size * (rng.random() < 0.5))
-    ordering = instance.ordering
-    if isinstance(ordering, WithReplacement) and ordering.p is not None:
-        weights = np.resize(np.asarray(ordering.p), problem.num_tasks)
-        ordering = WithReplacement(weights * np.exp(size * rng.standard_normal(len(weights)) * (rng.random() < 0.5)))
-    elif isinstance(ordering, Explicit):
-        order = np.resize(np.array(ordering.seq), k)
-        order[int(rng.integers(k))] = int(rng.integers(problem.num_tasks))
-        ordering = Explicit(order)
-    return replace(instance, problem=problem, k=k, scheme=scheme, w0=w0, extras=extras, ordering=ordering)
-
-
-def _moved(rng: Rng, value: Any, size: float) -> Any:
-    if np.ndim(value) == 0:
-        return value if isinstance(value, int) else value * float(np.exp(size * rng.standard_normal()))
-    array = np.asarray(value)
-    if array.dtype.kind in "iu":
-        return array
-    return array + size * rng.standard_normal(array.shape) * float(np.sqrt(np.mean(array**2)))
-
-
-def _moved_tasks(rng: Rng, tasks: RegressionTasks, size: float) -> RegressionTasks:
-    counts = tasks.geometry.counts.copy()
-    matrices = [np.asarray(tasks.task(task)[0]) for task in distinct(tasks)]
-    moving = rng.random(len(matrices)) < 0.5
-    matrices = [_moved(rng, x, size) if on else x for x, on in zip(matrices, moving, strict=True)]
-    if rng.random() < 0.2 and counts.max() > 1:
-        counts = np.maximum(1, np.rint(counts * np.exp(size * rng.standard_normal(len(counts)))).astype(int))
-        counts = np.maximum(1, (counts * min(1.0, MOST_CLONES / counts.sum())).astype(int))
-    w_star = tasks.w_star if rng.random() < 0.5 else _moved(rng, tasks.w_star, size)
-    return realizable(matrices, w_star, counts)
-
-
-def _moved_sets(rng: Rng, group: ConvexSets, common: Array, size: float) -> ConvexSets:
-    moved: list[ConvexSet] = []
-    for one in group.sets:
-        if isinstance(one, Halfspace):
-            a = _moved(rng, one.a, size)
-            moved.append(Halfspace(a, min(one.b, float(a @ common))))
-        elif isinstance(one, Ball):
-            center = _moved(rng, one.center, size)
-            moved.append(Ball(center, max(one.radius, float(np.linalg.norm(center - common)))))
-        elif isinstance(one, Affine):
-            rows = _moved(rng, one.A, size)
-            moved.append(Affine(rows, rows @ common))
-        else:
-            moved.append(one)
-    return ConvexSets(moved)

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
-from forgetting._arrays import as_count, as_kind
-from forgetting.errors import InvalidInputError, OrderingError
+from forgetting._arrays import IntArray, any_array, as_count, as_kind
+from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
+from forgetting.figures.items import Bars, Curves, Series, through
 from forgetting.orderings import Ordering
-from forgetting.schemes import Scheme
+from forgetting.orderings.base import OrderingLike
+from forgetting.results import Result
+from forgetting.schemes.base import SchemeLike, as_scheme
+from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import Problem
-from forgetting.theory.bound import ORIGINS, Bound
-from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
+from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
+from forgetting.theory.latex_rows import rows_to_latex
+from forgetting.theory.setting import (
+    SCHEMES_ELSEWHERE,
+    Setting,
+    as_covered,
+    as_regression,
+    describe_ordering,
+    describe_scheme,
+)
 from forgetting.theory.statement import all_bounds
 
-__all__ = ["Evaluation", "Row", "evaluate"]
+__all__ = ["Evaluation", "Row", "bound_series", "evaluate"]
+
+MOST_BARS = 20  # bounds in a figure
 
 
 @dataclass(frozen=True)
@@ -31,12 +45,12 @@ class Row:
         why_not: the reason if not.
         vacuous: an upper bound that is no smaller than the trivial one.
         tightest: the smallest of the applicable upper bounds on its quantity.
+        k: the number of steps.
 
     >>> import forgetting as fg
     >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=100)
-    >>> best = next(row for row in rows if row.tightest and row.quantity == "loss")
-    >>> print(best)
-    loss <= 0.00183938  two-lines:random/loss  (tightest, proved here)
+    >>> print(next(row for row in rows if row.bound.key == "thm:random_convergence_rate/loss"))
+    loss <= 0.00185798  Theorem 8, parameter-dependent rate [thm:random_convergence_rate/loss]
     """
 
     bound: Bound
@@ -46,28 +60,30 @@ class Row:
     why_not: str
     vacuous: bool
     tightest: bool = False
+    k: int = 0
 
     def __str__(self) -> str:
         if not self.applies:
-            return f"{self.quantity}: {self.bound.key} does not apply: {self.why_not}"
+            return f"{self.quantity}: {self.bound.heading} does not apply: {self.why_not}"
         sign = {"upper": "<=", "lower": "worst case >=", "rate": "= O of"}[self.bound.kind]
-        marks = [
-            word
-            for word, on in (
-                ("tightest", self.tightest),
-                ("vacuous", self.vacuous),
-                (self.bound.status, self.bound.status != "holds as stated"),
-            )
-            if on
-        ]
-        return f"{self.quantity} {sign} {self.value:.6g}  {self.bound.key}" + (
-            f"  ({', '.join(marks)})" if marks else ""
+        return f"{self.quantity} {sign} {self.value:.6g}  {self.bound.heading}" + (
+            f"  ({self.says})" if self.says else ""
         )
 
+    @property
+    def says(self) -> str:
+        """What a reader should know of the value, or why the bound does not apply; empty if there is nothing to say."""
+        if not self.applies:
+            return self.why_not
+        proved = self.bound.status == "holds as stated"
+        marks = {"tightest": self.tightest, "vacuous": self.vacuous, self.bound.status: not proved}
+        return ", ".join(word for word, on in marks.items() if on)
 
-class Evaluation(list[Row]):
+
+class Evaluation(Result, list[Row]):
     """The rows of `evaluate`: those that apply first, sorted by value (rates, whose constants are not known, after the
-    others), then those that do not, with the reason. `setting` and `k` are what they were evaluated at.
+    others), then those that do not, with the reason. `setting` and `k` are what they were evaluated at; the rows of
+    several k follow each other.
 
     >>> import forgetting as fg
     >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=4)
@@ -75,10 +91,25 @@ class Evaluation(list[Row]):
     ['evron2022:cyclic/forgetting/lower', 'evron2022:alternating/forgetting']
     """
 
-    def __init__(self, rows: Iterable[Row], setting: Setting, k: int) -> None:
+    kind = "evaluation"
+
+    def __init__(self, rows: Iterable[Row], setting: Setting, k: int | tuple[int, ...]) -> None:
         super().__init__(rows)
         self.setting = setting
         self.k = k
+
+    def at(self, k: int) -> Evaluation:
+        """The rows at one of the steps.
+
+        >>> import forgetting as fg
+        >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=[4, 8])
+        >>> rows.at(8).k, rows.at(8).tightest("loss").k
+        (8, 8)
+        """
+        known = self.k if isinstance(self.k, tuple) else (self.k,)
+        if k not in known:
+            raise InvalidInputError(f"the bounds were evaluated at k = {', '.join(map(str, known))}, not at {k!r:.40}")
+        return Evaluation([row for row in self if row.k == k], self.setting, k)
 
     def applicable(self, quantity: str | None = None) -> list[Row]:
         """The rows that apply, on one quantity or on all."""
@@ -86,9 +117,96 @@ class Evaluation(list[Row]):
         return [row for row in self if row.applies and quantity in (None, row.quantity)]
 
     def tightest(self, quantity: str) -> Row | None:
-        """The smallest applicable upper bound, or None."""
+        """The smallest applicable upper bound, or None; of several k, ask `at(k)`."""
         as_kind(quantity, str, "a quantity such as 'loss'")
+        if isinstance(self.k, tuple):
+            raise InvalidInputError(
+                f"there is a tightest bound for each k: ask .at({self.k[0]}).tightest({quantity!r})"
+            )
         return next((row for row in self if row.tightest and row.quantity == quantity), None)
+
+    def to_latex(self, quantity: str | None = None, rows: Literal["all", "stated"] = "all") -> str:
+        r"""The rows that apply as a table for a paper, for amsmath, amssymb and booktabs; on one quantity or on all.
+
+        With `rows="stated"`, without what only proofs give and what this library tightened. Several k are columns.
+
+        >>> import forgetting as fg
+        >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=2)
+        >>> print(rows.to_latex("regret"))
+        \begin{table}
+        \centering
+        \caption{Bounds on the expected regret after $k=2$ steps, with $S=\Vert w_0-w_\star\Vert^2R^2$.}
+        \label{tab:bounds-regret}
+        \renewcommand{\arraystretch}{1.5}
+        \begin{tabular}{llr@{}l}
+        \toprule
+        Bound & Formula & \multicolumn{2}{c}{Value} \\
+        \midrule
+        Lemma 13, regret of every ordering & $\le \frac{S}{2\eta\beta\left(2-\eta\beta\right)k}$ & $0$ & $.250$ \\
+        the trivial bound & $\le \frac{S}{2}$ & $0$ & $.500$ \\
+        \bottomrule
+        \end{tabular}
+        \end{table}
+        <BLANKLINE>
+        """
+        return rows_to_latex(self.applicable(quantity), quantity, rows)
+
+    # ------------------------------------------------------------------------------------- looking at it, keeping it
+
+    @property
+    def headline(self) -> str:
+        steps = f"k = {self.k}" if isinstance(self.k, int) else f"{len(self.k)} values of k"
+        return f"{len(self.applicable())} of {len(self)} bounds apply, at {steps}"
+
+    def _num_rows(self) -> int:
+        return len(self)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        chosen = [self[row] for row in rows.tolist()]
+        columns: dict[str, Any] = {"k": [row.k for row in chosen]} if full or isinstance(self.k, tuple) else {}
+        columns |= {
+            "quantity": [row.quantity for row in chosen],
+            "kind": [row.bound.kind for row in chosen],
+            "value": [row.value for row in chosen],
+            "bound": [row.bound.name for row in chosen],
+            "says": [row.says for row in chosen],
+        }
+        if full:
+            columns |= {name: [getattr(row, name) for row in chosen] for name in ("applies", "tightest", "vacuous")}
+            columns |= {name: [getattr(row.bound, name) for row in chosen] for name in ("key", "source")}
+        return columns
+
+    def figure(self, quantity: str | None = None) -> Bars | Curves | None:
+        """The bounds that apply to a quantity: one value each, or curves for several k.
+
+        By default the quantity is the loss if a bound on the loss applies.
+        """
+        applying = {row.quantity for row in self.applicable()}
+        chosen = quantity or next((name for name in QUANTITIES if name in applying), None)
+        rows = self.applicable(chosen)
+        if chosen is None or not rows:
+            return None
+        title = f"Bounds on the {chosen}"
+        if isinstance(self.k, tuple):
+            return Curves("bounds", title, "", "k, tasks learned", chosen, bound_series(self, chosen))
+        shown = [row for row in rows if row.bound.kind == "upper"][:MOST_BARS]
+        marked = tuple(place for place, row in enumerate(shown) if row.tightest)
+        names, values = tuple(row.bound.name for row in shown), tuple(row.value for row in shown)
+        trivial = self.setting.trivial(chosen)
+        return Bars("bounds", title, "", f"{chosen} at most", names, values, marked, trivial, "the trivial bound")
+
+    def _saved(self) -> dict[str, Any]:
+        return {"rows": list(self), "setting": self.setting, "k": self.k}
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Evaluation:
+        rows, setting, k = (values.get(name) for name in ("rows", "setting", "k"))
+        steps = k if isinstance(k, tuple) else (k,)
+        if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
+            raise ForgettingError("rows are no bounds")
+        if not isinstance(setting, Setting) or not all(type(step) is int for step in steps):
+            raise ForgettingError("no setting, or no steps")
+        return cls(rows, setting, k)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return "\n".join(str(row) for row in self)
@@ -96,22 +214,22 @@ class Evaluation(list[Row]):
 
 def evaluate(
     problem: Problem | Setting,
-    ordering: Ordering | str,
-    k: int,
+    ordering: OrderingLike,
+    k: int | Sequence[int] | IntArray,
     w0: Any = None,
     *,
-    scheme: Scheme | None = None,
+    scheme: SchemeLike | None = None,
     **more: float,
 ) -> Evaluation:
     """All bounds of the registry at k: which apply, what they say, which is tightest, which say nothing.
 
     Args:
         problem: tasks (jointly realizable, else `NotRealizableError`), or a `Setting`.
-        ordering: an ordering, or the name of one where `problem` is a `Setting`.
-        k: number of steps.
+        ordering: as for `run`; where `problem` is a `Setting` also "with replacement", "any", ..., as bounds name them.
+        k: the number of steps, or several.
         w0: the start, 0 if left out.
-        scheme: the problem's natural scheme if left out. Kaczmarz, GradientDescent and SGD with step 1 on the
-            modified objective are the same thing; for other SGD only the SGD bounds apply.
+        scheme: as for `run`. Kaczmarz, GradientDescent and SGD with step 1 on the modified objective are the same
+            thing; for other SGD only the SGD bounds apply.
         **more: numbers to add or override: sigma, G, previous_loss, rank_joint, ...
 
     >>> import forgetting as fg
@@ -122,18 +240,24 @@ def evaluate(
     >>> next(r.why_not for r in rows if r.bound.key == "evron2022:cyclic/forgetting")
     'covers cyclic orderings'
     """
-    k = as_count(k, "k")
-    as_kind(ordering, Ordering | str, "an ordering such as fg.orderings.Cyclic()")
+    scalar = any_array(k, "k").ndim == 0
+    steps = tuple(as_count(number, "k") for number in ([k] if scalar else k))  # type: ignore[union-attr]
+    if not steps:
+        raise InvalidInputError("k is empty; give at least one number of steps")
+    ordering = as_covered(ordering, problem)
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:
         raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
     setting = Setting.of(problem, w0, scheme, ordering, **more)
     shape = setting if isinstance(problem, Setting) else as_regression(problem)
-    orderings = describe_ordering(ordering, shape, k)
     schemes = describe_scheme(scheme, shape, setting.radius)[0]
-    over = _runs_out(ordering, setting.T, k)
-    rows = [_row(bound, setting, k, orderings, schemes, over) for bound in all_bounds()]
-    return Evaluation(_mark(rows), setting, k)
+    limit = as_scheme(scheme).short_of_its_limit if scheme is not None else ""
+    rows: list[Row] = []
+    for step in steps:
+        orderings = describe_ordering(ordering, shape, step)
+        over = _runs_out(ordering, setting.T, step)
+        rows += _mark([_row(bound, setting, step, orderings, schemes, over, limit) for bound in all_bounds()])
+    return Evaluation(rows, setting, steps[0] if scalar else steps)
 
 
 def _runs_out(ordering: Ordering | str, T: int | None, k: int) -> str | None:
@@ -147,22 +271,33 @@ def _runs_out(ordering: Ordering | str, T: int | None, k: int) -> str | None:
 
 
 def _row(
-    bound: Bound, setting: Setting, k: int, orderings: frozenset[str], schemes: frozenset[str], over: str | None
+    bound: Bound,
+    setting: Setting,
+    k: int,
+    orderings: frozenset[str],
+    schemes: frozenset[str],
+    over: str | None,
+    limit: str,
 ) -> Row:
-    reason = over or _mismatch(bound, setting, orderings, schemes) or bound.why_not(setting, k)
+    reason = over or _mismatch(bound, setting, orderings, schemes, limit) or bound.why_not(setting, k)
     if reason is not None:
-        return Row(bound, bound.quantity, math.nan, False, reason, False)
+        return Row(bound, bound.quantity, math.nan, False, reason, False, k=k)
     value = bound.value(setting, k)
-    return Row(bound, bound.quantity, value, True, "", is_vacuous(bound, value, setting))
+    return Row(bound, bound.quantity, value, True, "", is_vacuous(bound, value, setting), k=k)
 
 
-def _mismatch(bound: Bound, setting: Setting, orderings: frozenset[str], schemes: frozenset[str]) -> str | None:
+def _mismatch(
+    bound: Bound, setting: Setting, orderings: frozenset[str], schemes: frozenset[str], limit: str
+) -> str | None:
+    """Why the bound says nothing about the problem, the ordering or the scheme; `limit` is `short_of_its_limit`."""
     if setting.problem not in bound.problems:
         return f"covers {_either(bound.problems)}"
     if orderings.isdisjoint(bound.orderings):
         return f"covers {_either(bound.orderings)} orderings"
     if schemes.isdisjoint(bound.schemes):
-        return f"covers {_either(bound.schemes)} schemes"
+        elsewhere = ", which no scheme of this library is" if set(bound.schemes) <= set(SCHEMES_ELSEWHERE) else ""
+        short = f", and not {limit}" if limit and "projection" in bound.schemes else ""
+        return f"covers {_either(bound.schemes)} schemes{elsewhere}{short}"
     if bound.status == "refuted":
         return f"refuted: {bound.note}"
     return None
@@ -202,3 +337,17 @@ def _mark(rows: list[Row]) -> list[Row]:
             order[i] = replace(row, tightest=True)
             done.add(row.quantity)
     return order
+
+
+def bound_series(rows: Iterable[Row], quantity: str) -> tuple[Series, ...]:
+    """Every bound on a quantity that applies at some k as a curve over k."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    names: dict[str, str] = {}
+    for row in rows:
+        if row.applies and row.quantity == quantity:
+            points.setdefault(row.bound.key, []).append((float(row.k), row.value))
+            names[row.bound.key] = row.bound.name
+    return tuple(through(key, sorted(pairs), "bound", names[key]) for key, pairs in points.items())
+
+
+add_codec(dataclass_codec(Row, "bound-row"))

@@ -55,19 +55,19 @@ def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _
     (1, 1)
     """
     start = None if instance.w0 is None else np.asarray(instance.w0).tobytes()
-    whole = instance.ordering, instance.scheme, start, instance.seed, instance.runs, key
+    full_key = instance.ordering, instance.scheme, start, instance.seed, instance.runs, key
     try:
         known = _KNOWN.setdefault(instance.problem, {})
-        if whole not in known:
-            known[whole] = compute()
+        if full_key not in known:
+            known[full_key] = compute()
     except TypeError:  # an ordering or a scheme of the user's that cannot be a key
         return compute()
-    result: _Value = known[whole]
+    result: _Value = known[full_key]
     return result
 
 
 def start_noise(instance: Instance) -> float:
-    """What is left of losses where w_0 solves all tasks: R^2 |w_0 - w*|^2 of a difference that is rounding alone."""
+    """The loss that rounding alone leaves if w_0 solves all tasks."""
     linear = instance.posed.linear
     if linear is None or linear is not instance.problem or linear.kernel is not None or not linear.realizability.holds:
         return 0.0
@@ -94,14 +94,14 @@ class Numbers:
 
     def value(self, name: str, k: int) -> Any:
         """The quantity of `fg.expect` with this name after k steps; `doubt` grows by how far it may be off."""
-        one = self.instance
-        options: dict[str, Any] = {"quantities": (name,), "seed": one.seed, "runs": one.runs}
-        if k > MANY_STEPS and isinstance(law_of(one), Independent) and one.posed.dim <= SMALL:
+        instance = self.instance
+        options: dict[str, Any] = {"quantities": (name,), "seed": instance.seed, "runs": instance.runs}
+        if k > MANY_STEPS and isinstance(law_of(instance), Independent) and instance.posed.dim <= SMALL:
             options["method"] = "spectral"
         result = remembered(
-            one,
+            instance,
             (name, k),
-            lambda: expect(one.posed, one.ordering, k, one.scheme, one.w0, **options),  # type: ignore[arg-type]
+            lambda: expect(instance.posed, instance.ordering, k, instance.scheme, instance.w0, **options),  # type: ignore[arg-type]
         )
         if result.exact:
             doubt = float(np.nan_to_num(np.max(result.uncertainty.get(name, 0.0))))
@@ -109,7 +109,7 @@ class Numbers:
             low, high = np.moveaxis(result.interval(name), -1, 0)
             doubt = float(np.max(high - low))
         value = result.values[name]
-        remembered(one, ("compared", name, k), lambda: compare(one, k, name, value, doubt))
+        remembered(instance, ("compared", name, k), lambda: compare(instance, k, name, value, doubt))
         self.methods.add(result.method)
         self.doubt += doubt
         return value
@@ -147,8 +147,8 @@ class Numbers:
 
     def _is_exact(self, name: str, k: int) -> bool:
         """Whether a quantity after k steps can be averaged over all orders exactly, in a few seconds."""
-        one = self.instance
-        request = ask(one.posed, one.ordering, k, one.scheme, one.w0, name).request  # type: ignore[arg-type]
+        instance = self.instance
+        request = ask(instance.posed, instance.ordering, k, instance.scheme, instance.w0, name).request  # type: ignore[arg-type]
         if not isinstance(request.law, Independent | Permutation):
             raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
         engine, _ = choose(request)
@@ -189,8 +189,8 @@ def as_least_squares(instance: Instance) -> Instance:
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.gaussian(2, 4, 2), fg.orderings.WithReplacement(), 3)
-    >>> one = as_least_squares(case)
-    >>> one.scheme, round(one.posed.radius, 12)
+    >>> same = as_least_squares(case)
+    >>> same.scheme, round(same.posed.radius, 12)
     (SGD(step_size=1.0, objective='loss'), 1.0)
     """
     scheme = instance.scheme or natural_scheme(instance.posed)

@@ -9,31 +9,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_number, as_seed
+from forgetting._arrays import IntArray, Seed, as_count, as_number, seed_from
+from forgetting._progress import progress_bar
 from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.numbers import column, spread_steps
+from forgetting.results import Result
 from forgetting.theory.claim import Claim, Verdict
-from forgetting.theory.draws import mutate
 from forgetting.theory.instance import Instance
+from forgetting.theory.neighbours import mutate
+from forgetting.theory.reach import Reach
 from forgetting.theory.simplest import by_hand, complexity, shrunk
 
 __all__ = ["Hunt", "search"]
 
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
+_Scored: TypeAlias = tuple[float, Verdict, Instance]
 FRESH = 2 / 3  # of the budget
+MOST_POINTS = 200  # of a curve
 MOST_CONFIRMED = 5  # candidates computed again at 50 digits
 CLEARLY = 0.01  # by how much a simple counterexample exceeds, where the worst one does
 MOST_MOVED = 400  # numbers of a problem, roughly, up to which its neighbours are tried
 
 
-@dataclass(frozen=True, eq=False)
-class Hunt:
+@dataclass(frozen=True, eq=False, repr=False)
+class Hunt(Result):
     """What a hunt found.
 
     Attributes:
@@ -46,12 +53,17 @@ class Hunt:
             confirmed that way); not applicable.
         noise: violations in float64 that 50 digits did not confirm.
         cut_short: the time ran out before the budget.
+        scores: for each problem on which both sides were computed, the ratio of an inequality or the residual of an
+            equality, in the order of the hunt.
+        reach: how much of the right side was used on all that was checked, and where that side said anything.
 
     >>> import forgetting as fg
     >>> found = fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=60)
     >>> found.outcome, found.verdict.how
     ('refuted', 'rationals')
     """
+
+    kind = "hunt"
 
     claim: Claim
     verdict: Verdict | None
@@ -62,6 +74,38 @@ class Hunt:
     seed: int
     noise: int = 0
     cut_short: bool = False
+    reach: Reach = field(default_factory=Reach)
+    scores: tuple[float, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        return f"Hunt of {self.claim.name}: {self.outcome}"
+
+    def _num_rows(self) -> int:
+        return 1
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        lhs, rhs = (None, None) if self.verdict is None else (self.verdict.lhs, self.verdict.rhs)
+        worst = max(self.scores, default=None)
+        row = {"outcome": self.outcome, "tried": self.tried, "checked": self.checked, "worst": worst}
+        row |= {"left side": lhs, "right side": rhs, "seed": self.seed}
+        return {name: [value] for name, value in row.items()}
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (self.finding,)
+
+    def figure(self) -> Curves | None:
+        """The worst problem so far against the number of problems that were checked."""
+        if len(self.scores) < 2:
+            return None
+        worst = np.maximum.accumulate(self.scores)
+        at = spread_steps(len(worst), MOST_POINTS)
+        name = "largest ratio" if self.claim.kind == "inequality" else "largest residual"
+        series = [Series(name, column(at), column(worst[at - 1]), group=0)]
+        if self.claim.kind == "inequality":
+            ends = float(at[0]), float(at[-1])
+            series.append(Series("the statement: at most 1", ends, (1.0, 1.0), role="reference"))
+        return Curves("hunt", self.headline, "", "problems checked", name, tuple(series), ylog=bool(worst[0] > 0))
 
     @cached_property
     def simplest(self) -> Instance | None:
@@ -91,7 +135,7 @@ class Hunt:
         return text + (f" (cut short after {self.tried})" if self.cut_short else "")
 
     def __str__(self) -> str:
-        return f"{self.claim.name}: {self.finding}"
+        return f"{self.claim.heading}: {self.finding}"
 
 
 def score(verdict: Verdict) -> float:
@@ -110,18 +154,19 @@ def score(verdict: Verdict) -> float:
     return 1 - verdict.slack / size
 
 
-def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
+def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
     """Hunt one claim; see `Claim.hunt`."""
-    seed, budget = as_seed(seed), as_count(budget, "budget", least=1)
+    seed, budget = seed_from(seed), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
-    tried = checked = 0
-    best: tuple[float, Verdict, Instance] | None = None
-    moving: tuple[float, Verdict, Instance] | None = None  # the best of those whose neighbours are tried
-    violations: list[tuple[float, Verdict, Instance]] = []
+    tried, reach = 0, Reach()
+    best: _Scored | None = None
+    moving: _Scored | None = None  # the best of those whose neighbours are tried
+    violations: list[_Scored] = []
+    scores: list[float] = []
 
     def attempt(make: Callable[[], Instance]) -> bool:
         """Make an instance and check it, where the claim applies; whether it is the best to move on from so far."""
-        nonlocal checked, best, moving
+        nonlocal best, moving
         try:
             instance = claim.settle(make())
             verdict = claim.check(instance)
@@ -129,67 +174,71 @@ def search(claim: Claim, seed: int = 0, budget: int = 2000, seconds: float | Non
             return False
         if not (math.isfinite(verdict.lhs) and math.isfinite(verdict.rhs)):
             return False
-        checked += 1
-        found = (score(verdict), verdict, instance)
+        reach.add(verdict)
+        scored = score(verdict), verdict, instance
+        scores.append(scored[0])
         if not verdict.holds:
-            violations.append(found)
-            violations.sort(key=lambda one: -one[0])
+            violations.append(scored)
+            violations.sort(key=lambda violation: -violation[0])
             del violations[MOST_CONFIRMED:]
-        if best is None or found[0] > best[0]:
-            best = found
-        if (moving is None or found[0] > moving[0]) and _movable(instance):
-            moving = found
+        if best is None or scored[0] > best[0]:
+            best = scored
+        if (moving is None or scored[0] > moving[0]) and _movable(instance):
+            moving = scored
             return True
         return False
 
     fresh = max(1, int(FRESH * budget))
-    for index in range(fresh):
-        if monotonic() > deadline:
-            break
-        tried += 1
-        attempt(partial(claim.draw, np.random.default_rng([seed, index]), index))
-    size = 0.3
-    while tried < budget and moving is not None and monotonic() <= deadline:
-        tried += 1
-        better = attempt(partial(mutate, np.random.default_rng([seed, tried, 1]), moving[2], size))
-        size = min(0.5, 1.5 * size) if better else max(1e-4, 0.97 * size)
-    return _judged(claim, seed, tried, checked, best, violations, cut_short=tried < budget and monotonic() > deadline)
+    with progress_bar("hunt") as report:
+        for index in range(fresh):
+            if monotonic() > deadline:
+                break
+            tried += 1
+            attempt(partial(claim.draw, np.random.default_rng([seed, index]), index))
+            report("fresh problems", tried, budget)
+        size = 0.3
+        while tried < budget and moving is not None and monotonic() <= deadline:
+            tried += 1
+            better = attempt(partial(mutate, np.random.default_rng([seed, tried, 1]), moving[2], size))
+            size = min(0.5, 1.5 * size) if better else max(1e-4, 0.97 * size)
+            report("neighbours of the worst", tried, budget)
+    cut_short = tried < budget and monotonic() > deadline
+    return replace(_judged(claim, seed, tried, best, violations, reach, cut_short=cut_short), scores=tuple(scores))
 
 
 def _movable(instance: Instance) -> bool:
     problem = instance.problem
     if problem is None:
         return True
-    return (
-        problem.num_tasks * problem.dim if problem.linear is None else problem.linear.geometry.rows.size
-    ) <= MOST_MOVED
+    numbers = problem.num_tasks * problem.dim if problem.linear is None else problem.linear.geometry.rows.size
+    return max(numbers, problem.dim) <= MOST_MOVED
 
 
 def _judged(
     claim: Claim,
     seed: int,
     tried: int,
-    checked: int,
-    best: tuple[float, Verdict, Instance] | None,
-    violations: list[tuple[float, Verdict, Instance]],
+    best: _Scored | None,
+    violations: list[_Scored],
+    reach: Reach,
     *,
     cut_short: bool,
 ) -> Hunt:
-    noise = 0
+    noise, checked = 0, reach.problems
     suspected: tuple[Verdict, Instance] | None = None
     for _, verdict, instance in violations:
         again = None if verdict.disputed else claim.confirm(instance)
         if again is None:
             suspected = suspected or (verdict, instance)
         elif not again.holds:
-            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short)
+            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short, reach)
         else:
             noise += 1
     if suspected is not None:
-        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short)
+        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short, reach)
     if best is None:
-        return Hunt(claim, None, None, tried, checked, "not applicable", seed, noise, cut_short)
-    return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short)
+        return Hunt(claim, None, None, tried, checked, "not applicable", seed, noise, cut_short, reach)
+    return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short, reach)
 
 
 def _simplest(claim: Claim, worst: Instance) -> Instance:
@@ -197,25 +246,25 @@ def _simplest(claim: Claim, worst: Instance) -> Instance:
     clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
 
     def refutes(instance: Instance) -> bool:
-        """Clearly, where the worst one does."""
+        """Whether the instance refutes the claim, by a clear margin if the worst instance does."""
         verdict = claim.check(instance)
         return not verdict.holds and score(verdict) >= clear
 
-    found = []
+    simpler = []
     for instance in by_hand():
         try:
             instance = claim.settle(instance)
             if refutes(instance):
-                found.append((complexity(instance), instance))
+                simpler.append((complexity(instance), instance))
         except (ForgettingError, np.linalg.LinAlgError):
             continue
     try:
         smaller = shrunk(worst, refutes)
-        found.append((complexity(smaller), smaller))
-        found = [(size, instance) for size, instance in found if size < complexity(worst)]
+        simpler.append((complexity(smaller), smaller))
+        simpler = [(size, instance) for size, instance in simpler if size < complexity(worst)]
     except NotSupportedError:  # a problem of a class that cannot be saved
         return worst
-    for _, instance in sorted(found, key=lambda one: one[0]):
+    for _, instance in sorted(simpler, key=lambda sized: sized[0]):
         again = claim.confirm(instance)
         if not again.holds if again is not None else claim.precise is None:
             return instance

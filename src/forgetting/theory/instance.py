@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from forgetting import orderings, schemes, sets
-from forgetting._arrays import Array, any_array, as_count, as_kind, as_seed, as_vector
-from forgetting._memory import require_memory
-from forgetting._registry import Registry, registered_class
-from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting import orderings, schemes
+from forgetting._arrays import Array, any_array, as_count, as_kind, as_vector, seed_from
+from forgetting._registry import Registry, from_settings, saved_settings
+from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.orderings import Ordering
+from forgetting.orderings.base import as_ordering
 from forgetting.schemes import Scheme
-from forgetting.sets import ConvexSet
-from forgetting.storage.arrays import damaged, entry, read_arrays, whole_number, words, write_arrays
+from forgetting.schemes.base import as_scheme
+from forgetting.storage.arrays import damaged, read_arrays, whole_number, write_arrays
+from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
-from forgetting.tasks.files import classification_arrays, classification_from, regression_arrays, regression_from
+from forgetting.tasks.problem import as_problem, problem_from
 
 __all__ = ["Instance"]
 
@@ -33,9 +34,9 @@ class Instance:
 
     Attributes:
         problem: regression tasks, classification tasks or convex sets; None for a lemma on matrices alone.
-        ordering: who comes next; None where the statement has no ordering.
+        ordering: who comes next, as for `fg.run`; None where the statement has no ordering.
         k: the number of steps, or the exponent n of a lemma on Q.
-        scheme: None is the problem's natural scheme.
+        scheme: as for `fg.run`; None is the problem's natural scheme.
         w0: the start, 0 if left out.
         extras: numbers and arrays that a lemma names: points w and z, matrices A, B, C, gamma, eta, ...
         seed, runs: of what is simulated, where nothing is exact; None is a number of runs that depends on k. They are
@@ -61,12 +62,15 @@ class Instance:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", as_count(self.k, "k"))
-        object.__setattr__(self, "seed", as_seed(self.seed))
+        object.__setattr__(self, "seed", seed_from(self.seed))
         if self.runs is not None:
             object.__setattr__(self, "runs", as_count(self.runs, "runs", least=1))
-        as_kind(self.ordering, Ordering | None, "an ordering such as fg.orderings.Cyclic()")
-        as_kind(self.scheme, Scheme | None, "a scheme such as fg.schemes.Kaczmarz()")
-        as_kind(self.problem, Problem | None, "a problem such as RegressionTasks")
+        if self.ordering is not None:
+            object.__setattr__(self, "ordering", as_ordering(self.ordering))
+        if self.scheme is not None:
+            object.__setattr__(self, "scheme", as_scheme(self.scheme))
+        if self.problem is not None:
+            as_problem(self.problem)
         as_kind(self.extras, Mapping, "extras by their names, such as {'gamma': 0.5}")
         if self.w0 is not None:
             object.__setattr__(self, "w0", as_vector(self.w0, self.posed.dim, "w0").copy())
@@ -89,29 +93,34 @@ class Instance:
     def tasks(self) -> RegressionTasks:
         """The problem as regression tasks with data, for statements about them."""
         tasks = self.posed.linear
-        if not isinstance(tasks, RegressionTasks):
+        if tasks is None or tasks.data is None:
             raise InvalidInputError("is about regression tasks")
-        return tasks
+        return tasks.data
 
     @property
     def classified(self) -> ClassificationTasks:
         """The problem as classification tasks, for statements about them."""
-        if not isinstance(self.problem, ClassificationTasks):
+        if self.posed.kind != "classification":
             raise InvalidInputError("is about classification tasks")
-        return self.problem
+        return cast(ClassificationTasks, self.posed)
 
     @property
     def start(self) -> Array:
         """w_0, in full."""
         return np.zeros(self.posed.dim) if self.w0 is None else self.w0
 
-    @property
-    def written(self) -> str:
+    def written(self, *, labels: bool = True) -> str:
         """All numbers of the instance in a sentence, for a reader who computes both sides by hand.
 
+        Args:
+            labels: False leaves out the labels of regression tasks, where they play no role.
+
         >>> import forgetting as fg
-        >>> Instance(fg.families.repeated(fg.families.orthogonal(2), 2), fg.orderings.Cyclic(), k=3).written
+        >>> case = Instance(fg.families.repeated(fg.families.orthogonal(2), 2), fg.orderings.Cyclic(), k=3)
+        >>> case.written()
         'X = [1, 0], y = 0.707107 (2 times); X = [0, 1], y = 0.707107 (2 times); k = 3, Cyclic()'
+        >>> case.written(labels=False)
+        'X = [1, 0] (2 times); X = [0, 1] (2 times); k = 3, Cyclic()'
         """
         parts, problem = [], self.posed
         times = np.asarray(self.extras.get("multiplicity", np.ones(problem.num_tasks)))
@@ -124,7 +133,7 @@ class Instance:
                 text = f"rows y x = {_numbers(rows)}"
             else:
                 X, y = self.tasks.task(int(mine[0]))
-                text = f"X = {_numbers(X)}, y = {_numbers(y)}"
+                text = f"X = {_numbers(X)}" + (f", y = {_numbers(y)}" if labels else "")
             many = int(times[mine].sum())
             parts.append(text if many == 1 else f"{text} ({many} times)")
         start = [] if self.w0 is None else [f"w_0 = {_numbers(self.w0)}"]
@@ -143,10 +152,13 @@ class Instance:
         """What `save` writes, by name."""
         arrays: dict[str, Any] = {"format": np.array(FORMAT), "k": np.array(self.k)}
         if self.problem is not None:
-            arrays |= {f"problem/{name}": value for name, value in _problem_arrays(self.problem).items()}
-        for role in ("ordering", "scheme"):
-            if getattr(self, role) is not None:
-                arrays |= _settings(role, getattr(self, role))
+            arrays |= {f"problem/{name}": value for name, value in self.problem.file_arrays().items()}
+        for role, registry, member in (
+            ("ordering", orderings.registry, self.ordering),
+            ("scheme", schemes.registry, self.scheme),
+        ):
+            settings = {} if member is None else saved_settings(registry, member)
+            arrays |= {f"{role}/{name}": np.array(value) for name, value in settings.items()}
         if self.w0 is not None:
             arrays["w0"] = self.w0
         return arrays | {f"extras/{name}": np.asarray(value) for name, value in self.extras.items()}
@@ -162,24 +174,28 @@ class Instance:
         if str(arrays.get("format")) != FORMAT:
             raise ProblemFileError(f"{path}: no saved instance (its 'format' entry is not {FORMAT!r})")
         with damaged(path, "instance"):
+            tasks = _under(arrays, "problem")
+            if "kinds" in tasks:  # sets of files from before sets had a format of their own
+                tasks.setdefault("format", np.array(ConvexSets.format))
             return cls(
-                _problem_from(_under(arrays, "problem"), path),
-                _rebuild(orderings.registry, _under(arrays, "ordering")),
+                problem_from(tasks, path) if tasks else None,
+                _member(orderings.registry, _under(arrays, "ordering")),
                 whole_number(arrays, "k", 0),
-                scheme=_rebuild(schemes.registry, _under(arrays, "scheme")),
+                scheme=_member(schemes.registry, _under(arrays, "scheme")),
                 w0=arrays.get("w0"),
                 extras=_under(arrays, "extras"),
             )
 
     def __str__(self) -> str:
         parts = []
-        if isinstance(self.problem, RegressionTasks):
-            p = self.problem
-            parts.append(f"T={p.num_tasks}, d={p.dim}, rank_avg={p.rank_avg:.3g}, R={p.radius:.3g}")
+        linear = None if self.problem is None else self.problem.linear
+        if linear is not None and linear is self.problem:
+            shape = f"T={linear.num_tasks}, d={linear.dim}"
+            parts.append(f"{shape}, rank_avg={linear.rank_avg:.3g}, R={linear.radius:.3g}")
         elif self.problem is not None:
             parts.append(f"{type(self.problem).__name__} T={self.problem.num_tasks}, d={self.problem.dim}")
         parts.append(f"k={self.k}")
-        parts += [_short(one) for one in (self.ordering, self.scheme) if one is not None]
+        parts += [_short(part) for part in (self.ordering, self.scheme) if part is not None]
         if self.w0 is not None:
             parts.append("w0 given")
         for name, value in self.extras.items():
@@ -190,14 +206,14 @@ class Instance:
 def _digits(value: Any) -> str:
     if np.ndim(value) > 1 or np.size(value) > 6:
         return f" of shape {np.shape(value)}"
-    return f"={value:.4g}" if np.ndim(value) == 0 else f"=({', '.join(f'{one:.4g}' for one in value)})"
+    return f"={value:.4g}" if np.ndim(value) == 0 else f"=({', '.join(f'{number:.4g}' for number in value)})"
 
 
-def _short(one: Any) -> str:
+def _short(part: Any) -> str:
     """An ordering or a scheme, with what fits of its fields: SGD(step_size=0.5, objective=loss)."""
     parts = []
-    for known in fields(one):
-        value = getattr(one, known.name)
+    for known in fields(part):
+        value = getattr(part, known.name)
         if value is None or (known.default is not MISSING and value == known.default):
             continue
         if isinstance(value, str | int):
@@ -206,73 +222,12 @@ def _short(one: Any) -> str:
             parts.append(f"{known.name}={value:.4g}")
         else:
             parts.append(f"{known.name}{_digits(value)}")
-    return f"{type(one).__name__}({', '.join(parts)})"
+    return f"{type(part).__name__}({', '.join(parts)})"
 
 
-def _settings(role: str, one: Any) -> dict[str, Any]:
-    """The class and the fields of an ordering or a scheme."""
-    registry = orderings.registry if role == "ordering" else schemes.registry
-    if registered_class(registry, type(one).__name__) is not type(one):
-        raise NotSupportedError(f"{one} is not registered, and cannot be saved; put @fg.{role}s.register on its class")
-    values = {f.name: getattr(one, f.name) for f in fields(one)}
-    if values.get("p") is not None:
-        values["p"] = one.law.p  # normalising once more what was normalised before may move a last bit
-    saved = {f"{role}/{name}": np.array(value) for name, value in values.items() if value is not None}
-    return {f"{role}/class": np.array(type(one).__name__)} | saved
-
-
-def _rebuild(registry: Registry[type], saved: dict[str, Any]) -> Any:
-    """What `_settings` wrote, by its own constructor, which checks the values."""
-    if not saved:
-        return None
-    name = str(entry(saved, "class", "U", 0))
-    kind: Any = registered_class(registry, name)
-    if kind is None:
-        raise ForgettingError(f"there is no {registry.kind} {name!r:.80}")
-    return kind(**{key: value.tolist() for key, value in saved.items() if key != "class"})
-
-
-def _problem_arrays(problem: Any) -> dict[str, Any]:
-    if isinstance(problem, RegressionTasks):
-        return regression_arrays(problem)
-    if isinstance(problem, ClassificationTasks):
-        return classification_arrays(problem)
-    if isinstance(problem, ConvexSets):
-        return _set_arrays(problem)
-    raise NotSupportedError(f"{type(problem).__name__} cannot be saved; use regression or classification tasks or sets")
-
-
-def _problem_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Any:
-    if not arrays:
-        return None
-    if "kinds" in arrays:
-        return _sets_from(arrays)
-    return (classification_from if "label_names" in arrays else regression_from)(arrays, path)
-
-
-def _set_arrays(problem: ConvexSets) -> dict[str, Any]:
-    arrays: dict[str, Any] = {
-        "kinds": np.array([type(one).__name__ for one in problem.sets]),
-        "names": np.array(problem.names),
-    }
-    for position, one in enumerate(problem.sets):
-        if registered_class(sets.registry, type(one).__name__) is not type(one) or not one.parts:
-            raise NotSupportedError(f"set {position}: {type(one).__name__} cannot be saved")
-        for name in one.parts:
-            arrays[f"{position}/{name}"] = np.asarray(getattr(one, name))
-    return arrays
-
-
-def _sets_from(arrays: dict[str, Any]) -> ConvexSets:
-    members: list[ConvexSet] = []
-    for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
-        known = registered_class(sets.registry, kind)
-        if known is None or not known.parts:
-            raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
-        values = [arrays[f"{position}/{name}"] for name in known.parts]
-        members.append(known(*[value if value.ndim else value.item() for value in values]))
-    require_memory(16.0 * max((one.dim for one in members), default=0), "points of the sets", "use fewer dimensions")
-    return ConvexSets(members, names=words(arrays, "names", len(members)))
+def _member(registry: Registry[type], saved: dict[str, Any]) -> Any:
+    """The ordering or scheme of these arrays, or None."""
+    return from_settings(registry, {name: value.tolist() for name, value in saved.items()}) if saved else None
 
 
 def _under(arrays: dict[str, Any], folder: str) -> dict[str, Any]:
@@ -286,3 +241,6 @@ def _numbers(values: Any) -> str:
         return f"{array.item():g}"
     rows = [f"[{', '.join(f'{value:g}' for value in row)}]" for row in np.atleast_2d(array)]
     return rows[0] if len(rows) == 1 else f"[{', '.join(rows)}]"
+
+
+add_codec(dataclass_codec(Instance, "instance"))

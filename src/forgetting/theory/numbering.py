@@ -10,11 +10,17 @@ again. Labels that begin with `text:` are ours, for what the paper says without 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-__all__ = ["PAPER", "PRINTED", "Printed", "cite"]
+__all__ = ["PAPER", "PRINTED", "Printed", "cite", "name_of", "place_of"]
 
 PAPER = "Evron et al. 2026"
+#: authors and year at the start of a source, and the number of a statement after them
+_NUMBERED = re.compile(
+    r"([A-Z][^,()]*? \d{4})\b"
+    r"(?:, ((?:Theorem|Lemma|Corollary|Proposition|Claim|Remark|Section|Appendix|Table|Eq\.) [\w.()]*\w\)?))?"
+)
 
 
 class Printed(NamedTuple):
@@ -88,3 +94,31 @@ def cite(label: str) -> str:
     'Evron et al. 2026, Lemma 13 (lem:regret_bound)'
     """
     return f"{PAPER}, {PRINTED[label].number} ({label})"
+
+
+def place_of(label: str, source: str) -> str:
+    """Where a reader finds a statement: its number in the PDF of the paper; authors, year and number elsewhere.
+
+    Empty if the source is no publication.
+
+    >>> place_of("thm:cl_by_sgd_main", cite("thm:cl_by_sgd_main"))
+    'Theorem 10'
+    >>> place_of("evron2022:alternating", "Evron et al. 2022, Theorem 10"), place_of("mine", "a guess of 2027")
+    ('Evron et al. 2022, Theorem 10', '')
+    """
+    if label in PRINTED:
+        return PRINTED[label].number
+    found = _NUMBERED.match(source)
+    return "" if found is None else ", ".join(filter(None, found.groups()))
+
+
+def name_of(label: str, source: str, title: str = "", part: str | None = None) -> str:
+    """The name of a statement for readers: its place, its title and, if it has several parts, which part.
+
+    >>> name_of("thm:cl_by_sgd_main", cite("thm:cl_by_sgd_main"), "universal rate", "loss")
+    'Theorem 10, universal rate: loss'
+    >>> name_of("trivial", "steps do not lengthen the error", "the trivial bound")
+    'the trivial bound'
+    """
+    name = ", ".join(filter(None, (place_of(label, source), title))) or label
+    return name if part is None else f"{name}: {part}"

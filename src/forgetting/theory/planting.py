@@ -6,15 +6,18 @@ much smaller a constant would have been noticed; a term that matters nowhere is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Decimal
 
 from forgetting.theory.claim import Check, Claim, Sides
 from forgetting.theory.hunt import Hunt
+from forgetting.theory.statement import get_bound
 
-__all__ = ["FACTORS", "Noticed", "noticed", "planted"]
+__all__ = ["CLOSE", "FACTORS", "Noticed", "noticed", "percent_smaller", "planted"]
 
 FACTORS = (2, 10, 100)  # how many times smaller planted constants are
+CLOSE = 1e-6  # by how much a share must exceed another to be called larger
 
 
 def planted(claim: Claim, factor: float = 1.0, without: str | None = None) -> Claim:
@@ -42,9 +45,10 @@ class Noticed:
     """What a hunt would have noticed.
 
     Attributes:
-        reached: the share of the right side that the left side reached: a constant is noticed if it is smaller by more
-            than this factor. None where the right side has no constant.
+        reached: the share of the right side that the left side exceeded for sure: the constant is noticed if it is
+            smaller than this share of itself. None where the right side has no constant.
         terms: for each term of the right side, whether a hunt without it finds a violation.
+        where: on how many problems the right side, and each branch of a minimum, said anything; a sentence each.
 
     >>> print(Noticed(0.13, {"S/k": True, "2 E L": False}))
     a constant 10 times smaller, but not half of it; the absence of S/k, but not of 2 E L
@@ -52,48 +56,77 @@ class Noticed:
 
     reached: float | None
     terms: dict[str, bool] = field(default_factory=dict)
+    where: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = [] if self.reached is None else [self._constant]
-        seen, missed = ([name for name, found in self.terms.items() if found is kind] for kind in (True, False))
+        parts = [] if self.reached is None else [_smaller(self.reached)]
+        seen, missed = ([name for name, seen in self.terms.items() if seen is kind] for kind in (True, False))
         if seen:
             parts.append(
                 f"the absence of {' or '.join(seen)}" + (f", but not of {' or '.join(missed)}" if missed else "")
             )
         elif missed:
             parts.append(f"not the absence of {' or '.join(missed)}")
-        return "; ".join(parts) or "wrong dynamics; there is no constant"
-
-    @property
-    def _constant(self) -> str:
-        assert self.reached is not None
-        if self.reached > 0.99:
-            return "any smaller constant"
-        words = {2: "half the constant", 10: "a constant 10 times smaller", 100: "a constant 100 times smaller"}
-        small = next((factor for factor in FACTORS if self.reached > 1 / factor), None)
-        if small is None:
-            return "not even a constant 100 times smaller"
-        if small == FACTORS[0]:
-            return f"{words[small]} (below {self.reached:.2g} of it)"
-        before = FACTORS[FACTORS.index(small) - 1]
-        return f"{words[small]}, but not {'half of it' if before == 2 else f'{before} times smaller'}"
+        return "; ".join([*(parts or ["wrong dynamics; there is no constant"]), *self.where])
 
 
-def noticed(found: Hunt, hunt: Callable[[Claim], Hunt]) -> Noticed:
+def _smaller(reached: float) -> str:
+    """The largest constant that is noticed, in words, given the share of the right side that is reached."""
+    if reached > 1 - CLOSE:
+        return "any smaller constant"
+    factor = next((factor for factor in FACTORS if reached > (1 + CLOSE) / factor), None)
+    if factor is None:
+        return "not even a constant 100 times smaller"
+    if factor == FACTORS[0]:
+        return f"a constant {percent_smaller(reached)} % smaller"
+    before = FACTORS[FACTORS.index(factor) - 1]
+    return f"a constant {factor} times smaller, but not {'half of it' if before == 2 else f'{before} times smaller'}"
+
+
+def percent_smaller(reached: float) -> str:
+    """By how many per cent a constant must be smaller to be noticed for sure: two digits, rounded up.
+
+    >>> percent_smaller(0.9954), percent_smaller(0.5714), percent_smaller(0.99999)
+    ('0.47', '43', '0.0011')
+    """
+    percent = Decimal(100 * (1 - reached) + 100 * CLOSE)
+    unit = Decimal(1).scaleb(percent.adjusted() - 1)
+    return f"{float(percent.quantize(unit, ROUND_CEILING)):g}"
+
+
+def noticed(result: Hunt, hunt: Callable[[Claim], Hunt]) -> Noticed:
     """What the hunt of a claim would have noticed; `hunt` hunts the claim without one of its terms.
 
     >>> import forgetting as fg
-    >>> found = fg.claims.get("lem:regret_bound").hunt(budget=60)
-    >>> noticed(found, lambda claim: claim.hunt(budget=60)).reached > 0.5
+    >>> result = fg.claims.get("lem:regret_bound").hunt(budget=60)
+    >>> noticed(result, lambda claim: claim.hunt(budget=60)).reached > 0.5
     True
     """
-    claim = found.claim
-    if found.instance is None or found.verdict is None:
+    claim = result.claim
+    if result.instance is None or result.verdict is None:
         return Noticed(None)
-    sides = claim.sides(found.instance)
+    sides = claim.sides(result.instance)
     terms = {name: hunt(planted(claim, without=name)).outcome in ("refuted", "suspected") for name in sides.without}
-    if claim.kind == "equality" or sides.rhs == sides.shift:
-        constant = claim.kind == "equality" and not planted(claim, 0.99).check(found.instance).holds
-        return Noticed(1.0 if constant else None, terms)
-    reached = (float(sides.lhs) - sides.shift) / (float(sides.rhs) - sides.shift)
-    return Noticed(max(reached, 0.0), terms)
+    return Noticed(result.reach.share, terms, tuple(_where(result)))
+
+
+def _where(result: Hunt) -> Iterator[str]:
+    """On how many problems the right side was below what holds without it, and each branch was the smallest."""
+    reach, right = result.reach, None if result.verdict is None else result.verdict.right
+    if right is None or reach.telling is None:
+        return
+    trivial = get_bound(f"trivial/{right.bound.quantity}").formula.partition(",")[0]
+    if reach.telling == 0:
+        first = right.telling_from
+        until = f"at least {trivial}" + ("" if first is None else f" until k > {first - 1}")
+        yield f"trivial on every problem hunted (the right side is {until})"
+    elif reach.telling < reach.problems:
+        yield (
+            f"the right side is below {trivial} on {reach.telling} of {reach.problems} problems, where the left side "
+            f"reaches {reach.share_telling:.2g} of it"
+        )
+    for name, branch in reach.branches.items():
+        yield (
+            f"of the {name} branch: {_smaller(branch.share)} (it is the minimum and below {trivial} on "
+            f"{branch.binding} of {reach.problems} problems)"
+        )

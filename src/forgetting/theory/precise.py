@@ -61,13 +61,15 @@ class Precise:
         problem, ordering = instance.problem, instance.ordering
         tasks = None if problem is None else problem.linear
         if problem is None or tasks is None or ordering is None:
-            raise NotSupportedError("high precision is for regression tasks")
+            raise NotSupportedError("50 digits are available for regression tasks only")
         self.instance, self.ordering = instance, ordering
         self.doubt = 0.0
         self.how = f"{DIGITS} digits"
         scheme = resolve(problem, instance.scheme, instance.w0)[0].linear_on(problem)
         if scheme is None or tasks.geometry.data is None or precise_gain(scheme, Decimal(1)) is None:
-            raise NotSupportedError(f"high precision is not there for {instance.scheme}")
+            raise NotSupportedError(
+                f"50 digits are available only for linear schemes with exact gains, not for {instance.scheme}"
+            )
         self.solves = scheme.solves_task
         self.deep = Deep(
             tasks.geometry, scheme, instance.start, tasks.nearest_solution(instance.start), averaged=averaged
@@ -122,11 +124,13 @@ class Precise:
                 return self.deep.independent(weights, {k}, counted=True)
             case Permutation():
                 if states_needed(geometry.counts, k)[0] * kinds * size**3 > MOST_WORK:
-                    raise NotSupportedError("too large for high precision")
+                    raise NotSupportedError("too many states for 50 digits; use fewer tasks or steps")
                 return self.deep.permutations({k}, epochs=False)
             case Fixed():
                 return self.deep.along(geometry.distinct(self.ordering.first(view, k)), {k})
-        raise NotSupportedError(f"high precision is not there for {self.ordering}")
+        raise NotSupportedError(
+            f"50 digits are available for independent draws, permutations and given orders, not for {self.ordering}"
+        )
 
     def _powered(self, k: int, weights: Numeric) -> Moment:
         """Independent draws for very large k: the recursion as one matrix, raised to the power k by squaring.
@@ -136,7 +140,7 @@ class Precise:
         kinds, dim, geometry = len(self.deep.steps), len(self.deep.start), self.deep.geometry
         size = (kinds + 1) * dim**2
         if 2 * size**3 * np.log2(k + 2) > 5 * MOST_WORK or not self.solves:
-            raise NotSupportedError("too large for high precision")
+            raise NotSupportedError("too many states for 50 digits; use fewer tasks or steps")
         p = [sum(weights[geometry.index == m]) / sum(weights) for m in range(kinds)]
         parts = [p[m] * np.kron(self.deep.steps[m], self.deep.steps[m]) for m in range(kinds)]
         matrix = lift(np.zeros((size, size)))

@@ -95,9 +95,9 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     if scheme is None:
         raise NotSupportedError(f"{given} is not a linear scheme")
     start, none, workers = space.w0, np.zeros(1, dtype=np.int64), os.cpu_count() or 1
-    found = np.empty(len(orders))
+    losses = np.empty(len(orders))
     for at in range(0, len(orders), BATCH):
         few = slice(at, at + BATCH)
         visits = np.column_stack([orders[few], tasks[few]])
-        found[few] = batch_losses(instance.tasks.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
-    return found
+        losses[few] = batch_losses(instance.tasks.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
+    return losses

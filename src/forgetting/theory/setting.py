@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector
+from forgetting._arrays import Array, as_count, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering, TaskView, laws
-from forgetting.schemes import Kaczmarz, Scheme, natural_scheme
+from forgetting.orderings.base import OrderingLike, as_ordering
+from forgetting.schemes import Kaczmarz, natural_scheme
+from forgetting.schemes.base import SchemeLike, as_scheme
+from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import LinearTasks, Problem
 from forgetting.tasks.problem import Kind as ProblemKind
+from forgetting.tasks.problem import as_problem
 
-__all__ = ["ORDERINGS", "ProblemKind", "Setting", "describe_ordering", "describe_scheme", "known"]
+__all__ = [
+    "ORDERINGS",
+    "PROBLEMS",
+    "SCHEMES",
+    "SCHEMES_ELSEWHERE",
+    "ProblemKind",
+    "Setting",
+    "describe_ordering",
+    "describe_scheme",
+    "known",
+]
 
 HUGE = 1e100  # numbers below it can be squared and multiplied with each other
 MOST_EIGENVALUES = 2000  # the order of matrices whose eigenvalues take a second
@@ -33,6 +46,12 @@ ORDERINGS = (
     "full gradient",
     "any",
 )
+#: What `describe_scheme` reads off a scheme.
+SCHEMES = ("projection", "sgd", "nonexpansive")
+#: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
+SCHEMES_ELSEWHERE = ("ridge tuned to k", "ridge with an increasing strength")
+#: Kinds of problems.
+PROBLEMS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 
 
 def known(value: float | None) -> float:
@@ -157,8 +176,8 @@ class Setting:
         cls,
         problem: Problem | Setting,
         w0: Any = None,
-        scheme: Scheme | None = None,
-        ordering: Ordering | str | None = None,
+        scheme: SchemeLike | None = None,
+        ordering: OrderingLike | None = None,
         **more: Any,
     ) -> Setting:
         """Read the parameters off a problem; `more` overrides or adds (sigma, G, previous_loss).
@@ -180,12 +199,28 @@ class Setting:
                 raise InvalidInputError(
                     f"{name} = {more[name]!r} is a matter of the scheme: give scheme=fg.schemes.SGD(...), or a Setting"
                 )
-        as_kind(problem, Problem, "a problem or a Setting")
+        as_problem(problem)
         start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
         linear = problem.linear
         base = _of_sets(problem, start) if linear is None else _of_linear(linear, start)
         _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
         return replace(base, **{"eta": eta, "beta": beta, **_drawn(as_regression(problem), ordering), **more})
+
+
+def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering | str:
+    """The ordering that a caller means; for a `Setting` also a name of orderings in `ORDERINGS`, which stays a name.
+
+    >>> as_covered("with replacement", Setting(T=3)), as_covered("with-replacement", Setting(T=3))
+    ('with replacement', WithReplacement(p=None))
+    """
+    if isinstance(problem, Setting) and isinstance(ordering, str):
+        if ordering in ORDERINGS:
+            return ordering
+        try:
+            return as_ordering(ordering)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{error}; for a Setting also {', '.join(ORDERINGS)}") from None
+    return as_ordering(ordering)
 
 
 def as_regression(problem: Problem) -> Problem:
@@ -227,33 +262,26 @@ def _of_sets(problem: Problem, start: Array) -> Setting:
     )
 
 
-def _drawn(problem: Problem, ordering: Ordering | str | None) -> dict[str, float | None]:
+def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, float | None]:
     """What depends on the probabilities p of independent draws, where it is known."""
-    if not isinstance(ordering, Ordering) or not isinstance(ordering.law, laws.Independent) or problem.norms is None:
+    law = None if ordering is None else as_ordering(ordering).law
+    if not isinstance(law, laws.Independent) or problem.norms is None:
         return {}
-    p = ordering.law.probabilities(TaskView(problem.num_tasks, problem.norms))
+    p = law.probabilities(TaskView(problem.num_tasks, problem.norms))
     alpha = problem.norms**2
     seen = alpha > 0
     result: dict[str, float | None] = {}
     if problem.linear is not None:
         result["rank_weighted"] = float(p @ problem.linear.ranks)
-        result["spectral_gap"] = _spectral_gap(problem.linear.geometry, p)
+        geometry = problem.linear.geometry
+        result["spectral_gap"] = geometry.mixing_gap(p) if 0 < geometry.dim <= MOST_EIGENVALUES else None
     if (p[seen] > 0).all():  # a task that is never drawn may keep all of its loss
         result["weight_ratio"] = float(np.max(alpha[seen] / p[seen])) / len(p) if seen.any() else 0.0
     return result
 
 
-def _spectral_gap(geometry: Geometry, p: Array) -> float | None:
-    """The least eigenvalue of sum_m p_m P_m on the joint row space; None where that has too many dimensions."""
-    if not 0 < geometry.dim <= MOST_EIGENVALUES:
-        return None
-    each = np.bincount(geometry.index, p, geometry.num_distinct)[geometry.owner]
-    mean = (geometry.rows.T * each) @ geometry.rows
-    return float(np.clip(np.linalg.eigvalsh(mean)[0], 0.0, 1.0))
-
-
 def describe_scheme(
-    scheme: Scheme | None, problem: Problem | Setting | None = None, radius: float = 1.0
+    scheme: SchemeLike | None, problem: Problem | Setting | None = None, radius: float = 1.0
 ) -> tuple[frozenset[str], float | None, float | None]:
     """Which schemes of the bounds a scheme is, with its step size and smoothness as SGD where it is SGD.
 
@@ -265,11 +293,11 @@ def describe_scheme(
     >>> describe_scheme(fg.schemes.SGD(0.1, objective="loss"), radius=2.0)[1:]
     (0.1, 4.0)
     """
-    as_kind(scheme, Scheme | None, "a scheme such as fg.schemes.Kaczmarz()")
     if scheme is None and isinstance(problem, Setting) and {problem.eta, problem.beta} - {None, 1.0}:
         return frozenset({"sgd"}), problem.eta, problem.beta
     if scheme is None:
         scheme = natural_scheme(problem) if isinstance(problem, Problem) else Kaczmarz()
+    scheme = as_scheme(scheme)
     step = scheme.as_sgd(radius)
     named = {"projection": scheme.projects, "sgd": step is not None, "nonexpansive": scheme.nonexpansive}
     tags = frozenset(name for name, states in named.items() if states)
@@ -321,9 +349,12 @@ def _weights(law: laws.Independent, problem: Problem | Setting | None) -> set[st
     if tasks is PROBE and not (law.p is None or callable(law.p)):
         return set()  # weights of tasks whose norms are not known
     p, norms = law.probabilities(tasks), tasks.norms
-    found = set()
+    tags = set()
     if np.allclose(p, 1 / len(p), rtol=1e-12, atol=0):
-        found.add("with replacement")
+        tags.add("with replacement")
     if norms is not None and norms.any() and np.allclose(p, norms**2 / np.sum(norms**2), rtol=1e-12, atol=0):
-        found.add("norm-weighted")
-    return found
+        tags.add("norm-weighted")
+    return tags
+
+
+add_codec(dataclass_codec(Setting, "setting"))

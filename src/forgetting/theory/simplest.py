@@ -13,7 +13,7 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.errors import ForgettingError
-from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
+from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement, laws
 from forgetting.schemes import SGD
 from forgetting.tasks import ClassificationTasks, Problem, RegressionTasks
 from forgetting.theory.draws import realizable
@@ -56,8 +56,8 @@ def by_hand() -> Iterator[Instance]:
     >>> next(by_hand()).tasks.num_tasks
     2
     """
-    one, line, slope = [[1.0]], [[1.0, 0.0]], [[1.0, 1.0]]
-    clones = RegressionTasks([one, one], [[1.0], [1.0]])
+    unit, line, slope = [[1.0]], [[1.0, 0.0]], [[1.0, 1.0]]
+    clones = RegressionTasks([unit, unit], [[1.0], [1.0]])
     yield Instance(clones, None, 1)
     lines = [RegressionTasks([line, slope], [[y], [z]]) for y, z in ((0.0, 1.0), (1.0, 1.0), (1.0, 2.0))]
     orderings: tuple[Ordering, ...] = WithReplacement(), WithoutReplacement(), NormWeighted()
@@ -66,11 +66,12 @@ def by_hand() -> Iterator[Instance]:
         yield Instance(tasks, ordering, k, scheme=SGD(1 / tasks.radius**2, "loss"))
     small = RegressionTasks([line, [[0.06, 0.08]]], [[0.6], [0.1]])
     yield Instance(small, WithoutReplacement(), 2)
+    yield Instance(RegressionTasks([line] * 9 + [[[0.8, 0.6]]], [[0.0]] * 9 + [[1.0]]), WithoutReplacement(), 10)
     away = ClassificationTasks([line, [[0.8, -0.6]]], [[1], [-1]])  # signed, (-0.8, 0.6)
     for order in ([0], [0, 1], [0, 0, 1]):
         yield Instance(away, Explicit(order), len(order))
     # few tasks among very many that hardly matter; extras["multiplicity"] says how many
-    alone = RegressionTasks([one, [[0.0]]], [[1.0], [0.0]])
+    alone = RegressionTasks([unit, [[0.0]]], [[1.0], [0.0]])
     yield Instance(alone, WithReplacement(), 1000, extras={"multiplicity": [1, 4000]})
     weak = RegressionTasks([line, [[0.01, 0.01]]], [[0.0], [0.01]])
     yield Instance(weak, NormWeighted(), 2, extras={"multiplicity": [1, 5000]})
@@ -110,9 +111,10 @@ def _simpler(instance: Instance) -> Iterator[Instance]:
     yield from (replace(instance, k=n) for n in sorted({1, 2, 3, k // 2, int(float(f"{k:.0e}")), k - 1}) if 0 < n != k)
     if instance.w0 is not None:
         yield replace(instance, w0=None)
-    if isinstance(ordering, WithReplacement) and ordering.p is not None:
+    law = None if ordering is None else ordering.law
+    if isinstance(law, laws.Independent) and law.p is not None:
         yield replace(instance, ordering=WithReplacement())
-    order = np.array(ordering.seq) if isinstance(ordering, Explicit) else None
+    order = np.array(law.sequence) if isinstance(law, laws.Fixed) and law.sequence is not None else None
     if order is not None and k > 1:
         yield from (
             replace(instance, ordering=Explicit(np.delete(order, t)), k=k - 1) for t in range(min(k, len(order)))
@@ -120,7 +122,7 @@ def _simpler(instance: Instance) -> Iterator[Instance]:
     if problem is not None:
         for task in range(problem.num_tasks if problem.linear is None else problem.linear.geometry.num_distinct):
             fewer = instance if order is None else replace(instance, ordering=Explicit(order - (order > task)))
-            yield from _made(fewer, lambda one: one, without=task)
+            yield from _made(fewer, lambda value: value, without=task)
         for axis in range(problem.dim if problem.dim > 1 else 0):
             yield from _made(instance, partial(_less, axis=axis, dim=problem.dim))
         for digits in DIGITS:
@@ -128,7 +130,10 @@ def _simpler(instance: Instance) -> Iterator[Instance]:
 
 
 def _made(instance: Instance, change: Callable[[Any], Any], without: int | None = None) -> Iterator[Instance]:
-    """The instance with a change of all its numbers, and without one of its distinct tasks; no clones, or half."""
+    """The instance with `change` applied to all numbers, optionally without one distinct task.
+
+    Clones are removed, halved or kept.
+    """
     extras = {name: value if name == "multiplicity" else change(value) for name, value in instance.extras.items()}
     if without is not None and "multiplicity" in extras:
         extras["multiplicity"] = np.delete(extras["multiplicity"], without)
@@ -141,14 +146,15 @@ def _made(instance: Instance, change: Callable[[Any], Any], without: int | None 
 
 
 def _problems(problem: Problem, change: Callable[[Any], Any], without: int | None) -> Iterator[Problem]:
-    if isinstance(problem, ClassificationTasks):
-        parts = [problem.task(task) for task in range(problem.num_tasks) if task != without]
-        yield ClassificationTasks([change(X) for X, _ in parts], [y for _, y in parts])
-    elif isinstance(problem, RegressionTasks):
-        kept = [(m, task) for m, task in enumerate(distinct(problem)) if m != without]
-        matrices, counts = [change(np.asarray(problem.task(task)[0])) for _, task in kept], problem.geometry.counts
-        for many in ([1 for _ in kept], [(counts[m] + 1) // 2 for m, _ in kept], [counts[m] for m, _ in kept]):
-            yield realizable(matrices, change(problem.w_star), many)
+    linear = problem.linear
+    data = linear.data if linear is not None and linear is problem else None
+    if data is None:
+        yield problem.rebuilt(change, without)
+        return
+    kept = [(m, task) for m, task in enumerate(distinct(data)) if m != without]
+    matrices, counts = [change(np.asarray(data.task(task)[0])) for _, task in kept], data.geometry.counts
+    for many in ([1 for _ in kept], [(counts[m] + 1) // 2 for m, _ in kept], [counts[m] for m, _ in kept]):
+        yield realizable(matrices, change(data.w_star), many)
 
 
 def _less(value: Any, axis: int, dim: int) -> Any:
@@ -163,5 +169,5 @@ def _rounded(value: Any, digits: int) -> Any:
     """Numbers to so many significant digits; whole numbers as they are."""
     if np.asarray(value).dtype.kind != "f":
         return value
-    rounded: Array = np.vectorize(lambda one: float(f"{one:.{digits - 1}e}"), otypes=[float])(value)
+    rounded: Array = np.vectorize(lambda number: float(f"{number:.{digits - 1}e}"), otypes=[float])(value)
     return rounded if np.ndim(value) else float(rounded)

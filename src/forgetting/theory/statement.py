@@ -6,14 +6,16 @@ views of the registry: the first lists statements with a bound, the second state
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ParamSpec
+from typing import Any
 
-from forgetting._arrays import as_kind
+from forgetting._arrays import as_flag, as_kind
 from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import Bound, Status
+from forgetting.storage.records import Codec, add_codec
+from forgetting.theory.bound import Bound, Status, make_bound
 from forgetting.theory.claim import Check, Claim, Draw, Missing, Paths, Settle, always, unchanged
 from forgetting.theory.claim import Kind as ClaimKind
 from forgetting.theory.expression import Compute
@@ -59,7 +61,7 @@ class Statement:
         if bound is not None and claim is not None:
             named = bound.label, bound.source, bound.status, bound.note
             if named != (claim.label, claim.source, claim.status, claim.note):
-                raise InvalidInputError(f"{bound.key} and {claim.name} are one statement, but do not say the same")
+                raise InvalidInputError(f"{bound.key} and {claim.key} are one statement, but do not say the same")
 
     @property
     def _named(self) -> Bound | Claim:
@@ -76,6 +78,11 @@ class Statement:
     def part(self) -> str | None:
         """Which part, reading or variant of the statement; None where it has one part."""
         return self._named.part
+
+    @property
+    def name(self) -> str:
+        """The name for readers, such as 'Theorem 10, universal rate: loss'."""
+        return self._named.name
 
     @property
     def number(self) -> str:
@@ -104,18 +111,29 @@ class Statement:
         return self._named.note
 
 
-_Fields = ParamSpec("_Fields")
 _STATEMENTS: dict[tuple[str, str | None], Statement] = {}
 
 
-def _register(statement: Statement) -> Statement:
+def _register(statement: Statement, replace: bool = False) -> Statement:
+    """Add a statement; with `replace`, in the place of an earlier one of the same key."""
     key = statement.label, statement.part
     bound, claim = statement.bound, statement.claim
-    if bound is not None and any(one.key == bound.key for one in all_bounds()):
-        raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key")
-    if key in _STATEMENTS:
-        name = claim.name if claim is not None else f"{key[0]}, {key[1]}"
-        raise InvalidInputError(f"there is already a claim {name}; choose another label or part")
+    same = [
+        place
+        for place, other in _STATEMENTS.items()
+        if bound is not None and other.bound is not None and other.bound.key == bound.key
+    ]
+    if not as_flag(replace, "replace"):
+        if bound is not None and same:
+            raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key, or give replace=True")
+        if key in _STATEMENTS:
+            name = claim.key if claim is not None else f"{key[0]}, {key[1]}"
+            raise InvalidInputError(
+                f"there is already a claim {name}; choose another label or part, or give replace=True"
+            )
+    for place in same:
+        if place != key:
+            del _STATEMENTS[place]
     _STATEMENTS[key] = statement
     return statement
 
@@ -138,20 +156,23 @@ def checked(
     draw: Draw,
     missing: Missing = always,
     settle: Settle = unchanged,
+    replace: bool = False,
 ) -> Statement:
-    """Register a bound together with its check; source, status and note of the bound are those of the claim."""
+    """Register a bound together with its check; source, status, note and title of the bound are those of the claim."""
     claim = Claim(
         bound.label, part, statement, paths.sides, draw, bound.source, bound.status, bound.note,
-        missing=missing, precise=paths.precise, settle=settle,
+        missing=missing, precise=paths.precise, settle=settle, title=bound.title,
     )  # fmt: skip
-    return _register(Statement(bound, claim))
+    return _register(Statement(bound, claim), replace)
 
 
 # ------------------------------------------------------------------------------------------------------------- bounds
 
 
-def register_bound(bound: Bound) -> Bound:
+def register_bound(bound: Bound, *, replace: bool = False) -> Bound:
     """Add a bound; `evaluate`, `crossovers`, the command line and the tests pick it up.
+
+    With `replace=True` it takes the place of an earlier bound of the same key, as where a notebook cell runs twice.
 
     >>> import forgetting as fg
     >>> from forgetting.theory.expression import K, S
@@ -160,37 +181,43 @@ def register_bound(bound: Bound) -> Bound:
     >>> fg.bounds.register(mine) is fg.bounds.get("newer2027:cyclic/loss")
     True
     >>> print(fg.bounds.evaluate(fg.families.orthogonal(2), fg.orderings.Cyclic(), 4).tightest("loss"))
-    loss <= 0.125  newer2027:cyclic/loss  (tightest)
+    loss <= 0.125  Newer 2027, Theorem 1, a newer rate [newer2027:cyclic/loss]  (tightest)
     >>> fg.bounds.unregister("newer2027:cyclic/loss")
     """
-    _register(Statement(bound=as_kind(bound, Bound, "a Bound")))
+    _register(Statement(bound=as_kind(bound, Bound, "a Bound")), replace)
     return bound
 
 
-def _declaring(make: Callable[_Fields, Bound]) -> Callable[_Fields, Callable[[Compute], Compute]]:
-    def declare(*arguments: _Fields.args, **fields: _Fields.kwargs) -> Callable[[Compute], Compute]:
-        """Register the decorated function of (setting, k) as a `Bound` with these fields: for formulas that need code.
+def declare_bound(*, replace: bool = False, **fields: Any) -> Callable[[Compute], Compute]:
+    """Register the decorated function of (setting, k) as a `Bound` with these fields: for formulas that need code.
 
-        >>> import forgetting as fg
-        >>> @fg.bounds.declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss",
-        ...                    orderings=("any",), formula="S/2", latex="S/2")
-        ... def _(s, k):
-        ...     return s.scale / 2
-        >>> fg.bounds.get("demo/declared").value(fg.bounds.Setting(radius=2), k=1)
-        2.0
-        >>> fg.bounds.unregister("demo/declared")
-        """
+    Args:
+        replace: take the place of an earlier bound of the same key, as where a notebook cell runs twice.
+        **fields: those of `Bound`: key, title, source, quantity, orderings and formula are needed, the others are kind,
+            status, schemes, problems, range, needs, conditions, latex, note, bibtex, ... An error names a field that
+            is missing or wrong, and what it may be.
 
-        def add(compute: Compute) -> Compute:
-            register_bound(replace(make(*arguments, **fields), compute=compute))
-            return compute
+    >>> import forgetting as fg
+    >>> @fg.bounds.declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss",
+    ...                    orderings="any", formula="S/2", latex="S/2")
+    ... def _(s, k):
+    ...     return s.scale / 2
+    >>> fg.bounds.get("demo/declared").value(fg.bounds.Setting(radius=2), k=1)
+    2.0
+    >>> fg.bounds.unregister("demo/declared")
+    """
+    as_flag(replace, "replace")
+    if "compute" in fields or "expression" in fields:
+        raise InvalidInputError(
+            "the decorated function is the formula; with expression= or compute=, use fg.bounds.register(Bound(...))"
+        )
+    make_bound(**fields)  # raises here, where the fields are written
 
-        return add
+    def add(compute: Compute) -> Compute:
+        register_bound(make_bound(**fields, compute=compute), replace=replace)
+        return compute
 
-    return declare
-
-
-declare_bound = _declaring(Bound)
+    return add
 
 
 def get_bound(key: str) -> Bound:
@@ -209,7 +236,7 @@ def get_bound(key: str) -> Bound:
 
 
 def unregister_bound(key: str) -> None:
-    """Take the statement of this bound out of the registry."""
+    """Take the statement of this bound out of the registry, with its claim if it has one."""
     bound = get_bound(key)
     _STATEMENTS.pop(next(name for name, statement in _STATEMENTS.items() if statement.bound is bound))
 
@@ -236,8 +263,10 @@ def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> t
 # ------------------------------------------------------------------------------------------------------------- claims
 
 
-def register_claim(claim: Claim) -> Claim:
+def register_claim(claim: Claim, *, replace: bool = False) -> Claim:
     """Add a claim; `fg.claims.all`, certificates, the hunt and the tests pick it up.
+
+    With `replace=True` it takes the place of an earlier claim of the same label and part.
 
     >>> import forgetting as fg
     >>> from dataclasses import replace
@@ -246,7 +275,7 @@ def register_claim(claim: Claim) -> Claim:
     True
     >>> fg.claims.unregister("demo")
     """
-    _register(Statement(claim=as_kind(claim, Claim, "a Claim")))
+    _register(Statement(claim=as_kind(claim, Claim, "a Claim")), replace)
     return claim
 
 
@@ -264,8 +293,13 @@ def declare_claim(
     missing: Missing = always,
     precise: Check | None = None,
     settle: Settle = unchanged,
+    title: str = "",
+    replace: bool = False,
+    labels_matter: bool = True,
 ) -> Callable[[Check | Paths], Check | Paths]:
     """Register the decorated computation of both sides as a claim; `source` is where the paper has the label.
+
+    With `replace=True` it takes the place of an earlier claim of the same label and part.
 
     >>> import forgetting as fg
     >>> @fg.claims.declare(label="demo", statement="0 <= k", draw=lambda rng, k: fg.claims.Instance(None, None, k))
@@ -277,12 +311,15 @@ def declare_claim(
     """
 
     place = source or (cite(label) if label in PRINTED else PAPER)
+    known = title or (PRINTED[label].title if label in PRINTED else "")
 
     def add(made: Check | Paths) -> Check | Paths:
         sides, exact = made if isinstance(made, Paths) else (made, precise)
-        register_claim(
-            Claim(label, part, statement, sides, draw, place, status, note, kind, needs, missing, exact, settle)
-        )
+        claim = Claim(
+            label, part, statement, sides, draw, place, status, note, kind, needs, missing, exact, settle,
+            title=known, labels_matter=labels_matter,
+        )  # fmt: skip
+        register_claim(claim, replace=replace)
         return made
 
     return add
@@ -329,3 +366,17 @@ def all_claims(label: str | None = None) -> tuple[Claim, ...]:
     as_kind(label, str | None, "the label of a claim")
     claims = (statement.claim for statement in _STATEMENTS.values())
     return tuple(claim for claim in claims if claim is not None and label in (None, claim.label))
+
+
+# ------------------------------------------------------------------------------------------------- files and processes
+
+
+def _named_claim(name: Any) -> Claim:
+    label, part = name if isinstance(name, tuple) and len(name) == 2 else (name, None)
+    return get_claim(label, part)
+
+
+add_codec(Codec("bound", Bound, lambda bound: bound.key, get_bound))
+add_codec(Codec("claim", Claim, lambda claim: (claim.label, claim.part), _named_claim))
+copyreg.pickle(Bound, lambda bound: (get_bound, (bound.key,)))
+copyreg.pickle(Claim, lambda claim: (get_claim, (claim.label, claim.part)))

@@ -21,6 +21,7 @@ from forgetting.storage.store import Store, code_digest
 from forgetting.theory.claim import Claim
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
+from forgetting.theory.naming import heading_of
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.planting import noticed
 from forgetting.theory.statement import all_claims, get_claim
@@ -43,7 +44,13 @@ eigenvalues are shifted, so that a ratio of 1 means that they are reached, which
 "Holds" is worth what the hunt would have noticed, and the last column says that: how much smaller the constant could
 have been before a problem of the hunt had exceeded it, and whether the hunt still finds nothing without a term of the
 right side. On small problems every claim about dynamics also compares the engines with the definitions of the paper in
-plain numpy, and notices wrong projections, gains and orders (`tests/theory/test_planted.py` plants them).
+plain numpy, and notices wrong projections and gains, and wrong orders if the order matters to what it says
+(`tests/theory/test_planted.py` plants them).
+
+A rate says something only where it is below what holds without it, because steps do not lengthen the error: `S/2` for
+forgetting, `Rbar |w_0 - w*|^2 / 2` for the loss, `beta |w_0 - w*|^2 / 2` for SGD. Where a right side is not below that
+on all problems of a hunt, the last column says on how many it is, and how much of it the left side reaches there. Each
+branch of a minimum has a constant of its own, which is noticed or not.
 """
 SECTIONS = {
     "gap in the printed proof": "Where the printed proof has a gap, though no counterexample was found",
@@ -93,23 +100,23 @@ class Row:
     simplest_file: str | None = None
 
     @classmethod
-    def of(cls, found: Hunt, file: str | None, noticed: str = "", simplest_file: str | None = None) -> Row:
+    def of(cls, hunt: Hunt, file: str | None, noticed: str = "", simplest_file: str | None = None) -> Row:
         """Read a hunt, with what it would have noticed and where its counterexamples are."""
-        claim, verdict, simplest = found.claim, found.verdict, found.simplest
+        claim, verdict, simplest = hunt.claim, hunt.verdict, hunt.simplest
         return cls(
             claim.label,
             claim.part,
             claim.statement,
             claim.status,
             claim.note,
-            found.outcome,
-            found.finding,
-            found.checked,
+            hunt.outcome,
+            hunt.finding,
+            hunt.checked,
             file,
-            found.tried,
+            hunt.tried,
             None if verdict is None else float(verdict.lhs),
             None if verdict is None else float(verdict.rhs),
-            found.cut_short,
+            hunt.cut_short,
             claim.source,
             noticed,
             "" if simplest is None else _by_hand(claim, simplest),
@@ -117,9 +124,14 @@ class Row:
         )
 
     @property
-    def name(self) -> str:
+    def key(self) -> str:
         """Label and part."""
         return self.label if self.part is None else f"{self.label} ({self.part})"
+
+    @property
+    def name(self) -> str:
+        """The name for readers, with the label second."""
+        return heading_of(self.label, self.part)
 
     @property
     def heading(self) -> str:
@@ -149,24 +161,24 @@ def hunt_one(job: Job) -> Row:
     """
     seconds = None if job.deadline is None else max(job.deadline - time(), 1.0)
     claim = get_claim(job.label, job.part)
-    found = claim.hunt(seed=job.seed, budget=job.budget, seconds=seconds)
+    hunt = claim.hunt(seed=job.seed, budget=job.budget, seconds=seconds)
     files: list[str | None] = [None, None]
-    if job.folder is not None and found.outcome in ("refuted", "suspected"):
+    if job.folder is not None and hunt.outcome in ("refuted", "suspected"):
         Path(job.folder).mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^A-Za-z0-9]+", "_", claim.name).strip("_")
-        for place, (ending, instance) in enumerate((("", found.instance), ("_simplest", found.simplest))):
+        name = re.sub(r"[^A-Za-z0-9]+", "_", claim.key).strip("_")
+        for place, (ending, instance) in enumerate((("", hunt.instance), ("_simplest", hunt.simplest))):
             assert instance is not None
             instance.save(Path(job.folder) / f"{name}{ending}.npz")
             files[place] = f"{Path(job.folder).name}/{name}{ending}.npz"
     left = None if job.deadline is None else max(job.deadline - time(), 1.0)
-    noticing = noticed(found, lambda faulty: faulty.hunt(seed=job.seed, budget=max(job.budget // 2, 1), seconds=left))
-    return Row.of(found, files[0], str(noticing), files[1])
+    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed=job.seed, budget=max(job.budget // 2, 1), seconds=left))
+    return Row.of(hunt, files[0], str(noticing), files[1])
 
 
 def _by_hand(claim: Claim, instance: Instance) -> str:
     """A counterexample written out, with both sides."""
     verdict = claim.confirm(instance) or claim.check(instance)
-    return f"{instance.written}: {verdict.lhs:.6g} against {verdict.rhs:.6g}"
+    return f"{instance.written(labels=claim.labels_matter)}: {verdict.lhs:.6g} against {verdict.rhs:.6g}"
 
 
 def hunt_all(
@@ -276,8 +288,8 @@ def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
 def _remarks(rows: Sequence[Row], status: str) -> list[str]:
     """The notes on the statements of one status, or of all statuses without a section of their own."""
     others = {"refuted", *SECTIONS}
-    found = [row for row in rows if row.note and (row.status if row.status in others else "") == status]
-    lines = [f"- {row.heading}: {_plain(row.note)}" for row in found]
+    noted = [row for row in rows if row.note and (row.status if row.status in others else "") == status]
+    lines = [f"- {row.heading}: {_plain(row.note)}" for row in noted]
     return ["", f"## {SECTIONS[status]}", "", *lines] if lines else []
 
 
@@ -317,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 folder=chosen.save,
                 processes=chosen.processes,
                 store=store,
-                finished=lambda row, *_: print(f"{row.name}: {row.finding}", flush=True),
+                finished=lambda row, *_: print(f"{row.key}: {row.finding}", flush=True),
             )
             if chosen.out is not None:
                 text = table(rows, seed=chosen.seed, budget=chosen.budget)
@@ -328,7 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"interrupted; {kept[-1] if kept else 'nothing was written'}", file=sys.stderr)
         return 130
-    surprises = [row.name for row in rows if row.surprising]
+    surprises = [row.key for row in rows if row.surprising]
     total = sum(row.checked for row in rows)
     ending = f"unexpected: {', '.join(surprises)}" if surprises else "no surprises"
     print(f"{len(rows)} claims hunted, {total} problems; {ending}")

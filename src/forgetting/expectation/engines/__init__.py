@@ -1,7 +1,8 @@
 """The engines of `expect`, one file each. Registered first is preferred: moments, which are the most accurate, precede
 the spectrum."""
 
-from forgetting.expectation.engines.base import Cost, Engine, choose, engines, register_engine, require
+from forgetting.expectation.engines.base import Cost, Engine, engines, register_engine
+from forgetting.expectation.engines.choice import choose, require
 from forgetting.expectation.engines.deterministic import DeterministicEngine
 from forgetting.expectation.engines.moments import MomentsEngine
 from forgetting.expectation.engines.monte_carlo import MonteCarloEngine

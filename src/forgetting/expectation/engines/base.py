@@ -1,20 +1,16 @@
-"""What an engine is, the registry of engines, and how `auto` chooses one."""
+"""What an engine is, and the registry of engines."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple, TypeVar
 
-from forgetting._memory import in_bytes
 from forgetting._registry import Registry
-from forgetting.errors import MemoryLimitError, NotSupportedError
+from forgetting.errors import NotSupportedError
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 
-__all__ = ["Cost", "Engine", "choose", "engines", "register_engine", "require", "require_realizable"]
-
-PATIENCE = 600.0  # seconds that an exact engine may take before `auto` prefers to simulate
-SOON = 2.0  # seconds below which the engine registered first, the most accurate, is preferred to a quicker one
+__all__ = ["Cost", "Engine", "engines", "register_engine", "require_realizable"]
 
 
 class Cost(NamedTuple):
@@ -31,9 +27,9 @@ class Cost(NamedTuple):
 class Engine(ABC):
     """One way to compute expectations. An engine is one class with one name, made known by `register_engine`.
 
-    `auto` loops over the registered engines: of the exact engines that cover the request and fit in its memory, the
-    first that takes less than SOON seconds, else the quickest; a simulating engine if none takes less than PATIENCE
-    seconds.
+    `auto` loops over the registered engines: of the exact engines that cover the request, fit in its memory and take no
+    longer than its patience, the first that takes less than two seconds, else the quickest; a simulating engine if
+    there is none. So the cost of an engine should depend on the quantities of the request.
     """
 
     #: what callers write in `method=`
@@ -68,45 +64,6 @@ def register_engine(cls: E) -> E:
     same = cls.name in engines and type(engines.get(cls.name)).__module__ == cls.__module__
     engines.add(cls.name, cls(), replace=same)
     return cls
-
-
-def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
-    """The engine that `auto` takes, and notes on exact engines left out for want of memory if it simulates."""
-    fitting: list[tuple[float, Engine]] = []
-    left_out = []
-    for engine in (engine for engine in engines.members() if engine.exact):
-        if engine.covers(request) is not None or (engine.needs_realizable and not request.realizable):
-            continue
-        needed, seconds = engine.cost(request)
-        if needed > request.memory:
-            left_out.append(
-                f"the method {engine.name!r} was left out: it would need about {in_bytes(needed)}, more than the "
-                f"{in_bytes(request.memory)} allowed (memory=)"
-            )
-        elif seconds < PATIENCE:
-            fitting.append((seconds, engine))
-    soon = [engine for seconds, engine in fitting if seconds < SOON]
-    if fitting:
-        return (soon[0] if soon else min(fitting, key=lambda pair: pair[0])[1]), ()
-    simulating = [engine for engine in engines.members() if not engine.exact and engine.covers(request) is None]
-    return min(simulating, key=lambda engine: engine.cost(request).seconds), tuple(left_out)
-
-
-def require(engine: Engine, request: Request) -> None:
-    """Raise unless the engine covers the request and, if it is exact, fits in memory."""
-    reason = engine.covers(request)
-    if reason is not None:
-        raise NotSupportedError(f"the method {engine.name!r} cannot answer: {reason}; use method='auto'")
-    if engine.needs_realizable:
-        require_realizable(request, f"the method {engine.name!r}")
-    needed = engine.cost(request).bytes if engine.exact else 0.0
-    if needed > request.memory:
-        raise MemoryLimitError(
-            f"the method {engine.name!r} would need about {in_bytes(needed)}, more than the {in_bytes(request.memory)} "
-            "allowed; raise memory= or use method='monte-carlo'",
-            needed=needed,
-            allowed=request.memory,
-        )
 
 
 def require_realizable(request: Request, what: str) -> None:

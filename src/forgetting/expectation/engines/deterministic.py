@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
@@ -19,6 +21,8 @@ from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits
 
 __all__ = ["DeterministicEngine"]
+
+ONE_RUN = "Values of the only possible run"
 
 
 @register_engine
@@ -42,7 +46,8 @@ class DeterministicEngine(Engine):
         detail = f"{request.ordering} has no randomness: one run"
         if request.linear is None:
             values = values_of(request, trajectory)
-            return Outcome(f"{detail}, its rounding not bounded", values, notes=trajectory.remarks)
+            detail = f"{detail}, its rounding not bounded"
+            return Outcome(detail, values, notes=trajectory.remarks, heading=ONE_RUN)
         twofold = in_two_floats(request, _products(request))
         moments = moment_map(request, twofold=twofold, as_run=not twofold)
         order, notes = request.geometry.distinct(trajectory.order), trajectory.remarks
@@ -55,7 +60,7 @@ class DeterministicEngine(Engine):
                 notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
             values = values_of(request, trajectory)
             doubts = _doubts(request, trajectory, moments, values)
-        return refined(request, moments, values, doubts, f"{detail},", order, notes)
+        return replace(refined(request, moments, values, doubts, f"{detail},", order, notes), heading=ONE_RUN)
 
 
 def _products(request: Request) -> float:

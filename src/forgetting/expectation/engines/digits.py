@@ -12,11 +12,9 @@ from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Law
 
-__all__ = ["FLOPS", "TWOFOLD", "concluded", "in_two_floats", "products_of_step", "refined", "refusal"]
+__all__ = ["concluded", "in_two_floats", "products_of_step", "refined", "refusal"]
 
-FLOPS = 2e10  # of this machine, roughly: only used to compare engines
-TWOFOLD = 4e-9  # seconds that a product and a sum of numbers of two floats take, roughly
-QUICK = 2.0  # seconds that may be spent on 31 digits
+QUICK = 5e8  # products of numbers of two floats that may be spent on 31 digits: a second or two
 ENOUGH = 64 * EPS  # relative doubt below which more digits are not worth computing
 SECONDS_PER_PRODUCT = 2.5e-6  # of decimal numbers, roughly, all precisions taken together
 
@@ -39,7 +37,7 @@ def products_of_step(request: Request) -> float:
 def in_two_floats(request: Request, products: float) -> bool:
     """Whether to compute with 31 digits: where the data allow it and so many products take a second or two."""
     geometry = request.geometry
-    return (geometry.refinement + products) * TWOFOLD <= QUICK and geometry.precise is not None
+    return geometry.refinement + products <= QUICK and geometry.precise is not None
 
 
 def refined(

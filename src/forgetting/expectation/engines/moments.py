@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.digits import FLOPS, TWOFOLD, in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import Moments, batches, moment_map
 from forgetting.expectation.engines.pairs import scaled
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
+from forgetting.expectation.engines.timing import seconds_of_moments
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Independent
@@ -31,15 +32,11 @@ class MomentsEngine(Engine):
         return refusal(request, Independent)
 
     def cost(self, request: Request) -> Cost:
-        geometry, last = request.geometry, request.last
-        counted = geometry.num_distinct if request.averages("visited") else 0
+        geometry, counted = request.geometry, _counted(request)
         size, total = (geometry.dim + 1) * (2 if request.averaged else 1), len(geometry.sigma)
         needed = 8.0 * size * max(size, total) * 4 * (1 + max(counted, 1))
-        products = _products(request)
-        if in_two_floats(request, products):
-            return Cost(needed, products * TWOFOLD)
-        step: float = 4 * total * size**2 / FLOPS + (2e-4 if request.averaged else 3e-5)
-        return Cost(needed, 2e-5 * last + last * step * (2 + (1.2 * counted if counted > 1 else 0)))
+        twofold = in_two_floats(request, _products(request))
+        return Cost(needed, seconds_of_moments(request, counted, twofold=twofold))
 
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, twofold=in_two_floats(request, _products(request)))
@@ -47,10 +44,14 @@ class MomentsEngine(Engine):
         return refined(request, moments, values, doubts, f"second moments of order {moments.dim}, iterated")
 
 
+def _counted(request: Request) -> int:
+    """The number of tasks whose visits are counted: all where a quantity is a mean over visits, else none."""
+    return request.geometry.num_distinct if request.averages("visited") else 0
+
+
 def _products(request: Request) -> float:
     """Products of two numbers that iterating takes, roughly."""
-    counted = request.geometry.num_distinct if request.averages("visited") else 0
-    return float(request.last * products_of_step(request) * (1 + counted))
+    return float(request.last * products_of_step(request) * (1 + _counted(request)))
 
 
 def _iterate(moments: Moments, request: Request) -> Concluded:

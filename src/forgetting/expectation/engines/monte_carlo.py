@@ -17,11 +17,14 @@ from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.intervals import caveats, column_intervals, value_range
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.paths import curve_at, made_run, next_at, values_of
+from forgetting.expectation.quantiles import column_quantiles, least_and_most
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings.base import drawn_orders
 
 __all__ = ["DEFAULT_RUNS", "MonteCarloEngine", "gathered"]
+
+RANDOM_ORDERS = "Expected values over random orders"
 
 BATCH = 1024  # runs simulated at once; part of what a seed means
 DEFAULT_RUNS = 4096
@@ -40,7 +43,14 @@ class MonteCarloEngine(Engine):
     def cost(self, request: Request) -> Cost:
         runs = request.simulation.runs or DEFAULT_RUNS
         held, kept = _room(request, runs)
-        return Cost(held + kept, (1e-6 if _compiled(request) else 1e-4) * runs * max(request.last, 1))
+        run = 1e-4 * request.last  # of tasks or schemes that are not linear: a guess
+        if request.linear is not None:
+            geometry = request.geometry
+            rank = len(geometry.sigma) / max(1, geometry.num_distinct)
+            step = 3e-8 + 1.5e-10 * rank * geometry.dim
+            run = request.last * step if _compiled(request) else 1.5e-4 + request.last * (2e-6 + step)
+        intervals = 3e-7 * len(request.steps) * _numbers(request)
+        return Cost(held + kept, runs * (run + intervals))
 
     def solve(self, request: Request) -> Outcome:
         return _simulate(request)
@@ -125,10 +135,7 @@ def _simulate(request: Request) -> Outcome:
         samples = {name: np.concatenate(batches) for name, batches in parts.items()}
         values = {name: np.mean(value, axis=0) for name, value in samples.items()}
         intervals = {name: column_intervals(value, ranges[name], spent) for name, value in samples.items()}
-        for quantity in request.quantities:  # what no order changes has no spread
-            if quantity.certain_at is not None:
-                name, sure = quantity.name, request.steps == quantity.certain_at
-                intervals[name][sure] = values[name][sure][..., None]
+        without_spread(request, values, intervals)
         if rtol is None:
             break
         widths = {name: np.diff(intervals[name], axis=-1)[..., 0] / 2 for name in values}
@@ -154,6 +161,11 @@ def _simulate(request: Request) -> Outcome:
                 "large values; an exact method, or smaller k, would answer this"
             )
             break
+    quantiles = {
+        quantity.name: column_quantiles(samples[quantity.name], spent, least_and_most(quantity, ranges[quantity.name]))
+        for quantity in request.quantities
+    }
+    without_spread(request, values, quantiles)
     kind = "betting intervals for bounded values" if trusted else "normal intervals"
     return Outcome(
         f"{spent_runs} runs, {kind} at {confidence:g}",
@@ -163,17 +175,34 @@ def _simulate(request: Request) -> Outcome:
         confidence,
         spent_runs,
         tuple(notes),
+        quantiles=quantiles,
+        ranges={name: known for name, known in ranges.items() if known is not None},
+        seed=settings.seed,
+        heading=RANDOM_ORDERS,
     )
+
+
+def without_spread(request: Request, values: Values, intervals: Values) -> None:
+    """Let all ends of intervals equal the value, in place, at the steps at which no order changes a quantity."""
+    for quantity in request.quantities:
+        if quantity.certain_at is not None:
+            name, sure = quantity.name, request.steps == quantity.certain_at
+            more = intervals[name].ndim - values[name].ndim
+            intervals[name][sure] = values[name][sure].reshape(*values[name][sure].shape, *[1] * more)
 
 
 def _room(request: Request, budget: int) -> tuple[float, float]:
     """Bytes for one batch of runs, and for the values of all of them."""
     steps, problem = len(request.steps), request.problem
-    numbers = sum(problem.num_tasks if quantity.average == "each" else 1 for quantity in request.quantities)
     each = 32.0 * request.last  # orders, and losses before and after each step
     if request.linear is None or request.ordering.adaptive:
         each += 8.0 * steps * problem.dim
-    return min(BATCH, budget) * each, 16.0 * budget * steps * numbers
+    return min(BATCH, budget) * each, 16.0 * budget * steps * _numbers(request)
+
+
+def _numbers(request: Request) -> int:
+    """How many numbers all quantities have at one k."""
+    return sum(request.problem.num_tasks if quantity.average == "each" else 1 for quantity in request.quantities)
 
 
 def _require_room(request: Request, budget: int) -> None:

@@ -26,9 +26,17 @@ from forgetting._progress import track
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.deep import TINIEST
-from forgetting.expectation.engines.digits import FLOPS, concluded, refusal
+from forgetting.expectation.engines.digits import concluded, refusal
 from forgetting.expectation.engines.moment_map import Moments, moment_map
 from forgetting.expectation.engines.pairs import EPS
+from forgetting.expectation.engines.timing import (
+    chance_to_settle,
+    lanczos_width,
+    reduction,
+    seconds_of_diagonalising,
+    seconds_of_lanczos,
+    seconds_of_visits,
+)
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
@@ -68,15 +76,16 @@ class SpectralEngine(Engine):
         order = geometry.dim * (geometry.dim + 1) / 2
         columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
         needed = 8.0 * order * columns * (3 if visited else 2)
-        step: float = 4 * len(geometry.sigma) * geometry.dim**2 / FLOPS + 3e-5
-        tasks = geometry.num_distinct if visited else 1
-        if order <= (DENSE_LIMIT if tasks > 1 else ONE_RUN_LIMIT):
-            work = order * step + 12 * order**3 / FLOPS
-            crossed = order**2 * (2 * tasks * order / FLOPS + 6e-8 * len(request.steps)) if tasks > 1 else 0.0
-            return Cost(needed, work + crossed)
-        width = min(float(MAX_LANCZOS), 5 * request.last**0.5 + 50)
-        runs = 1 + (tasks if tasks > 1 else 0)
-        return Cost(needed, float(runs * width * (step + 4 * width * order / FLOPS)))
+        tasks, each = (geometry.num_distinct if visited else 0), visited or request.averages("each")
+        begin = 1e-3 + reduction(request)
+        dense = seconds_of_diagonalising(request) + seconds_of_visits(request, tasks, order)
+        if order <= (DENSE_LIMIT if visited else ONE_RUN_LIMIT):
+            return Cost(needed, begin + dense)
+        width = lanczos_width(request, each=each, most=MAX_LANCZOS)
+        run = seconds_of_lanczos(request, width)
+        runs = tasks * run + seconds_of_visits(request, tasks, width)
+        odds = chance_to_settle(request, width, MAX_LANCZOS) if each and order <= UNSETTLED_LIMIT else 1.0
+        return Cost(needed, begin + run + odds * runs + (1 - odds) * dense)
 
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, homogeneous=True)

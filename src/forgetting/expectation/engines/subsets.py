@@ -15,10 +15,11 @@ from forgetting._arrays import Array, IntArray
 from forgetting._progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.counting import epochs_of, states_needed
-from forgetting.expectation.engines.digits import FLOPS, TWOFOLD, in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import Moments, Reading, Squares, moment_map
 from forgetting.expectation.engines.pairs import Pair, scaled, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
+from forgetting.expectation.engines.timing import seconds_of_subsets
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled
@@ -41,10 +42,8 @@ class SubsetsEngine(Engine):
         states, widest = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         size = (geometry.dim + 1) * (2 if request.averaged else 1)
         needed = 8.0 * size**2 * widest * 8
-        if in_two_floats(request, self._products(request, states)):
-            return Cost(needed, self._products(request, states) * TWOFOLD)
-        each = 8 * size**2 * len(geometry.sigma) / geometry.num_distinct / FLOPS + 6e-6
-        return Cost(needed, 2 * epochs_of(request) * states * geometry.num_distinct * each)
+        twofold = in_two_floats(request, self._products(request, states))
+        return Cost(needed, seconds_of_subsets(request, states, epochs_of(request), twofold=twofold))
 
     def solve(self, request: Request) -> Outcome:
         geometry = request.geometry

@@ -12,9 +12,10 @@ from forgetting._arrays import Array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError
+from forgetting.figures.items import Curves, Series, Table
+from forgetting.figures.numbers import column
 from forgetting.orderings import Explicit, WithReplacement
-from forgetting.report.data import Curves, Section, Series, Table
-from forgetting.report.numbers import column
+from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.schemes import POCS, Kaczmarz

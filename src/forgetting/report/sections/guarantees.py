@@ -9,7 +9,8 @@ import numpy as np
 
 from forgetting import bounds
 from forgetting.errors import ForgettingError
-from forgetting.report.data import Band, Item, Regions, Section, Table
+from forgetting.figures.items import Band, Item, Regions, Table
+from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.dynamics.loop import run
+from forgetting.figures.items import Line, Paths, Stage
 from forgetting.orderings import Cyclic, Ordering, WithReplacement
-from forgetting.report.data import Line, Paths, Section, Stage
+from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks import RegressionTasks

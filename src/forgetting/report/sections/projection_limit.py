@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting import reductions
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.numbers import column
 from forgetting.orderings import Cyclic
-from forgetting.report.data import Curves, Section, Series
-from forgetting.report.numbers import column
+from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks import families

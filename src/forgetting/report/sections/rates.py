@@ -14,9 +14,11 @@ from forgetting._arrays import IntArray
 from forgetting.dynamics.ensembles import run_many
 from forgetting.errors import NotRealizableError, NotSupportedError
 from forgetting.expectation import Expectation
+from forgetting.figures.items import Curves, Item, Role, Series, Table
+from forgetting.figures.numbers import column, spread_steps
 from forgetting.orderings import Ordering
-from forgetting.report.data import Curves, Item, Role, Section, Series, Table
-from forgetting.report.numbers import column, expected, expected_series, spread_steps
+from forgetting.report.document import Section
+from forgetting.report.expected_curves import expected, expected_series
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step, ordering_key, ordering_name
 from forgetting.tasks import Problem

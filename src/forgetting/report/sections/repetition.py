@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from forgetting import bounds
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.numbers import spread_steps
 from forgetting.orderings import Cyclic, Explicit, Ordering, WithoutReplacement, WithReplacement
-from forgetting.report.data import Curves, Section, Series
-from forgetting.report.numbers import expected, expected_series, spread_steps
+from forgetting.report.document import Section
+from forgetting.report.expected_curves import expected, expected_series
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks import Problem, families

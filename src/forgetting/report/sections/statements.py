@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from forgetting import claims
 from forgetting.claims import Claim
-from forgetting.report.data import Section, Table
+from forgetting.figures.items import Table
+from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.storage.store import Store

@@ -66,5 +66,6 @@ register_bound(
         assumptions="closed convex sets with a common point, learned by projection",
         convention="mean over all tasks of half the squared distance to the task's solutions",
         expression=DISTANCE / root(K),
+        note="For independent draws: the abstract has no rate without replacement, and the full text was not read.",
     )
 )

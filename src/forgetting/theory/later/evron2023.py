@@ -22,7 +22,6 @@ def _bound(
         quantity=quantity,
         orderings=(ordering,),
         problems=("classification",),
-        schemes=("projection", "weakly regularised"),
         assumptions="jointly separable tasks, in the limit of vanishing regularisation",
         status="second-hand",
         expression=right,

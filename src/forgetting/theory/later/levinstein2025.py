@@ -1,4 +1,8 @@
-"""Levinstein et al. 2025: continual regression with ridge regularisation to the previous solution."""
+"""Levinstein et al. 2025: continual regression with ridge regularisation to the previous solution.
+
+The strength is tuned to k, or grows along the run. No scheme of this library states that it is tuned so, so that these
+rates are listed and never apply.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from forgetting.theory.expression import BETA, DISTANCE, MEAN_SQUARE, Expression
 from forgetting.theory.setting import ProblemKind, known
 from forgetting.theory.statement import register_bound
 
-_STEPS = ("projection", "sgd", "nonexpansive", "weakly regularised")
+_STEPS = ("projection", "sgd", "nonexpansive")
 _ALL: tuple[ProblemKind, ...] = ("regression", "classification", "sets")
 _NO_LONGER = Condition(
     lambda s, k: s.eta is None or s.beta is None or (s.eta >= 0 and s.beta >= 0 and s.eta * s.beta <= 2),
@@ -23,7 +23,7 @@ def _trivial(
 ) -> Bound:  # fmt: skip
     return Bound(
         key=f"trivial/{quantity}",
-        title="trivial",
+        title="the trivial bound",
         source="steps do not lengthen the error",
         quantity=quantity,
         orderings=("any",),
@@ -50,7 +50,7 @@ for _objective in _OBJECTIVES:
         _trivial(
             _objective,
             BETA * DISTANCE / 2,
-            ("projection", "sgd", "weakly regularised"),
+            ("projection", "sgd"),
             ("regression",),
             ("eta", "beta"),
         )

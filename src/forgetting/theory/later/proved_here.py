@@ -134,7 +134,7 @@ expected_at_most(
         S * (minimum(*_by_rank(K - 1, K - 2)) + 1 / K),
         2,
         "Visits are weighted by p, so R^2 stands where the loss has max_m |X_m|^2/(T p_m). No problem that was tried "
-        "needs the first term: E F(k) stayed below S/k there.",
+        "needs both terms: E F(k) stayed below each of them alone.",
     ),
     part="forgetting",
     statement="E F(k) <= {}, k >= 2, " + _ANY,

@@ -11,16 +11,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from forgetting.orderings import Cyclic
-from forgetting.tasks import families
 from forgetting.theory.bound import Bound, Condition, Quantity, Range
 from forgetting.theory.checking import expected_at_most
 from forgetting.theory.closed_forms import spiral
-from forgetting.theory.draws import collection
+from forgetting.theory.draws import cycles
 from forgetting.theory.expression import Expression, K, S, T
-from forgetting.theory.instance import Instance
 from forgetting.theory.setting import known
 from forgetting.theory.statement import register_bound
 
@@ -63,16 +58,7 @@ def _number(quantity: Quantity) -> Bound:
     )
 
 
-def _cycles(rng: np.random.Generator, index: int) -> Instance:
-    tasks = collection(rng, index, clones=12)
-    cycles = 1 if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(300))))
-    if index >= 60 and rng.random() < 0.5:
-        count = 2 * int(rng.integers(1, 8))
-        tasks = families.back_and_forth(count, float(rng.uniform(0.5, 2) / np.sqrt(cycles * count)))
-    return Instance(tasks, Cyclic(), cycles * tasks.num_tasks)
-
-
-expected_at_most(_number("loss"), part="loss", statement="L(w_k) <= {} (cyclic, k a multiple of T)", draw=_cycles)
+expected_at_most(_number("loss"), part="loss", statement="L(w_k) <= {} (cyclic, k a multiple of T)", draw=cycles)
 expected_at_most(
-    _number("forgetting"), part="forgetting", statement="F(k) <= {} (cyclic, k a multiple of T)", draw=_cycles
+    _number("forgetting"), part="forgetting", statement="F(k) <= {} (cyclic, k a multiple of T)", draw=cycles
 )

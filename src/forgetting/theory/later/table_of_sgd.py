@@ -13,9 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from forgetting._arrays import Array
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Bound, Condition, Quantity
-from forgetting.theory.checking import ROUNDING, all_of, covers, least_squares, steps
+from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.draws import descents, with_beta
 from forgetting.theory.expectations import Numbers, as_least_squares, probabilities
@@ -76,19 +77,19 @@ def _noise(case: Instance, at: Setting) -> Setting:
 def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] = lambda case, at: at) -> Paths:
     """Both sides of the statement that E f of the mean of the iterates is at most the bound, as it is written."""
 
-    def right(case: Instance) -> float:
-        return bound.value(more(case, setting(case)), case.k)
+    def compared(case: Instance, losses: Array, doubt: float, how: str) -> Sides:
+        return at_most(float(probabilities(case) @ losses), bound, more(case, setting(case)), case.k, doubt, how)
 
     def sides(instance: Instance) -> Sides:
         case = as_least_squares(instance)
         numbers = Numbers(case)
-        lhs = probabilities(case) @ numbers.value("averaged_task_losses", case.k)
-        return Sides(lhs, right(case), numbers.doubt + ROUNDING * unit(case), how=numbers.how)
+        losses = numbers.value("averaged_task_losses", case.k)
+        return compared(case, losses, numbers.doubt + ROUNDING * unit(case), numbers.how)
 
     def precise(instance: Instance) -> Sides:
         case = as_least_squares(instance)
         numbers = Precise(case, averaged=True)
-        return Sides(probabilities(case) @ numbers.averaged_task_losses(case.k), right(case), how=numbers.how)
+        return compared(case, numbers.averaged_task_losses(case.k), 0.0, numbers.how)
 
     return Paths(sides, precise)
 

@@ -46,6 +46,7 @@ declare_claim(
     source="Xu and Ma 2026, abstract (xu-ma2026)",
     status="second-hand",
     note="The abstract names the identity; the formula is written out here.",
+    title="forgetting as an identity between operators",
     kind="equality",
     missing=all_of(regression, covers("i.i.d."), projection, small(6), steps(1), _few),
 )(paths(_identity).sides)

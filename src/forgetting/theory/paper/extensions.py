@@ -8,27 +8,33 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS
 from forgetting.theory.bound import Bound, Range
-from forgetting.theory.checking import all_of, classification, convex_sets, covers, pocs, setting_of, steps, trajectory
+from forgetting.theory.checking import (
+    all_of,
+    at_most,
+    classification,
+    convex_sets,
+    covers,
+    pocs,
+    setting_of,
+    steps,
+    trajectory,
+)
 from forgetting.theory.claim import Check, Missing, Paths, Sides
 from forgetting.theory.closed_forms import last_iterate
-from forgetting.theory.definition import MOST_STATES, compare, orders_needed
-from forgetting.theory.draws import classified, sets, weakly
-from forgetting.theory.expectations import remembered, walk
 from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, number, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
+from forgetting.theory.order_means import over_orders
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate
 from forgetting.theory.precise import halfspace_walk
-from forgetting.theory.sampled import simulate
+from forgetting.theory.set_draws import classified, sets, weakly
 from forgetting.theory.statement import checked, declare_claim, get_bound, register_bound
 
 _LEAVING_ONE_OUT = (
@@ -37,52 +43,6 @@ _LEAVING_ONE_OUT = (
 )
 _ONE_PASS = Range(1, "T")
 
-# Means over orders ----------------------------------------------------------------------------------------------------
-
-
-class Orders(NamedTuple):
-    """Means over the orders of a problem learned by projection: over all of them, or simulated where these are many.
-
-    Attributes:
-        loss, seen, following: the mean loss of all tasks, of the tasks that were learned, and of the tasks that can be
-            next, each with the width of its interval.
-        how: in words.
-    """
-
-    loss: tuple[float, float]
-    seen: tuple[float, float]
-    following: tuple[float, float]
-    how: str
-
-
-def over_orders(instance: Instance) -> Orders:
-    """The means over all orders of k tasks, or over simulated ones.
-
-    >>> import forgetting as fg
-    >>> sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 1.0)])
-    >>> over_orders(Instance(sets, fg.orderings.WithoutReplacement(), 1))
-    Orders(loss=(0.25, 0.0), seen=(0.0, 0.0), following=(0.5, 0.0), how='all 2 orders')
-    """
-    problem, k = instance.posed, instance.k
-    if orders_needed(instance, k) > MOST_STATES:
-        runs = remembered(instance, ("simulated", k), lambda: simulate(instance, k))
-        return Orders(*runs)
-    loss = seen = following = 0.0
-    count = 0
-    for end in walk(instance, k):
-        losses = problem.task_losses(end.w)
-        loss += end.probability * float(np.mean(losses))
-        seen += end.probability * _mean(losses[list(end.order)])
-        following += end.probability * _mean(np.delete(losses, list(end.order)))
-        count += 1
-    for name, value in (("loss", loss), ("seen_loss", seen)):
-        compare(instance, k, name, value)
-    return Orders((loss, 0.0), (seen, 0.0), (following, 0.0), f"all {count} orders")
-
-
-def _mean(losses: Array) -> float:
-    return float(np.mean(losses)) if len(losses) else 0.0
-
 
 def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
     """Both sides of the bound, where it applies, and the words after the quantity that it bounds."""
@@ -90,8 +50,7 @@ def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
     def check(instance: Instance) -> Sides:
         orders, setting = over_orders(instance), setting_of(instance)
         lhs, doubt = orders.seen if bound.quantity == "forgetting" else orders.loss
-        rhs, without = bound.compute(setting, instance.k), bound.without(setting, instance.k)
-        return Sides(lhs, rhs, doubt + 1e-9 * setting.scale, how=orders.how, without=without)
+        return at_most(lhs, bound, setting, instance.k, doubt + 1e-9 * setting.scale, orders.how)
 
     last = 0 if bound.orderings == WITHOUT else None
     words = f"<= {bound.formula}, w* the common solution nearest to w_0, {bound.orderings[0]}"
@@ -108,7 +67,7 @@ def _declare(bound: Bound, suffix: str = "") -> None:
         part=f"{name} replacement{suffix}",
         statement=f"{'E (1/2T) sum_m dist(w_k, C_m)^2' if residual else 'E F(k)'} {words}",
         paths=made,
-        draw=(sets if residual else classified)(ordering=name),
+        draw=(sets if residual else classified)(ordering=name, long=True),
         missing=applies,
     )
 
@@ -190,7 +149,6 @@ _forgetting = partial(
     source=cite("cor:pocs_forgetting"),
     quantity="forgetting",
     problems=("classification", "sets"),
-    schemes=("projection", "weakly regularised"),
     assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
     convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
 )
@@ -215,7 +173,7 @@ def _declare_on_sets(bound: Bound) -> None:
         statement=f"E F(k), L_m = dist^2/2, {words}",
         status=bound.status,
         note=bound.note,
-        draw=sets(ordering=bound.orderings[0].partition(" ")[0]),
+        draw=sets(ordering=bound.orderings[0].partition(" ")[0], long=True),
         missing=applies,
     )(made)
 
@@ -262,7 +220,7 @@ def _display(step: int) -> Check:
 def _display_exactly(instance: Instance) -> Sides:
     problem = instance.classified
     if problem.num_rows.max() > 1:
-        raise NotSupportedError("high precision is for classification tasks of one row each")
+        raise NotSupportedError("50 digits are available only for classification tasks of one row each")
     order = trajectory(instance).order.tolist()
     rows = np.concatenate([problem.signed_rows(task) for task in range(problem.num_tasks)])
     missed, distances = halfspace_walk(rows, order, instance.start)

@@ -15,7 +15,17 @@ from functools import partial
 
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Bound, Condition, Kind, Origin, Range, Status
-from forgetting.theory.checking import ROUNDING, Expected, all_of, covers, least_squares, paths, steps, with_doubt
+from forgetting.theory.checking import (
+    ROUNDING,
+    Expected,
+    all_of,
+    at_most,
+    covers,
+    least_squares,
+    paths,
+    steps,
+    with_doubt,
+)
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.closed_forms import last_iterate
 from forgetting.theory.draws import descents, permuted, with_beta
@@ -81,8 +91,8 @@ def next_loss_at_most(bound: Bound) -> Paths:
 
     def check(instance: Instance, numbers: Expected) -> Sides:
         case, k = setting(instance), instance.k
-        lhs, rhs, without = numbers.next_loss(k), bound.value(case, k), bound.without(case, k)
-        return Sides(lhs, rhs, numbers.doubt + ROUNDING * unit(instance), how=numbers.how, without=without)
+        lhs = numbers.next_loss(k)
+        return at_most(lhs, bound, case, k, numbers.doubt + ROUNDING * unit(instance), numbers.how)
 
     return paths(check, sgd=True)
 

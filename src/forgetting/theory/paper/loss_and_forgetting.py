@@ -23,12 +23,13 @@ from forgetting.theory.checking import (
     with_doubt,
 )
 from forgetting.theory.claim import Sides
-from forgetting.theory.draws import permuted, projected, sets
+from forgetting.theory.draws import permuted, projected
 from forgetting.theory.expression import K, S, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
-from forgetting.theory.paper.extensions import over_orders
+from forgetting.theory.order_means import over_orders
 from forgetting.theory.paper.regression_rates import WITH
+from forgetting.theory.set_draws import sets
 from forgetting.theory.statement import checked, declare_claim
 
 

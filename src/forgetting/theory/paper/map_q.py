@@ -188,17 +188,26 @@ def _(instance: Instance) -> Sides:
 
 @declare_claim(
     label="lem:A Upper Bound",
-    statement="X^T X / (R^2 T) <= X^+ X - Q[X^+ X]; checked as 1 - lambda_min(difference) <= 1",
+    statement="X^T X / (R^2 T) <= X^+ X - Q[X^+ X]; checked as v.A v <= v.B v for A and B on the left and on the right "
+    "and the unit vector v of the row space at which v.(B - A) v is least",
     draw=points(),
     note="The difference is (1/T) sum_m V_m (1 - sigma^2/R^2) V_m^T, which is 0 for tasks with all sigma = R.",
     missing=_MATRICES,
 )
 def _(instance: Instance) -> Sides:
-    problem, space = instance.tasks, _row_space(instance)
-    geometry = problem.geometry
-    up = geometry.frame.up(np.eye(geometry.dim))
-    hessian = up.T @ geometry.hessian @ up / (problem.radius**2 or 1.0)
-    return Sides(1 - _least(space - apply_q(instance, space) - hessian), 1.0, 10 * EPS, how="eigenvalues", shift=1.0)
+    problem, geometry = instance.tasks, instance.tasks.geometry
+    up, space = geometry.frame.up(np.eye(geometry.dim)), _row_space(instance)
+    right = up @ (space - apply_q(instance, space)) @ up.T
+    stacked = np.concatenate(
+        [
+            np.sqrt(count / problem.num_tasks) * equations(problem, task)[0] @ up.T
+            for count, task in zip(geometry.counts, distinct(problem), strict=True)
+        ]
+    )
+    left = stacked.T @ stacked / (problem.radius**2 or 1.0)
+    difference = (right + right.T) / 2 - left
+    least = np.linalg.eigh(difference)[1][:, 0] if geometry.dim else np.zeros(0)
+    return Sides(float(least @ left @ least), float(least @ right @ least), 10 * EPS, how="eigenvalues")
 
 
 @declare_claim(

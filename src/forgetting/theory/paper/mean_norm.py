@@ -20,6 +20,7 @@ from forgetting.theory.checking import (
     ROUNDING,
     Expected,
     all_of,
+    at_most,
     covers,
     expected_at_most,
     paths,
@@ -48,7 +49,7 @@ def _multiplicity(instance: Instance) -> Array:
 
 
 def _sampled(instance: Instance) -> Instance:
-    """The same with the probabilities that sampling among all T tasks gives to the tasks that are written down."""
+    """The instance with the probabilities of its tasks when all T tasks are sampled."""
     assert instance.ordering is not None
     law = instance.ordering.law
     assert isinstance(law, Independent)
@@ -64,11 +65,10 @@ def _mean_norm(bound: Bound) -> Paths:
         share = counts / float(np.sum(counts))
         radius_sq_mean = float(share @ problem.norms**2)
         setting = replace(setting_of(instance), radius_sq_mean=radius_sq_mean)
-        rhs, without = bound.compute(setting, instance.k), bound.without(setting, instance.k)
         loss = bound.quantity == "loss"
-        lhs = share @ numbers.task_losses(instance.k) if loss else numbers.forgetting(instance.k)
+        lhs = float(share @ numbers.task_losses(instance.k)) if loss else numbers.forgetting(instance.k)
         doubt = numbers.doubt + ROUNDING * radius_sq_mean * setting.dist_sq
-        return Sides(lhs, rhs, doubt, how=numbers.how, without=without)
+        return at_most(lhs, bound, setting, instance.k, doubt, numbers.how)
 
     def sampled(side: Check) -> Check:
         return lambda instance: side(_sampled(instance))

@@ -82,7 +82,7 @@ def _each_once(cosines: Callable[[int], Array], words: str) -> Missing:
     def missing(instance: Instance) -> str | None:
         rows, order, k = _single_rows(instance), _given_order(instance), instance.k
         if rows is not None and order is not None and instance.tasks.num_tasks == k == len(set(order.tolist())):
-            learned = rows[0][order] / instance.tasks.radius
+            learned = rows[0][order] / np.max(np.linalg.norm(rows[0], axis=1))
             if np.allclose(learned @ learned.T, cosines(k), rtol=0, atol=1e-12):
                 return None
         return f"is about at most {MOST_TASKS} {words}, each learned once"

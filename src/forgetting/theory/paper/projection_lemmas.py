@@ -10,8 +10,8 @@ from forgetting._arrays import Array
 from forgetting.theory.checking import convex_sets
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import check_point
-from forgetting.theory.draws import sets
 from forgetting.theory.instance import Instance
+from forgetting.theory.set_draws import sets
 from forgetting.theory.statement import declare_claim
 
 _ALL = ("w", "z", "task")

@@ -201,7 +201,7 @@ expected_at_most(
     _wor("loss", "", _both_branches(DIM), "", note=_E_FOR_HALF),
     part="loss",
     statement="E L(w_k) <= {} (without replacement, 2 <= k <= T)",
-    draw=permuted(2),
+    draw=permuted(2, long=True),
 )
 register_bound(_wor("loss", "/D", _both_branches(JOINT), ", joint rank for dimension", "tightened", JOINT_RANK))
 register_bound(_wor("loss", "/universal", _UNIVERSAL, ", universal branch", "branch"))
@@ -210,7 +210,7 @@ expected_at_most(
     _wor("forgetting", "", _both_branches(DIM), ""),
     part="forgetting",
     statement="E F(k) <= {} (without replacement, 2 <= k <= T)",
-    draw=permuted(2),
+    draw=permuted(2, long=True),
 )
 register_bound(_wor("forgetting", "/D", _both_branches(JOINT), ", joint rank for dimension", "tightened", JOINT_RANK))
 register_bound(_wor("forgetting", "/universal", _UNIVERSAL, ", universal branch", "branch"))

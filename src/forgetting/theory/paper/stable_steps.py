@@ -28,13 +28,14 @@ from forgetting.theory.checking import (
     trajectory,
 )
 from forgetting.theory.claim import Draw, Paths, Sides
-from forgetting.theory.definition import equations
-from forgetting.theory.draws import descents, permuted, points, sets
+from forgetting.theory.definition import check_point, equations
+from forgetting.theory.draws import descents, permuted, points
 from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.last_iterate import unit
 from forgetting.theory.precise import Precise, at_full_precision
+from forgetting.theory.set_draws import sets
 from forgetting.theory.statement import declare_claim
 
 Numeric = Any  # arrays of floats, or of decimal numbers
@@ -104,6 +105,8 @@ def _(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     problem, task, w, z = instance.posed, int(instance.extra("task")), instance.extra("w"), instance.extra("z")
+    for point in (w, z):
+        check_point(instance, task, point, problem.project(task, point))
     before, after = problem.distances(w)[task] ** 2 / 2, problem.distances(z)[task] ** 2 / 2
     rhs = _half_square(w - problem.project(task, w)) + 2 * _half_square(z - w)
     return Sides(abs(after - before), rhs, 1e-12 * float(w @ w + z @ z))

@@ -1,0 +1,109 @@
+"""How long exact engines take, roughly: `auto` compares these estimates with each other and with `patience`.
+
+All constants are seconds, measured on one core of a server; docs/choosing.md compares estimates with measured times. No
+value depends on them, and no estimate depends on the machine, so that `auto` chooses the same method everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting.expectation.request import Request
+
+__all__ = [
+    "chance_to_settle",
+    "lanczos_width",
+    "reduction",
+    "seconds_of_diagonalising",
+    "seconds_of_lanczos",
+    "seconds_of_moments",
+    "seconds_of_subsets",
+    "seconds_of_visits",
+]
+
+FLOPS = 3e10  # floating-point operations a second, in large matrix products
+READING = 4e-4  # quantities at one k, beside half a step
+
+
+def reduction(request: Request) -> float:
+    """Bases with 31 digits, which all exact engines start from where that takes about a second at most."""
+    products = request.geometry.refinement
+    return 5e-9 * products if products < 2e8 else 0.0
+
+
+def _product_step(request: Request, matrices: float, size: int) -> float:
+    """One step of Q by matrix products, for a stack of matrices of this order."""
+    return float(matrices * size**2 * (4 * len(request.geometry.sigma) / FLOPS + 5e-9))
+
+
+def _order(request: Request) -> float:
+    """How many numbers a symmetric matrix has on which Q acts."""
+    return request.geometry.dim * (request.geometry.dim + 1) / 2
+
+
+def seconds_of_moments(request: Request, counted: int, *, twofold: bool) -> float:
+    """Second moments, iterated to the largest k; `counted` more matrices count the visits to each task."""
+    geometry, averaged = request.geometry, request.averaged
+    rows, dim = len(geometry.sigma), geometry.dim
+    size = 2 * dim if averaged else dim
+    if twofold:  # the moments and their errors; where iterates are summed, half of each row is zero and left out
+        step = 4e-6 + 8e-5 * averaged + (1 + counted) * rows * size * (3e-9 * dim + 2e-8) + 1.2e-9 * rows * size**2
+    else:
+        step = 6e-5 + 5e-5 * averaged + _product_step(request, 2 + counted, size)
+    readings = len(request.steps)
+    return reduction(request) + (request.last + readings / 2) * step + READING * readings
+
+
+def seconds_of_subsets(request: Request, states: float, epochs: int, *, twofold: bool) -> float:
+    """A step to each of the `states` multisets of seen tasks from each of those with one task less, in all epochs."""
+    geometry = request.geometry
+    size = 2 * geometry.dim if request.averaged else geometry.dim
+    rank = len(geometry.sigma) / max(1, geometry.num_distinct)
+    parents = float(np.sum(geometry.counts / (geometry.counts + 1.0)))  # of a multiset, on average
+    if twofold:
+        step = 5e-6 + 1.2e-8 * size**2 + 5.2e-9 * rank * size * geometry.dim
+    else:
+        step = 5e-6 + size**2 * (1.5e-8 + 8 * rank / FLOPS)
+    return reduction(request) + 1e-3 * request.last + epochs * states * parents * step + READING * len(request.steps)
+
+
+def lanczos_width(request: Request, *, each: bool, most: int) -> float:
+    """The steps that Lanczos takes, at most `most`.
+
+    A polynomial that is close to x^k has a degree of about k^(1/2), and powers matter until those of the largest
+    eigenvalue vanish, which is about 1 less the smallest eigenvalue of the mean projection. Where `each` task has a
+    value of its own, all of which have to settle, this takes longer.
+    """
+    reach = min(float(request.last), _vanishing(request))
+    return float(min(most, _order(request), (4.5 if each else 3.0) * reach**0.5 + 20))
+
+
+def chance_to_settle(request: Request, width: float, most: int) -> float:
+    """How likely Lanczos settles in `most` steps where it is expected to take `width` of them."""
+    if width >= most:
+        return 0.0
+    return 1.0 if width < most / 2 or request.last > _vanishing(request) else 0.5
+
+
+def _vanishing(request: Request) -> float:
+    """The k beyond which powers of the largest eigenvalue of Q vanish, or nearly so."""
+    return 5 * request.geometry.num_distinct / request.geometry.extremes[0]
+
+
+def seconds_of_lanczos(request: Request, width: float) -> float:
+    """As many steps of Lanczos, with full re-orthogonalisation."""
+    return width * (3e-5 + _product_step(request, 1, request.geometry.dim) + 7e-10 * width * _order(request))
+
+
+def seconds_of_diagonalising(request: Request) -> float:
+    """Q as a matrix, and all its eigenvectors."""
+    order = _order(request)
+    return order * _product_step(request, 1, request.geometry.dim) + 6 * order**3 / FLOPS
+
+
+def seconds_of_visits(request: Request, tasks: int, width: float) -> float:
+    """Means over visits to so many tasks from `width` eigenvalues."""
+    dim = request.geometry.dim
+    moved = width * (_product_step(request, tasks, dim) + 1e-8 * tasks * dim**2)
+    crossed = width**2 * (2 * tasks * _order(request) / FLOPS + 6e-8 * (tasks > 0) * len(request.steps))
+    return float(moved + crossed)

@@ -1,0 +1,431 @@
+"""Every kind of figure, drawn by matplotlib: on paper, and as the source of the drawings of a page.
+
+Artists carry attributes for the page in their `gid`, as "name=value;name=value": what belongs to a curve or a region is
+`class=series` with its number, and what stands for it in the legend is `class=key` with the same number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import as_kind
+from forgetting._text import one_line
+from forgetting.figures.drawable_points import (
+    CLOSE,
+    Span,
+    band_points,
+    clipped,
+    curve_points,
+    curve_spans,
+    drawn_cells,
+    known,
+    map_spans,
+    span,
+)
+from forgetting.figures.items import Bars, Curves, Item, Line, Matrix, Paths, Point, Regions, Series, Stage
+from forgetting.figures.looks import PAPER, Look, Studio
+from forgetting.figures.palette import COLOURS, GRAY, colour_index, dash_index, greek, ordered, region_index, short_name
+
+__all__ = ["draw", "draw_on", "draw_stages", "plot_bars", "plot_curves", "plot_matrix", "short_number", "stops"]
+
+LONGEST = 120  # letters of a title
+LABEL = 42  # letters beside an axis
+NAME = 78  # letters of a name in a legend
+NAMES = 40  # names in a legend
+WIDEST = 60.0  # inches
+DIRECT = 5  # more curves than this are named at their ends, where there is room beside the axes
+ROWS = 25  # more rows of a matrix than this are not all named
+SHADES = 41  # of a matrix; matplotlib draws a bar of fewer than 50 as shapes
+DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
+    """A matplotlib figure of the item."""
+    if isinstance(item, Curves):
+        return _curves(item, studio, look)
+    if isinstance(item, Regions):
+        return _regions(item, studio, look)
+    if isinstance(item, Paths):
+        return draw_stages(item, item.stages, studio, look)
+    if isinstance(item, Matrix):
+        return _matrix(item, studio, look)
+    if isinstance(item, Bars):
+        return _bars(item, studio, look)
+    raise TypeError(f"no picture of a {item.kind}")
+
+
+def draw_on(item: Item, axes: Any = None) -> Any:
+    """Draw curves, bars or a matrix onto axes of pyplot, new ones if none are given; returns the axes."""
+    from matplotlib.axes import Axes
+
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(layout="constrained")[1]
+    as_kind(axes, Axes, "axes of matplotlib", "ax: ")
+    with np.errstate(all="ignore"):
+        if isinstance(item, Curves):
+            plot_curves(item, axes)
+            axes.legend(fontsize="small")
+        elif isinstance(item, Matrix):
+            plot_matrix(item, axes)
+        elif isinstance(item, Bars):
+            plot_bars(item, axes)
+        else:
+            raise TypeError(f"no axes for a {item.kind}")
+    axes.set_title(_words(item.title))
+    return axes
+
+
+def _figure(item: Item, studio: Studio, look: Look, layout: str | None = "constrained") -> tuple[Any, Any]:
+    figure, axes = studio.subplots(figsize=(look.width, look.height), layout=layout)
+    if look.titled:
+        axes.set_title(_words(item.title))
+    return figure, axes
+
+
+def _words(words: str, most: int = LONGEST) -> str:
+    """Words for matplotlib, which hides names that begin with an underscore."""
+    line = re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), greek(one_line(words, most)))
+    return f" {line}" if line.startswith("_") else line
+
+
+def _axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> None:
+    """Ends, scale and ticks of an axis: round numbers, powers of ten over decades, and whole numbers of what counts."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+    name = axis.axis_name
+    axis.axes.set(**{f"{name}scale": "log" if log else "linear", f"{name}lim": ends})
+    decades = math.log10(ends[1]) - math.log10(ends[0]) if log else 0.0
+    if decades >= 1:
+        axis.set_major_locator(LogLocator(subs=(1.0,) if decades >= 2 else (1.0, 2.0, 5.0), numticks=8))
+    else:
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)) if log else StrMethodFormatter("{x:g}"))
+
+
+def _power(value: float) -> str:
+    """A number on a logarithmic axis: small and large powers of ten as such."""
+    power = math.log10(value) if 0 < value < math.inf else 0.5
+    if abs(power - round(power)) < 1e-9 and not -2 < power < 3:
+        return "10" + str(round(power)).translate(SUPERSCRIPTS)
+    return f"{value:g}"
+
+
+def _legend(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> None:
+    """A legend below the axes, for which the figure grows; the first few names where there are very many."""
+    if not handles:
+        return
+    labels = [textwrap.fill(label, look.letters, break_on_hyphens=False) for label in labels[:NAMES]]
+    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= look.letters // 2 - 4 else 1
+    legend = figure.legend(
+        handles[:NAMES], labels, loc="outside lower center", ncols=columns, handlelength=2.0, labelspacing=0.35
+    )
+    for handle, shown, text in zip(handles, legend.legend_handles, legend.get_texts(), strict=False):
+        for part in (shown, text):
+            part.set_gid(handle.get_gid().replace("class=series", "class=key"))
+    width, height = figure.get_size_inches()
+    rows = math.ceil(sum(label.count("\n") + 1 for label in labels) / columns)
+    figure.set_size_inches(width, height + look.row * (rows + 0.5))
+
+
+def _curves(item: Curves, studio: Studio, look: Look) -> Any:
+    direct = look.titled and sum(not series.minor for series in item.series) > DIRECT
+    figure, axes = _figure(item, studio, look, None if direct else "constrained")
+    plot_curves(item, axes)
+    if direct:
+        _name_directly(item, axes)
+    else:
+        _legend(figure, look, *axes.get_legend_handles_labels())
+    return figure
+
+
+def _name_directly(item: Curves, axes: Any) -> None:
+    """Each curve's name at its right end, moved apart where names would touch."""
+    share = axes.transScale + axes.transLimits
+    named = []
+    for series in item.series:
+        points = curve_points(series, item)
+        if points and not series.minor and series.low is None:
+            named.append((float(share.transform(_placed(points[-1], item))[1]), series))
+    del named[NAMES:]
+    named.sort(key=lambda pair: pair[0])
+    gap = 0.062
+    heights: list[float] = []
+    for place, _ in named:
+        heights.append(max(place, heights[-1] + gap) if heights else place)
+    if heights and heights[-1] > 1.0:  # push down what left the figure
+        heights = [min(height, 1.0 - gap * (len(heights) - 1 - i)) for i, height in enumerate(heights)]
+    for height, (place, series) in zip(heights, named, strict=True):
+        axes.annotate(
+            _words(short_name(series), NAME), (1.0, place), xytext=(1.045, height), xycoords="axes fraction",
+            textcoords="axes fraction", fontsize=7, va="center", color=COLOURS[colour_index(item, series)],
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888", "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
+        )  # fmt: skip
+    if others := _others(item):
+        axes.text(1.045, -0.13, f"gray: {others}", transform=axes.transAxes, fontsize=7, color="#777777", va="center")
+
+
+def _others(item: Curves) -> str:
+    """The legend entry of all thin gray curves together."""
+    gray = sum(series.minor for series in item.series)
+    return f"{gray} other bound{'s' if gray > 1 else ''} and variants" if gray else ""
+
+
+def _placed(point: tuple[float, float], item: Curves) -> tuple[float, float]:
+    return clipped(point[0], item.xlog), clipped(point[1], item.ylog)
+
+
+def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
+    """All curves of an item onto given axes; the legend is in the item's own order.
+
+    `highest` is where the vertical axis ends, if not at the highest curve.
+    """
+    x, y = curve_spans(item)
+    _axis(axes.xaxis, x, item.xlog, item.whole)
+    _axis(axes.yaxis, y if highest is None else (y[0], highest), item.ylog)
+    order = {series: place for place, series in enumerate(ordered(item))}
+    for place, series in enumerate(item.series):
+        gid = f"class=series;data-series={'minor' if series.minor else place}"
+        label = "_" if series.minor else _words(short_name(series), NAME)
+        _curve(item, series, axes, label=label, gid=gid, zorder=2 + order[series] / (100 + len(order)))
+    if others := _others(item):
+        axes.plot([], [], color=GRAY, linewidth=0.7, label=others, gid="class=series;data-series=minor")
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_ylabel(_words(item.ylabel, LABEL))
+
+
+def _curve(item: Curves, series: Series, axes: Any, **options: Any) -> None:
+    colour = GRAY if series.minor else COLOURS[colour_index(item, series)]
+    points = [_placed(point, item) for point in curve_points(series, item)]
+    value = series.role in ("exact", "simulated")
+    axes.plot(
+        [x for x, _ in points],
+        [y for _, y in points],
+        color=colour,
+        linestyle="-" if value else DASHES[dash_index(item, series) % len(DASHES)],
+        linewidth=1.9 if series.role == "exact" else 1.1 if not series.minor else 0.6,
+        marker="o" if len(points) == 1 else None,
+        markersize=4,
+        clip_on=len(points) != 1,
+        **options,
+    )
+    if bands := band_points(series, item):
+        ends = axes.get_ylim()
+        x = [clipped(x, item.xlog) for x, _, _ in bands]
+        low, high = (np.clip([band[side] for band in bands], *ends) for side in (1, 2))
+        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0, gid=options["gid"])
+
+
+def _regions(item: Regions, studio: Studio, look: Look) -> Any:
+    from matplotlib.collections import PolyCollection
+
+    figure, axes = _figure(item, studio, look)
+    spans = map_spans(item)
+    _axis(axes.xaxis, spans[0], log=True)
+    _axis(axes.yaxis, spans[1], log=True)
+    cells = drawn_cells(item)
+    for place, name in enumerate(item.names):
+        corners = []
+        for band, *ends in cells:
+            if band.name == name:
+                (left, right), (low, high) = (np.clip(end, *whole) for end, whole in zip(ends, spans, strict=True))
+                corners.append([(left, low), (right, low), (right, high), (left, high)])
+        index = region_index(item, name)
+        axes.add_collection(
+            PolyCollection(
+                corners, facecolor="#e4e4e4" if index < 0 else COLOURS[index], linewidth=0, antialiased=False,
+                label=_words(name, NAME), gid=f"class=series;data-series={place}",
+            ),
+            autolim=False,
+        )  # fmt: skip
+    axes.grid(False)
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_ylabel(_words(item.ylabel, LABEL))
+    _legend(figure, look, *axes.get_legend_handles_labels())
+    return figure
+
+
+def draw_stages(item: Paths, stages: tuple[Stage, ...], studio: Studio, look: Look) -> Any:
+    """Some runs of an item side by side, all in the view that shows every run of the item."""
+    count = max(len(stages), 1)
+    width = look.width if count == 1 else min(0.72 * look.width * count, WIDEST)
+    figure, panels = studio.subplots(1, count, figsize=(width, look.height), squeeze=False, layout="constrained")
+    middle, halves = _view(item)
+    for axes in panels[0]:
+        for place, line in enumerate(item.lines):
+            x, y = _segment(line, middle, 10 * max(halves))
+            axes.plot(
+                x, y, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=_words(line.name, NAME),
+                gid=f"class=series;data-series={place}",
+            )  # fmt: skip
+    for axes, stage in zip(panels[0], stages, strict=False):
+        _run(item, stage, axes, look)
+        axes.set_title(_words(stage.name, NAME))
+    for axes in panels[0]:
+        axes.set_aspect("equal", adjustable="datalim")  # the longer side of a panel shows more
+        axes.set_xlim(middle[0] - halves[0], middle[0] + halves[0])
+        axes.set_ylim(middle[1] - halves[1], middle[1] + halves[1])
+        axes.locator_params(nbins=6)
+    _legend(figure, look, *panels[0][0].get_legend_handles_labels())
+    return figure
+
+
+def _run(item: Paths, stage: Stage, axes: Any, look: Look) -> None:
+    """One run: each step is an artist of its own, so that the page can show the steps one after the other."""
+    places = stops(item, stage)
+    for step, (before, after) in enumerate(pairwise(places), start=1):
+        axes.plot(*zip(before, after, strict=True), color="black", lw=0.9, zorder=4, gid=f"class=move;data-step={step}")
+        axes.plot(*after, "o", color="black", markersize=2.2, zorder=4, gid=f"class=stop;data-step={step}")
+    axes.plot(*places[0], marker="s", color="black", markersize=5, zorder=5)
+    axes.annotate("$w_0$" if look.titled else "w₀", places[0], (6, 4), textcoords="offset points", parse_math=True)
+    if all(map(known, item.solution)):
+        solution = [clipped(part or 0.0) for part in item.solution]
+        axes.plot(*solution, marker="*", color=COLOURS[4], markersize=11, zorder=6, markeredgecolor="black")
+        name = r"$w_\star$" if look.titled else "w⋆"
+        axes.annotate(name, solution, (8, -14), textcoords="offset points", parse_math=True)
+    if not look.titled:
+        axes.plot(*places[-1], "o", color=COLOURS[1], markersize=8, zorder=7, gid="class=walker")
+
+
+def stops(item: Paths, stage: Stage) -> list[tuple[float, float]]:
+    """The point of a run after each step; a point that is not known is replaced by the point before.
+
+    >>> stage = Stage("s", ((1.0, 0.0), (None, 2.0)), (0,))
+    >>> stops(Paths("p", "", "", (), (0.0, 0.0), (stage,)), stage)
+    [(1.0, 0.0), (1.0, 0.0)]
+    """
+    places: list[tuple[float, float]] = []
+    for x, y in stage.points:
+        before = places[-1] if places else _view(item)[0]
+        places.append((clipped(x), clipped(y)) if known(x) and known(y) else before)
+    return places
+
+
+def _view(item: Paths) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The middle of all points of an item, and how far the axes reach from there."""
+    points: list[Point] = [*(point for stage in item.stages for point in stage.points), item.solution]
+    middle, halves = [], []
+    for axis in (0, 1):
+        values = [clipped(value) for point in points if known(value := point[axis])] or [0.0]
+        middle.append(min(values) / 2 + max(values) / 2)
+        halves.append(max(values) / 2 - min(values) / 2)
+    size, largest = max(map(abs, middle)), max(halves)
+    if largest <= max(CLOSE * size, 1e-250):
+        largest = max(0.5, 0.05 * size)
+    reach = [1.3 * half + 0.06 * largest for half in halves]
+    return (middle[0], middle[1]), (reach[0], reach[1])
+
+
+def _segment(line: Line, middle: tuple[float, float], reach: float) -> tuple[Any, Any]:
+    """The part of a line within `reach` of the middle; nothing if the line has no direction or passes far outside."""
+    (x, y), (a, b) = line.point, line.direction
+    if not (known(x) and known(y) and known(a) and known(b)) or a == b == 0:
+        return (), ()
+    larger = max(abs(a), abs(b))
+    along = np.array([a / larger, b / larger]) / math.hypot(a / larger, b / larger)
+    away = np.array([along[1], -along[0]])
+    distance = float((np.array([clipped(x), clipped(y)]) - middle) @ away)
+    if not abs(distance) < reach:
+        return (), ()
+    ends = np.array(middle) + distance * away + reach * np.array([[-1.0], [1.0]]) * along
+    return ends[:, 0], ends[:, 1]
+
+
+def _matrix(item: Matrix, studio: Studio, look: Look) -> Any:
+    figure, axes = _figure(item, studio, look)
+    plot_matrix(item, axes, 0.8 * look.style["font.size"])
+    return figure
+
+
+def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
+    """Coloured squares on given axes: blue for positive values, orange for negative ones, strength by size."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+    high, wide = max(len(item.rows), 1), max(len(item.columns), 1)
+    shares = np.full((high, wide), np.nan)
+    values = [abs(value) for row in item.values for value in row if known(value)]
+    largest = max(values, default=0.0) or 1.0
+    for i, row in enumerate(item.values):
+        shares[i, : len(row)] = [value / largest if known(value) else np.nan for value in row]
+    seen = shares[np.isfinite(shares)]
+    low, top = min(0.0, *seen, 0.0), max(0.0, *seen, 0.0)
+    low, top = (low, top) if low < top else (0.0, 1.0)
+    shades = [(0.0, to_rgba(COLOURS[1], 1.0)), (0.5, to_rgba(COLOURS[1], 0.0)), (0.5, to_rgba(COLOURS[0], 0.0)),
+              (1.0, to_rgba(COLOURS[0], 1.0))]  # fmt: skip
+    colours = LinearSegmentedColormap.from_list("values", shades, N=SHADES)
+    mesh = axes.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=-1.0, vmax=1.0)
+    axes.invert_yaxis()
+    long = max((len(_short(name)) for name in item.columns), default=0) * min(wide, ROWS) > 50
+    for axis, names, most in ((axes.yaxis, item.rows, ROWS), (axes.xaxis, item.columns, 12 if long else ROWS)):
+        places = range(0, len(names), -(-len(names) // most)) if names else []
+        axis.set_ticks([place + 0.5 for place in places], [_short(names[place]) for place in places])
+    axes.tick_params(length=0)
+    if long:
+        for label in axes.get_xticklabels():
+            label.set(rotation=25, ha="right", rotation_mode="anchor")
+    if wide <= 12 and high <= 18:
+        for (i, j), share in np.ndenumerate(shares):
+            if np.isfinite(share):
+                axes.text(
+                    j + 0.5, i + 0.5, short_number(share * largest), ha="center", va="center", clip_on=True,
+                    fontsize=letters, color="white" if abs(share) > 0.55 else "black",
+                )  # fmt: skip
+    axes.grid(False)
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_ylabel(_words(item.ylabel, LABEL))
+    bar = axes.figure.colorbar(mesh, ax=axes)
+    marks = sorted({low, 0.0, top})
+    bar.set_ticks(marks, labels=[short_number(mark * largest) for mark in marks])
+    bar.ax.set_ylim(low, top)
+
+
+def _bars(item: Bars, studio: Studio, look: Look) -> Any:
+    tall = replace(look, height=max(look.height, 0.25 * len(item.names) + 0.8))
+    figure, axes = _figure(item, studio, tall)
+    plot_bars(item, axes)
+    return figure
+
+
+def plot_bars(item: Bars, axes: Any) -> None:
+    """A dot for each name on given axes, from the top down; marked dots are filled."""
+    places = [place for place, value in enumerate(item.values) if known(value) and (value > 0 or not item.log)]
+    values = [clipped(item.values[place] or 0.0, item.log) for place in places]
+    lines = [] if not known(item.line) else [clipped(item.line, item.log)]
+    _axis(axes.xaxis, span([*values, *lines], item.log, air=0.05), item.log)
+    for place, value in zip(places, values, strict=True):
+        filled = COLOURS[0] if place in item.marked else "none"
+        axes.plot(value, place, marker="o", color=COLOURS[0], markerfacecolor=filled, clip_on=False)
+    for line in lines:
+        axes.axvline(line, color=COLOURS[1], linewidth=1.2, label=_words(item.line_name, NAME))
+    if lines:
+        axes.legend(fontsize="small")
+    axes.set_yticks(range(len(item.names)), [_words(name, LABEL) for name in item.names])
+    axes.set_ylim(len(item.names) - 0.5, -0.5)
+    axes.set_xlabel(_words(item.xlabel, LABEL))
+
+
+def _short(name: str) -> str:
+    return one_line(name, 16)
+
+
+def short_number(value: float) -> str:
+    """Two digits in at most six characters.
+
+    >>> [short_number(value) for value in (0.0, -0.4231, 13.86, 1203.0, -2.2e-16)]
+    ['0', '-0.42', '14', '1e3', '-2e-16']
+    """
+    size = abs(value)
+    if size == 0 or 0.01 <= size < 999.5:
+        return f"{value:.0f}" if size >= 9.95 else f"{value:.2g}"
+    mantissa, power = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(power)}"

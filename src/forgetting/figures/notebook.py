@@ -1,0 +1,57 @@
+"""A table and a small picture as HTML for notebooks: no script, and colours that suit light and dark pages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forgetting._text import escape
+from forgetting.figures.items import Item, Table
+from forgetting.figures.numbers import cell
+from forgetting.figures.palette import COLOURS
+from forgetting.figures.svg import figure_drawing
+
+__all__ = ["notebook_html"]
+
+STYLE = """
+.forgetting-result{font-family:inherit;color:inherit;display:flex;flex-wrap:wrap;gap:1.2em;align-items:flex-start;
+--text:currentColor;--soft:currentColor;--grid:rgba(128,128,128,.25);--card:#ffffff;--minor:#8a8a8a;}
+.forgetting-result .head{flex-basis:100%;margin:0;font-weight:600}
+.forgetting-result table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:0}
+.forgetting-result th,.forgetting-result td{padding:.15em .7em;text-align:left;background:transparent;border:0}
+.forgetting-result thead th{border-bottom:1px solid currentColor}
+.forgetting-result td.number,.forgetting-result th.number{text-align:right}
+.forgetting-result p{flex-basis:100%;margin:.2em 0;font-size:.92em;opacity:.85}
+.forgetting-result svg{width:440px;max-width:100%;height:auto;color:inherit;font-size:11px}
+.forgetting-result svg text{fill:currentColor}
+"""
+
+
+def notebook_html(table: Table, picture: Item | None = None) -> str:
+    """The title, the rows and the notes of a table, and a picture beside them.
+
+    >>> page = notebook_html(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5),)))
+    >>> '<td class="number">0.5</td>' in page, "<script" in page
+    (True, False)
+    """
+    numeric = [any(_is_number(row[place]) for row in table.rows) for place in range(len(table.columns))]
+    head = "".join(_cell("th", name, number) for name, number in zip(table.columns, numeric, strict=True))
+    rows = "".join(
+        "<tr>" + "".join(_cell("td", cell(v), number) for v, number in zip(row, numeric, strict=True)) + "</tr>"
+        for row in table.rows
+    )
+    colours = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
+    drawn = "" if picture is None else f"<div>{figure_drawing(picture).svg}</div>"
+    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    return (
+        f'<style>{STYLE}</style><div class="forgetting-result" style="{colours}">'
+        f'<p class="head">{escape(table.title)}</p>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{drawn}{notes}</div>"
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _cell(tag: str, words: str, number: bool) -> str:
+    return f'<{tag} class="number">{escape(words)}</{tag}>' if number else f"<{tag}>{escape(words)}</{tag}>"

@@ -1,0 +1,106 @@
+"""A report as plain data: sections of figures and tables, which reload from report.json."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.figures.items import Item, check_key
+from forgetting.storage.json_text import decode_json, typed
+
+__all__ = ["Report", "Section"]
+
+FORMAT = "forgetting/report/1"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a text, figures and tables; `missing` says why a section has none.
+
+    >>> Section("rates", "Rates", "What is shown.", ()).missing
+    ''
+    """
+
+    key: str
+    title: str
+    text: str
+    items: tuple[Item, ...]
+    missing: str = ""
+
+    def __post_init__(self) -> None:
+        check_key(self.key)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All sections, sentences with the main numbers, and how the numbers were made.
+
+    >>> report = Report("Title", (), {"seed": 0}, ("one finding",))
+    >>> Report.from_dict(report.to_dict()) == report
+    True
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    meta: dict[str, Any]
+    summary: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for what, keys in (
+            ("sections", [section.key.lower() for section in self.sections]),
+            ("items", [item.key.lower() for item in self.items()]),
+        ):
+            if len(set(keys)) < len(keys):
+                raise InvalidInputError(f"two {what} have the key {max(keys, key=keys.count)!r}")
+
+    def items(self) -> Iterator[Item]:
+        """Every figure and table, in order."""
+        for section in self.sections:
+            yield from section.items
+
+    def item(self, key: str) -> Item:
+        """The figure or table of this key."""
+        for item in self.items():
+            if item.key == key:
+                return item
+        raise InvalidInputError(f"no item {key!r}; there are {', '.join(item.key for item in self.items())}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, ready for JSON; numbers that are not finite become None."""
+        plain: dict[str, Any] = _finite({"format": FORMAT, **asdict(self)})
+        return plain
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The report as JSON text.
+
+        >>> Report.from_json(Report("Title", (), {"seed": 0}).to_json()).meta
+        {'seed': 0}
+        """
+        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Report:
+        """The report that `to_json` wrote; text that is not a report is refused."""
+        return cls.from_dict(decode_json(text))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """The report that `to_dict` gave, also after a trip through JSON."""
+        rest = dict(data)
+        if rest.pop("format", None) != FORMAT:
+            raise ProblemFileError(f"not a report of this library (its 'format' entry is not {FORMAT!r})")
+        made: Report = typed(cls, rest, "a damaged report")
+        return made
+
+
+def _finite(value: Any) -> Any:
+    """The value with None in place of NaN and infinity, which JSON does not know."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

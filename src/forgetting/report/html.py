@@ -1,0 +1,178 @@
+"""The report as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+from forgetting._text import escape
+from forgetting.figures.items import Item, Paths, Table
+from forgetting.figures.numbers import cell
+from forgetting.figures.palette import COLOURS, DARK, greek
+from forgetting.figures.svg import Drawing, figure_drawing
+from forgetting.report.document import Report, Section
+
+__all__ = ["to_html"]
+
+#: the browser itself refuses every request
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+CONTROLS = (
+    '<div class="controls" hidden><button type="button" class="play">Play</button>'
+    '<input type="range" min="0" max="{steps}" value="{steps}" aria-label="step"><output></output></div>'
+)
+
+
+def to_html(report: Report) -> str:
+    """One page: text, tables and drawings. A small script adds readings under the pointer, legends that hide and show
+    curves, the animation and a theme.
+
+    >>> page = to_html(Report("Title", (), {"versions": {}, "seconds": {"total": 1}}, ("one finding",)))
+    >>> "://" in page, page.count("<h1>")
+    (False, 1)
+    """
+    drawings = {item.key: figure_drawing(item) for item in report.items() if not isinstance(item, Table)}
+    body = [
+        f'<header><h1>{escape(report.title)}</h1><button id="theme" type="button" hidden>Dark</button></header>',
+        '<ul class="summary">',
+        *(f"<li>{escape(line)}</li>" for line in report.summary),
+        "</ul>",
+        "<nav>" + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
+        *(_section(section, drawings) for section in report.sections),
+        _meta(report.meta),
+    ]
+    hover = {key: drawing.hover for key, drawing in drawings.items() if drawing.hover}
+    data = json.dumps(hover, allow_nan=False, separators=(",", ":"))
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            f"<title>{escape(report.title)}</title>",
+            '<link rel="icon" href="data:,">',
+            f"<style>{_colours()}{_asset('report.css')}</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            *body,
+            "</main>",
+            '<div id="tip" role="status" hidden></div>',
+            # "<" inside JSON strings must not end the script element
+            f'<script type="application/json" id="data">{data.replace("<", chr(92) + "u003c")}</script>',
+            f"<script>{_asset('report.js')}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("forgetting.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _colours() -> str:
+    """The palette as variables, for a light and for a dark page."""
+    light = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
+    dark = "".join(f"--c{place}:{colour};" for place, colour in enumerate(DARK))
+    return (
+        f":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
+        f":root[data-theme=dark]{{{dark}}}\n"
+    )
+
+
+def _section(section: Section, drawings: dict[str, Drawing]) -> str:
+    parts = [f'<section id="{escape(section.key)}">', f"<h2>{escape(section.title)}</h2>"]
+    if section.text:
+        parts.append(f"<p>{symbols(section.text)}</p>")
+    if section.missing:
+        parts.append(f'<p class="missing">Left out: {escape(section.missing)}.</p>')
+    parts.append('<div class="grid">')
+    parts += [_table(item) if isinstance(item, Table) else _item(item, drawings[item.key]) for item in section.items]
+    return "\n".join([*parts, "</div>", "</section>"])
+
+
+def _item(item: Item, drawing: Drawing) -> str:
+    controls = CONTROLS.format(steps=len(item.stages[0].order)) if isinstance(item, Paths) and item.stages else ""
+    wide = " wide" if isinstance(item, Paths) else ""
+    return "\n".join(
+        [
+            f'<figure class="figure{wide}" id="fig-{escape(item.key)}">',
+            f"<h3>{escape(item.title)}</h3>",
+            f'<div class="plots">{drawing.svg}</div>',
+            controls,
+            f"<figcaption>{symbols(item.caption)}</figcaption>",
+            "</figure>",
+        ]
+    )
+
+
+def _table(table: Table) -> str:
+    rows = []
+    for row in table.rows:
+        cells = [
+            f'<td class="num">{_breaks(cell(value))}</td>'
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+            else f"<td{_mark(value)}>{_breaks(cell(value))}</td>"
+            for value in row
+        ]
+        rows.append("<tr>" + "".join(cells) + "</tr>")
+    wide = "" if table.compact else " wide"
+    notes = "".join(f"<p>{symbols(note)}</p>" for note in table.notes)
+    return "\n".join(
+        [
+            f'<div class="table{wide}" id="tab-{escape(table.key)}">',
+            f"<h3>{escape(table.title)}</h3>",
+            f'<p class="caption">{symbols(table.caption)}</p>',
+            '<div class="scroll"><table>',
+            "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in table.columns) + "</tr></thead>",
+            "<tbody>",
+            *rows,
+            "</tbody></table></div>",
+            f'<div class="notes">{notes}</div>',
+            "</div>",
+        ]
+    )
+
+
+def _mark(value: Any) -> str:
+    good, bad = ("holds",), ("violated", "refuted")
+    return ' class="good"' if value in good else ' class="bad"' if value in bad else ""
+
+
+def _breaks(words: str) -> str:
+    """Labels may break after their punctuation, which keeps columns narrow; a second line is the value."""
+    first, *more = words.split("\n")
+    broken = (
+        re.sub(r"([/:_])(?=\w)", r"\1<wbr>", escape(first)) if ":" in first and " " not in first else symbols(first)
+    )
+    return broken + "".join(f'<span class="value">{escape(one)}</span>' for one in more)
+
+
+def symbols(words: str) -> str:
+    """Formulas in words as HTML: powers, indices, roots and Greek letters.
+
+    >>> symbols("2 S / k^(1/4) at w_0, eta = 1")
+    '2 S / k<sup>1/4</sup> at w<sub>0</sub>, η = 1'
+    """
+    text = (
+        escape(greek(words)).replace("&lt;=", "≤").replace("&gt;=", "≥").replace("&#x27;", "'").replace("&quot;", '"')
+    )
+    text = re.sub(r"\^\(((?:[^()]|\([^()]*\))*)\)|\^(\+|-?[\w.]+)", lambda m: f"<sup>{m[1] or m[2]}</sup>", text)
+    return re.sub(
+        r"(?<![\w:])([^\W\d_])_(?:\(([^()]*)\)|(\w{1,4})\b)", lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", text
+    )
+
+
+def _meta(meta: dict[str, Any]) -> str:
+    flat = {
+        name: "; ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else value
+        for name, value in meta.items()
+    }
+    rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in flat.items())
+    return f'<section id="about"><h2>Where this comes from</h2><dl>{rows}</dl></section>'

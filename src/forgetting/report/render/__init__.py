@@ -1,1 +1,0 @@
-"""Thin renderers: plain data in, a page, a picture, a file or a few lines out."""

@@ -1,0 +1,138 @@
+"""What every result can do: show itself, become a frame, draw itself, be saved and loaded."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from forgetting._arrays import IntArray, as_count
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting.figures.items import Item, Table
+from forgetting.figures.notebook import notebook_html
+from forgetting.figures.terminal import table_text
+from forgetting.storage.records import checked_fields, field_values, read_record, write_record
+
+__all__ = ["Result", "Shown", "pandas"]
+
+ROWS = 8  # of a table that `repr` and notebooks show
+
+
+def pandas() -> Any:
+    """The module pandas; an error says what to do if it is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise NotSupportedError(
+            "to_frame needs pandas, which is not installed: pip install pandas, or pip install 'forgetting[data]'"
+        ) from None
+    return pandas
+
+
+class Shown:
+    """The base class of everything that people look at: results, and collections of tasks.
+
+    A class gives its `headline`, the number of rows of its table (`_num_rows`) and the columns of some or all rows
+    (`_columns`); for a picture, `figure`.
+    """
+
+    #: whether the rows of the table are steps, of which early ones matter most
+    _along: ClassVar[bool] = False
+
+    @property
+    def headline(self) -> str:
+        """The object in one line."""
+        raise NotImplementedError
+
+    def _num_rows(self) -> int:
+        raise NotImplementedError
+
+    def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
+        """The values in these rows of the table, by the names of the columns; `full` is for frames."""
+        raise NotImplementedError
+
+    def _remarks(self) -> tuple[str, ...]:
+        """What a reader should know before quoting a number."""
+        return ()
+
+    def figure(self) -> Item | None:
+        """The picture as data; None if a picture would say no more than the table."""
+        return None
+
+    def to_table(self, most: int | None = None) -> Table:
+        """The values as a table: all rows, or at most so many."""
+        most = None if most is None else as_count(most, "most", least=1)
+        total = self._num_rows()
+        rows = np.arange(total)
+        if most is not None and total > most and self._along:  # closer together at the start
+            rows = np.unique(np.append(0, np.geomspace(1, total - 1, most - 1).round().astype(np.int64)))
+        elif most is not None:
+            rows = rows[:most]
+        columns = self._columns(rows, full=False)
+        cells = tuple(zip(*columns.values(), strict=True))
+        more = () if len(rows) == total else (f"{len(rows)} of {total} rows; to_frame() has all",)
+        return Table("values", self.headline, "", tuple(columns), cells, (*more, *self._remarks()))
+
+    def __repr__(self) -> str:
+        try:
+            return table_text(self.to_table(ROWS), 100)
+        except ForgettingError:  # values that cannot be computed; asking for them says why
+            return self.headline
+
+    def _repr_html_(self) -> str:
+        """The headline, a short table and a small picture, for notebooks."""
+        return notebook_html(self.to_table(ROWS), self.figure())
+
+    def to_frame(self) -> Any:
+        """All values as a pandas DataFrame, at full precision; an error says so if pandas is not installed."""
+        pd = pandas()
+        columns = self._columns(np.arange(self._num_rows()), full=True)
+        return pd.DataFrame({name: np.asarray(values) for name, values in columns.items()})
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the picture onto matplotlib axes, new ones if none are given, and return the axes.
+
+        `options` are those of `figure`.
+        """
+        from forgetting.figures.drawing import draw_on
+
+        known = inspect.signature(self.figure).parameters
+        unknown = next((name for name in options if name not in known), None)
+        if unknown is not None:
+            there = f"there are {', '.join(known)}" if known else "there are none"
+            raise InvalidInputError(f"{type(self).__name__}.plot has no option {unknown!r:.40}; {there}")
+        item = self.figure(**options)
+        if item is None:
+            raise NotSupportedError(f"{type(self).__name__} has no picture: {self.headline}")
+        return draw_on(item, ax)
+
+
+class Result(Shown):
+    """The base class of results, which are dataclasses: they can be saved and loaded, too."""
+
+    #: what a file holds, in words; it must never change
+    kind: ClassVar[str]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to an .npz file, atomically and without pickle; `load` gives the same result back.
+
+        An existing file that this library did not write is not replaced.
+        """
+        write_record(path, self.kind, self._saved())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote; nothing is unpickled, and every field is checked."""
+        return read_record(path, cls.kind, cls._restored)
+
+    def _saved(self) -> dict[str, Any]:
+        """What is saved, by name."""
+        return field_values(self)
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Self:
+        """The result of what `_saved` gave."""
+        return cls(**checked_fields(cls, values))

@@ -1,0 +1,8 @@
+"""Readers of tasks: files, DataFrames, arrays and tensors, all by way of one sheet of rows."""
+
+from forgetting.tasks.readers.loading import ENDINGS, load, read, warn_of_doubts
+from forgetting.tasks.readers.notes import task_notes
+from forgetting.tasks.readers.rows import Reading
+from forgetting.tasks.readers.sheet import Columns
+
+__all__ = ["ENDINGS", "Columns", "Reading", "load", "read", "task_notes", "warn_of_doubts"]

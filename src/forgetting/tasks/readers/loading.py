@@ -1,0 +1,213 @@
+"""`load`: a problem from files, DataFrames, arrays or tensors. All commands read their files with `read`."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from forgetting._arrays import is_sparse
+from forgetting._memory import require_memory
+from forgetting._text import one_line
+from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.storage.arrays import open_regular, read_arrays
+from forgetting.tasks.problem import Problem, is_saved, no_tasks, problem_from
+from forgetting.tasks.readers.memory import is_frame, sheet_from_arrays, sheet_from_frame, sheet_from_mapping
+from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
+from forgetting.tasks.readers.sheet import Columns, Origin, Sheet, first_repeated
+
+__all__ = ["ENDINGS", "load", "read", "warn_of_doubts"]
+
+ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
+SOURCES = (
+    "a file or several, a DataFrame, arrays (X, y, task), a mapping with X, y and task, or pairs (X, y), one for each "
+    "task"
+)
+
+
+def load(
+    source: Any,
+    *,
+    task: str = "task",
+    label: str = "y",
+    positive: str | None = None,
+    drop: str | Sequence[str] = (),
+    drop_nan: bool = False,
+    **options: Any,
+) -> Problem:
+    """Tasks from a file, a DataFrame, arrays or tensors; the commands read their files in the same way.
+
+    Sources:
+
+    - a file that `save` wrote, with tasks of any kind; read as it is, without any of the options below;
+    - a CSV or TSV file with a header, and commas, semicolons or tabs between its columns, or a Parquet file: the column
+      `task` says which task a row belongs to, the column `label` is y, and all others are features. pyarrow reads
+      these tables: `pip install 'forgetting[data]'`;
+    - an npz file with arrays X (a matrix), y and task;
+    - several such files: of those without a task column each is a task, named after the file, and after its folder too
+      where two files have one name;
+    - a DataFrame of pandas or polars, a table of pyarrow, or anything else with the Arrow stream protocol;
+    - (X, y, task), or a mapping with these names; X may be a scipy.sparse matrix;
+    - a list of pairs (X, y), one for each task, or a mapping from names of tasks to pairs.
+
+    Arrays may be tensors of torch. Tasks are in order of first appearance. `notes` of the result says what was done and
+    what is worth a look; what looks like a mistake is a `DataWarning` as well. An index that pandas wrote as a column
+    without a name is left out. Errors name the file, the row and the column.
+
+    Args:
+        source: as above.
+        task, label: the names of the two columns.
+        positive: the class that counts as y = +1, all others as -1; labels may then be words. Where all labels are
+            numbers, 1 and 1.0 are one class.
+        drop: columns that are no features.
+        drop_nan: leave out rows with a missing number (empty, NaN or infinite) or task, and note how many; otherwise
+            they are refused.
+        **options: for `RegressionTasks`: loss, rank_tol, rtol, names.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.load({"X": [[1.0, 0.5], [0.5, 1.0], [2.0, 1.5]], "y": [0.5, 1.5, 2.5], "task": ["b", "a", "b"]})
+    >>> tasks.names, tasks.task(0)[1].tolist()
+    (('b', 'a'), [0.5, 2.5])
+    >>> for note in tasks.notes:
+    ...     print(note)
+    task 'a' has one row
+    tasks are in order of first appearance: 'b', 'a'
+    """
+    reading = read(source, Columns(task, label, positive, drop, drop_nan), options)
+    warn_of_doubts(reading, stacklevel=3)
+    return reading.tasks
+
+
+def warn_of_doubts(reading: Reading, stacklevel: int) -> None:
+    """Warn of what looks like a mistake."""
+    for doubt in reading.doubts:
+        warnings.warn(doubt, DataWarning, stacklevel=stacklevel)
+
+
+def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
+    """Read any source of `load`."""
+    if isinstance(source, Reading):
+        return source
+    if isinstance(source, Problem):
+        _require_nothing(f"{type(source).__name__} is a problem already", columns, options)
+        return Reading(source, source.notes, ())
+    if isinstance(source, str | PathLike):
+        return _from_files([source], columns, options)
+    if is_frame(source):
+        return tasks_from([sheet_from_frame(source, columns)], columns, options)
+    if _is_stream(source):
+        return tasks_from([_from_stream(source, columns)], columns, options)
+    if isinstance(source, Mapping):
+        if "X" in source or {columns.label, columns.task} <= set(source):
+            return tasks_from([sheet_from_mapping(Origin(""), columns, source, False)], columns, options)
+        return _from_pairs(list(source.values()), [str(name) for name in source], columns, options)
+    array = hasattr(source, "__array__") or is_sparse(source)
+    if array or not isinstance(source, Iterable) or isinstance(source, bytes | type):
+        got = type(source).__name__ if array else one_line(repr(source), 60)
+        hint = "; collect() it first" if hasattr(source, "collect") else ""
+        raise InvalidInputError(f"source: expected {SOURCES}, got {got}{hint}")
+    if isinstance(source, Sized):
+        require_memory(64.0 * len(source), f"{len(source)} sources", "give fewer")
+    members = list(source)
+    if members and all(isinstance(member, str | PathLike) for member in members):
+        return _from_files(members, columns, options)
+    if isinstance(source, tuple) and len(members) == 3 and not all(isinstance(member, tuple) for member in members):
+        return tasks_from([sheet_from_arrays(Origin(""), columns, *members)], columns, options)
+    return _from_pairs(members, [str(number) for number in range(len(members))], columns, options)
+
+
+def _require_nothing(source: str, columns: Columns, options: Mapping[str, Any]) -> None:
+    """Raise if the caller says how to read what is read as it is."""
+    columns.require_unused(source)
+    if options:
+        name = next(iter(options))
+        raise InvalidInputError(f"{source}, which has its own {name}; {name}= is for rows that become tasks")
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+def _from_files(names: Sequence[str | PathLike[str]], columns: Columns, options: Mapping[str, Any]) -> Reading:
+    files = [Path(name) for name in names]
+    repeated = first_repeated(files)
+    if repeated is not None:
+        raise ProblemFileError(f"{repeated}: given twice")
+    if len(files) == 1 and files[0].suffix.lower() == ".npz":
+        arrays = read_arrays(files[0])
+        if is_saved(arrays):
+            _require_nothing(f"{files[0]}: holds a saved collection of tasks", columns, options)
+            tasks = problem_from(arrays, files[0])
+            return Reading(tasks, tasks.notes, tuple(map(str, range(tasks.dim))))
+    return tasks_from([_sheet(path, columns, len(files) > 1) for path in files], columns, options)
+
+
+def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
+    """The rows of a file, by its ending."""
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ProblemFileError(f"{path}: {_foreign(path)}")
+    if ending == ".npz":
+        arrays = read_arrays(path)
+        if is_saved(arrays):
+            raise ProblemFileError(f"{path}: holds a saved collection of tasks; give it alone")
+        return sheet_from_mapping(Origin.file(path), columns, arrays, several)
+    try:
+        from forgetting.tasks.readers import arrow
+    except ImportError:
+        raise NotSupportedError(
+            f"{path}: tables ({', '.join(ENDINGS[:-1])}) are read by pyarrow, which is not installed: "
+            "pip install 'forgetting[data]', or save the columns with np.savez as an .npz file"
+        ) from None
+    return (arrow.read_parquet if ending == ".parquet" else arrow.read_text)(path, columns, several)
+
+
+def _foreign(path: Path) -> str:
+    """What to say of a file with another ending; results of this library in JSON are known by their beginning."""
+    if path.suffix.lower() == ".json":
+        with open_regular(path) as opened:
+            found = re.search(rb'"format": ?"(forgetting/[a-z]+/\d+)"', opened.read(1000))
+        if found:
+            return no_tasks(found[1].decode())
+    return f"expected a {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file"
+
+
+# -------------------------------------------------------------------------------------------------------------- memory
+
+
+def _is_stream(source: Any) -> bool:
+    parts = ("__arrow_c_stream__", "__dataframe__")
+    return not isinstance(source, type) and any(hasattr(source, part) for part in parts)
+
+
+def _from_stream(source: Any, columns: Columns) -> Sheet:
+    try:
+        from forgetting.tasks.readers.arrow import read_stream
+    except ImportError:
+        raise NotSupportedError(
+            f"{type(source).__name__}: such tables are read by pyarrow, which is not installed: "
+            "pip install 'forgetting[data]', or give arrays (X, y, task)"
+        ) from None
+    return read_stream(source, Origin(type(source).__name__), columns)
+
+
+def _from_pairs(pairs: list[Any], names: list[str], columns: Columns, options: Mapping[str, Any]) -> Reading:
+    """Tasks from a pair (X, y) for each."""
+    check_options(options)
+    if not pairs:
+        raise InvalidInputError(f"source: nothing is there; expected {SOURCES}")
+    repeated = first_repeated(names)
+    if repeated is not None:
+        raise InvalidInputError(f"two tasks are called {repeated!r:.60}")
+    for number, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidInputError(
+                f"task {number}: expected a pair (X, y), got {type(pair).__name__}; a source is {SOURCES}"
+            )
+    sheets = [
+        sheet_from_arrays(Origin(f"task {number}", task=name), columns, *pair)
+        for number, (name, pair) in enumerate(zip(names, pairs, strict=True))
+    ]
+    return tasks_from(sheets, columns, options)

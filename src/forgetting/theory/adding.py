@@ -1,0 +1,94 @@
+"""A claim from a bound, so that a bound of a newer paper can be checked and hunted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace as changed
+
+import numpy as np
+
+from forgetting._arrays import as_flag
+from forgetting.errors import InvalidInputError
+from forgetting.theory.bound import NAMES, Bound
+from forgetting.theory.checking import expected_at_most
+from forgetting.theory.claim import Claim, Draw
+from forgetting.theory.draws import cycles, permuted, projected
+from forgetting.theory.instance import Instance
+from forgetting.theory.statement import all_statements, get_bound
+
+__all__ = ["claim_from_bound"]
+
+#: problems for a hunt, by the ordering that a bound covers; made with the first k that it covers
+_DRAWS: dict[str, Callable[[int], Draw]] = {
+    "with replacement": lambda first: projected(first=first),
+    "norm-weighted": lambda first: projected("norm-weighted", first=first),
+    "i.i.d.": lambda first: projected("any", first=first),
+    "any": lambda first: projected("any", first=first),
+    "without replacement": lambda first: permuted(first),
+    "cyclic": lambda first: cycles,
+}
+
+
+def claim_from_bound(key: str, *, draw: Draw | None = None, replace: bool = False) -> Claim:
+    """Register a claim that says what a bound says, to be checked on tasks and hunted for a counterexample.
+
+    Covered are upper bounds on the expected loss or forgetting of regression tasks that are learned to convergence.
+    For others, compute both sides under `fg.claims.declare`.
+
+    Args:
+        key: of a registered bound.
+        draw: a function of (rng, index) that gives the instances of a hunt; left out, structured and random tasks
+            under the orderings that the bound covers.
+        replace: whether a claim that the bound has already is replaced.
+
+    >>> import forgetting as fg
+    >>> from forgetting.theory.expression import K, S
+    >>> mine = fg.bounds.Bound("newer2027:random/loss", "a bold rate", "Newer 2027, Theorem 1", "loss",
+    ...                        ("with replacement",), expression=S / K**2)
+    >>> _ = fg.bounds.register(mine)
+    >>> claim = fg.claims.from_bound("newer2027:random/loss")
+    >>> claim.name, claim.hunt(budget=30).outcome
+    ('Newer 2027, Theorem 1, a bold rate: loss', 'refuted')
+    >>> fg.bounds.unregister("newer2027:random/loss")
+    """
+    bound = get_bound(key)
+    statement = next(one for one in all_statements() if one.bound is bound)
+    if statement.claim is not None and not as_flag(replace, "replace"):
+        raise InvalidInputError(
+            f"{key} has a claim, fg.claims.get({statement.label!r}, {statement.part!r}); replace=True replaces it"
+        )
+    if (reason := _not_covered(bound)) is not None:
+        raise InvalidInputError(f"{key}: {reason}; compute both sides under fg.claims.declare")
+    said = f"{NAMES[bound.quantity]} <= {{}} ({' or '.join(bound.orderings)}, {bound.range})"
+    made = expected_at_most(bound, part=bound.part, statement=said, draw=draw or _draw(bound), replace=True)
+    assert made.claim is not None
+    return made.claim
+
+
+def _not_covered(bound: Bound) -> str | None:
+    """Why no claim can be made from a bound, or None."""
+    if bound.kind != "upper" or bound.status == "rate only":
+        return "only an upper bound whose constants are known can be violated"
+    if bound.quantity not in ("loss", "forgetting"):
+        return f"claims are made from bounds on the loss or the forgetting, not on the {bound.quantity}"
+    if "regression" not in bound.problems or "projection" not in bound.schemes:
+        return "claims are made from bounds on regression tasks that are learned to convergence"
+    return None
+
+
+def _draw(bound: Bound) -> Draw:
+    """The problems of a hunt: those of the orderings that the bound covers, in turn."""
+    first = bound.range.first if isinstance(bound.range.first, int) else 1
+    draws = [_DRAWS[name](max(first, 1)) for name in bound.orderings if name in _DRAWS]
+    if not draws:
+        raise InvalidInputError(
+            f"{bound.key}: no problems are known for {' or '.join(bound.orderings)} orderings; give draw="
+        )
+
+    def draw(rng: np.random.Generator, index: int) -> Instance:
+        made = draws[index % len(draws)](rng, index // len(draws))
+        tasks = made.posed.num_tasks
+        whole = bound.range.every is None or made.k % tasks == 0
+        return made if whole else changed(made, k=tasks * max(made.k // tasks, 1))
+
+    return draw

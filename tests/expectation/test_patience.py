@@ -1,0 +1,148 @@
+"""What exactness costs, how long `auto` waits for it, and what it says of exact values that it did not wait for."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.errors import InvalidInputError
+from forgetting.expectation import Cost, Engine, Outcome, engines, register_engine
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines import choose
+
+WR = fg.orderings.WithReplacement()
+SMALL = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
+LARGE = fg.families.gaussian(T=40, d=80, rank=2, seed=0)
+BALLS = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([1.5, 0.0], 1.0)])
+
+
+def seconds(tasks, method, k, quantities, ordering=WR):
+    return engines.get(method).cost(ask(tasks, ordering, k, quantities=quantities).request).seconds
+
+
+@pytest.mark.parametrize("method", ["moments", "spectral"])
+def test_forgetting_costs_a_multiple_of_the_loss_with_replacement(method):
+    # one matrix, or one run of Lanczos, for each of 40 tasks
+    loss, forgetting = (seconds(LARGE, method, 10**4, name) for name in ("loss", "forgetting"))
+    assert 10 * loss < forgetting < 400 * loss
+    assert seconds(LARGE, method, 10**4, ("loss", "forgetting")) == pytest.approx(forgetting, rel=0.2)
+
+
+def test_forgetting_costs_as_much_as_the_loss_without_replacement():
+    tasks = fg.families.gaussian(T=12, d=20, rank=1, seed=0)
+    order = fg.orderings.WithoutReplacement()
+    assert seconds(tasks, "subsets", 12, "loss", order) == seconds(tasks, "subsets", 12, "forgetting", order)
+
+
+def test_costs_grow_with_k_and_with_the_number_of_tasks_and_clones_are_free():
+    assert seconds(SMALL, "moments", 10**6, "loss") > 50 * seconds(SMALL, "moments", 10**4, "loss")
+    cost = {T: seconds(fg.families.gaussian(T, 10, 1, seed=0), "subsets", T, "loss", fg.orderings.Reshuffled())
+            for T in (10, 14)}  # fmt: skip
+    assert 8 * cost[10] < cost[14] < 64 * cost[10]
+    clones = fg.families.repeated(SMALL, 10)
+    assert seconds(clones, "moments", 1000, "forgetting") < 2 * seconds(SMALL, "moments", 1000, "forgetting")
+
+
+def test_auto_simulates_what_takes_longer_than_its_patience_and_says_what_costs_how_much():
+    e = fg.expect(LARGE, WR, 1000, patience=1.0, runs=16)
+    assert (e.method, e.runs) == ("monte-carlo", 16)
+    (note,) = e.notes
+    said = re.fullmatch(
+        r"exact forgetting would take about (\S+) s by the method 'moments' \(loss alone (\S+) s\): "
+        r"raise patience= \(1 s\), or ask for loss alone",
+        note,
+    )
+    assert said is not None, note
+    assert float(said[1]) > 1 > 10 * float(said[2])
+    assert note in str(e)
+    alone = fg.expect(LARGE, WR, 1000, quantities="loss", patience=1.0)
+    assert alone.exact
+    assert alone.notes == ()
+
+
+def test_where_all_quantities_cost_alike_none_is_named():
+    e = fg.expect(LARGE, WR, 1000, quantities=("forgetting", "seen_loss"), patience=1.0, runs=16)
+    (note,) = e.notes
+    assert re.fullmatch(r"exact values would take about \S+ s by the method 'moments': raise patience= .*", note)
+
+
+def test_a_longer_patience_and_a_named_method_are_exact():
+    for options in ({}, {"patience": np.inf}, {"patience": 1e-9, "method": "moments"}):
+        e = fg.expect(SMALL, WR, 10, **options)
+        assert (e.method, e.notes) == ("moments", ())
+    assert fg.expect(SMALL, WR, 10, patience=1e-9, runs=16).method == "monte-carlo"
+
+
+@pytest.mark.parametrize("patience", [0, -1.0, "long", None, float("nan"), -np.inf, [1.0], np.array([1.0, 2.0])])
+def test_patience_is_a_positive_number(patience):
+    with pytest.raises(InvalidInputError, match="patience must be"):
+        fg.expect(SMALL, WR, 10, patience=patience)
+
+
+def test_exact_values_that_no_simulation_has_sooner_are_not_given_up():
+    # 4096 runs of 10^7 steps take hours, and do not fit in memory
+    e = fg.expect(SMALL, WR, 10**7, patience=1e-4)
+    assert (e.method, e.exact) == ("spectral", True)
+    assert re.search(r"more than patience= \(0.0001 s\), but a simulation would (take|not fit)", e.notes[0])
+
+
+def test_want_of_memory_says_which_quantity_needs_it():
+    request = ask(LARGE, WR, 100).request
+    needed = [engines.get("moments").cost(replace(request, quantities=(q,))).bytes for q in request.quantities]
+    e = fg.expect(LARGE, WR, 100, memory=(needed[0] + needed[1]) / 2, runs=16)
+    assert e.method == "monte-carlo"
+    assert any("'moments' was left out" in note and "forgetting needs that, loss alone would fit" in note
+               for note in e.notes)  # fmt: skip
+
+
+class Patient(Engine):
+    """Seconds as they are told: those of the costliest quantity."""
+
+    name = "patient"
+
+    def covers(self, request):
+        return None if request.problem is BALLS else "it is for the balls of this test"
+
+    def cost(self, request):
+        return Cost(0.0, max(0.5 if quantity.name == "loss" else 25.0 for quantity in request.quantities))
+
+    def solve(self, request):
+        return Outcome("told", {quantity.name: np.zeros(len(request.steps)) for quantity in request.quantities})
+
+
+@pytest.fixture
+def patient():
+    register_engine(Patient)
+    yield
+    engines.remove("patient")
+
+
+@pytest.mark.parametrize(
+    ("quantities", "patience", "method", "note"),
+    [
+        ("loss", 30.0, "patient", None),
+        (("loss", "forgetting"), 30.0, "patient",
+         "forgetting took most of the time, about 25 s; loss alone would take 0.5 s"),
+        (("loss", "regret", "forgetting"), 20.0, "monte-carlo",
+         "exact regret and forgetting would take about 25 s by the method 'patient' (loss alone 0.5 s): raise "
+         "patience= (20 s), or ask for loss alone"),
+        (("loss", "forgetting"), 0.1, "monte-carlo",
+         "exact values would take about 25 s by the method 'patient': raise patience= (0.1 s) to have them"),
+        (("forgetting", "regret"), 30.0, "patient", None),
+    ],
+)  # fmt: skip
+def test_notes_name_the_quantities_that_cost(patient, quantities, patience, method, note):
+    e = fg.expect(BALLS, WR, 2, w0=[4.0, 1.0], quantities=quantities, patience=patience, runs=16)
+    assert e.method == method
+    assert e.notes == (() if note is None else (note,))
+
+
+def test_the_default_is_half_a_minute():
+    # 40 tasks of rank 2 in 80 dimensions at k = 10^5: minutes for forgetting, a second for the loss
+    request = ask(LARGE, WR, 10**5).request
+    assert request.patience == 30.0
+    assert not choose(request)[0].exact
+    assert choose(replace(request, quantities=request.quantities[:1]))[0].exact
+    assert choose(replace(request, patience=np.inf))[0].exact

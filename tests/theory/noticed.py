@@ -1,0 +1,41 @@
+"""Measure again what hunts of 150 problems notice: `python tests/theory/noticed.py` writes noticed.json beside it.
+
+For each claim that is not refuted: the share of its right side that was reached, rounded down to two digits, and the
+terms of its right side whose absence was noticed.
+"""
+
+import json
+import sys
+from decimal import ROUND_FLOOR, Decimal
+from pathlib import Path
+
+import forgetting as fg
+from forgetting.theory.planting import noticed
+
+TABLE = Path(__file__).with_name("noticed.json")
+BUDGET = 150
+
+
+def rounded_down(share):
+    value = Decimal(share)
+    return float(value.quantize(Decimal(1).scaleb(value.adjusted() - 1), ROUND_FLOOR))
+
+
+def measured(claim):
+    says = noticed(claim.hunt(budget=BUDGET), lambda faulty: faulty.hunt(budget=BUDGET))
+    terms = [term for term, seen in says.terms.items() if seen]
+    return {"reached": says.reached and rounded_down(says.reached), "terms": terms}
+
+
+def main():
+    table = {}
+    for claim in fg.claims.all():
+        if claim.status != "refuted":
+            table[claim.key] = measured(claim)
+            print(claim.key, table[claim.key], file=sys.stderr, flush=True)
+    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in table.items()]
+    TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
