@@ -2,11 +2,14 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 from sphinx_gallery.sorting import FileNameSortKey
 
 import forgetting as fg
+
+sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 
 project = "forgetting"
 author = "the forgetting authors"
@@ -18,10 +21,14 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
+    "mathml",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "gallery", "counterexamples"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+myst_update_mathjax = False
+html_math_renderer = "mathml"
 suppress_warnings = ["config.cache"]
 html_theme = "furo"
 html_title = f"forgetting {version}"
@@ -34,11 +41,14 @@ autodoc_type_aliases = {"Array": "Array", "IntArray": "IntArray"}
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
+    "image_scrapers": ("gallery_figures.page_figures",),
+    "reset_modules": ("matplotlib", "gallery_figures.page_style"),
     "filename_pattern": r"/\d\d_",
     "within_subsection_order": FileNameSortKey,
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # a page that loads scripts from elsewhere
     "min_reported_time": 1e9,
 }
 

@@ -1,4 +1,7 @@
-"""The picture of the README: `python docs/_tools/overview.py report-out docs/images/overview.png`."""
+"""The picture of the README and of the site, for light pages and for dark ones.
+
+`python docs/_tools/overview.py report-out docs/images/overview.png` also writes overview-dark.png, beside it.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,18 @@ from forgetting.figures.drawable_points import clipped, curve_points
 from forgetting.figures.drawing import plot_curves
 from forgetting.figures.items import Curves
 from forgetting.figures.looks import drawing
-from forgetting.figures.palette import GRAY
+from forgetting.figures.palette import COLOURS, DARK, GRAY
 from forgetting.report import Report, load_report
 
 STYLE = {"font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold"}
+#: text, then what is less important, grid lines and the background of the dark picture, which is that of the site
+LIGHT, SOFT, GRID, NIGHT = "#e4e7ea", "#a6afb8", "#2b3138", "#131416"
+NIGHT_STYLE = {
+    "text.color": LIGHT, "axes.labelcolor": LIGHT, "axes.edgecolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
+    "axes.facecolor": NIGHT, "figure.facecolor": NIGHT, "grid.color": GRID,
+}  # fmt: skip
+#: what the other colours become on a dark page
+AT_NIGHT = dict(zip(COLOURS, DARK, strict=True)) | {"#000000": LIGHT, "#555555": SOFT, GRAY: "#7d8690"}
 #: bounds that get a name, and how far it is moved up, in points; the others are thin lines
 NAMED = {
     "thm:cl_by_sgd_main/forgetting": ("the paper, for any dimension", 4),
@@ -59,12 +70,29 @@ def _curves(report: Report, key: str) -> Curves:
     return item
 
 
+def darken(figure: Any) -> None:
+    """Give the curves, markers and words of a figure the colours of a dark page."""
+    from matplotlib.colors import to_hex
+
+    for artist in figure.findobj():
+        for name in ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor"):
+            if not hasattr(artist, f"set_{name}") or not hasattr(artist, f"get_{name}"):
+                continue
+            colour = getattr(artist, f"get_{name}")()
+            if isinstance(colour, str) and colour != "none" and to_hex(colour) in AT_NIGHT:
+                getattr(artist, f"set_{name}")(AT_NIGHT[to_hex(colour)])
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Read a report, write the picture."""
+    """Read a report, write both pictures."""
     source, target = (Path(word) for word in arguments)
+    report = load_report(source)
     with drawing() as studio, matplotlib.rc_context(STYLE):
-        figure = draw_overview(load_report(source), studio)
-        figure.savefig(target, dpi=150)
+        draw_overview(report, studio).savefig(target, dpi=150)
+        with matplotlib.rc_context(NIGHT_STYLE):
+            figure = draw_overview(report, studio)
+            darken(figure)
+            figure.savefig(target.with_stem(f"{target.stem}-dark"), dpi=150)
 
 
 if __name__ == "__main__":

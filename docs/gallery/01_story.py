@@ -14,6 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import forgetting as fg
+from forgetting.figures.lab import Lab
+from forgetting.report.sections.paths_in_the_plane import three_lines
 
 # %%
 # Learning a task is a projection
@@ -41,6 +43,12 @@ ax.set(
     ylim=(-0.4, 0.9),
 )
 plt.show()
+
+# %%
+# Take hold of it: turn the lines, move the start, choose an order or learn by hand.
+# Loss and forgetting are computed in the page as you go.
+
+Lab(three_lines())
 
 # %%
 # What is forgetting?
@@ -110,27 +118,13 @@ print(
 # ---------------
 # For realizable least squares, the last iterate of SGD at step size 1 has an expected
 # loss of order k^(-1/4), whatever the dimension, the number of tasks or their
-# angles: `thm:cl_by_sgd_main`. In few dimensions or for few tasks, rates in 1/k take
-# over: `thm:random_convergence_rate`. The package evaluates all of them on given tasks,
-# beside the exact expectation.
+# angles: Theorem 10 (`thm:cl_by_sgd_main`). In few dimensions or for few tasks, rates
+# in 1/k take over: Theorem 8 (`thm:random_convergence_rate`). One line draws every
+# guarantee that applies to given tasks beside the exact expectation.
 
 ks = np.unique(np.logspace(0, 4, 60).astype(int))
 exact = fg.expect(gaussian, order, ks, quantities=("loss",))
-bounds = [
-    {row.bound.key: row.value for row in fg.bounds.evaluate(gaussian, order, int(k))}
-    for k in ks
-]
-
-fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-ax.loglog(ks, exact.loss, "k", label="expected loss, exact")
-for key in (
-    "thm:random_convergence_rate/loss",
-    "thm:cl_by_sgd_main/loss/product",
-    "trivial/loss",
-):
-    ax.loglog(ks, [values[key] for values in bounds], "--", label=key)
-ax.set(xlabel="k", ylabel="expected loss", ylim=(1e-10, None))
-ax.legend()
+exact.plot(bounds=True)
 plt.show()
 
 # %%

@@ -29,7 +29,7 @@ ax.plot(
 )
 ax.plot(np.degrees(angles), np.array(often) / pair.scale, label="after ten rounds")
 ax.set(xlabel="principal angle, degrees", ylabel="forgetting / scale")
-ax.legend()
+fig.legend(loc="outside upper left", ncols=2)
 plt.show()
 
 # %%

@@ -32,8 +32,8 @@ for key in ("thm:random_convergence_rate/forgetting", "thm:cl_by_sgd_main/forget
     ax.loglog(*np.transpose(curves[key]), "--", label=key)
 exact = fg.expect(tasks, order, ks[1:], quantities=("forgetting",))
 ax.loglog(ks[1:], exact.forgetting, "k", label="expected forgetting, exact")
-ax.set(xlabel="k", ylabel="forgetting", ylim=(1e-6, 1e3))
-ax.legend()
+ax.set(xlabel="k", ylabel="forgetting", ylim=(1e-9, 1e3))
+ax.legend(loc="lower left")
 plt.show()
 
 # %%

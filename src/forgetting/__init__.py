@@ -17,6 +17,7 @@ from forgetting.dynamics.ensembles import Ensemble, run_many
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation import Expectation, compare, decay_rate, expect
+from forgetting.expectation.outcome import use_bound_curves
 from forgetting.sets import (
     Affine,
     Ball,
@@ -40,10 +41,13 @@ from forgetting.tasks import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from forgetting import bounds, checks, claims, reductions
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.estimators import ContinualClassifier, ContinualRegressor
+    from forgetting.figures.items import Series
     from forgetting.tasks.readers import load
 
 __all__ = [
@@ -88,6 +92,16 @@ __all__ = [
     "schemes",
 ]
 __dir__ = only(__all__)
+
+
+def _bound_curves(expectation: Expectation, quantities: "Sequence[str]") -> "tuple[Series, ...]":
+    """The bounds on the quantities of an expectation, which lie above it in the order of imports."""
+    from forgetting.theory.evaluation import curves_beside
+
+    return curves_beside(expectation, quantities)
+
+
+use_bound_curves(_bound_curves)
 
 
 # What sits on top of runs and expectations is imported when first asked for, so that `import forgetting` stays quick.

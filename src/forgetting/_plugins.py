@@ -10,9 +10,10 @@ from pathlib import Path
 
 from forgetting.errors import InvalidInputError
 
-__all__ = ["GROUP", "load_plugin", "load_plugins"]
+__all__ = ["GROUP", "load_plugin", "load_plugins", "loaded"]
 
 GROUP = "forgetting"  # of entry points
+loaded: list[str] = []  # the names of all plugins of this process, which a new process does not have
 
 
 def load_plugins() -> list[str]:
@@ -29,6 +30,7 @@ def load_plugins() -> list[str]:
             warnings.warn(f"the plugin {plugin.name!r} ({plugin.value}) was left out: {error}", stacklevel=2)
         else:
             names.append(plugin.name)
+    loaded.extend(names)
     return names
 
 
@@ -49,3 +51,4 @@ def load_plugin(name: str) -> None:
     except Exception as error:
         kind = "" if isinstance(error, InvalidInputError) else f"{type(error).__name__}: "
         raise InvalidInputError(f"plugin {name}: {kind}{error}") from error
+    loaded.append(name)

@@ -167,7 +167,12 @@ class _TerminalBar:
     def __init__(self, what: str, console: Any) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = TextColumn(what), BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        columns = (
+            TextColumn(what),
+            BarColumn(style="grey50"),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+        )
         self.rich = Progress(*columns, console=console, transient=True)
         self.task = self.rich.add_task("", total=None)
 

@@ -32,6 +32,19 @@ def pandas() -> Any:
     return pandas
 
 
+def _early_ones(total: int, most: int) -> IntArray:
+    """So many of all rows, the first and the last among them, closer together at the start.
+
+    >>> _early_ones(10, 8).tolist(), _early_ones(1000, 5).tolist()
+    ([0, 1, 2, 3, 4, 5, 6, 9], [0, 1, 10, 100, 999])
+    """
+    rows = [0]
+    for row in np.geomspace(1, total - 1, most - 1).round().astype(np.int64).tolist():
+        rows.append(max(row, rows[-1] + 1))
+    latest: IntArray = np.arange(total - len(rows), total)
+    return np.minimum(rows, latest)
+
+
 class Shown:
     """The base class of everything that people look at: results, and collections of tasks.
 
@@ -68,7 +81,7 @@ class Shown:
         total = self._num_rows()
         rows = np.arange(total)
         if most is not None and total > most and self._along:  # closer together at the start
-            rows = np.unique(np.append(0, np.geomspace(1, total - 1, most - 1).round().astype(np.int64)))
+            rows = _early_ones(total, most)
         elif most is not None:
             rows = rows[:most]
         columns = self._columns(rows, full=False)

@@ -57,9 +57,12 @@ def test_the_summary_is_plain_and_fits(built):
     assert all(len(line) <= 80 for line in out.splitlines())
     assert "\x1b" not in out
     words = " ".join(out.split())
-    assert words.startswith(
-        "Forgetting on Four small tasks - with replacement, k = 60, by moments: expected forgetting "
+    assert words.startswith("Forgetting on Four small tasks - 4 tasks in 6 dimensions are learned one after another; ")
+    assert re.search(
+        r"- Expected forgetting is \S+ after 60 tasks in the order 'with replacement', \S+ after 4 ", words
     )
+    assert "- The best guarantees allow at most 0." in words
+    assert "](#" not in words
     assert re.search(r"\nwrote out/report.html and \d+ figures in \d+ s\n$", out)
 
 

@@ -10,6 +10,7 @@ import runpy
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -20,7 +21,7 @@ import forgetting as fg
 from forgetting.cli import run_app
 from forgetting.figures.drawable_points import clipped
 from forgetting.figures.drawing import draw
-from forgetting.figures.items import Band, Curves, Item, Line, Matrix, Paths, Regions, Series, Stage, Table
+from forgetting.figures.items import Band, Curves, Item, Line, Matrix, Paths, Regions, Role, Series, Stage, Table
 from forgetting.figures.looks import drawing
 from forgetting.figures.pictures import pictures
 from forgetting.figures.sheets import to_csv
@@ -52,7 +53,7 @@ def series(draw: st.DrawFn) -> Series:
     banded = draw(st.booleans())
     return Series(
         draw(words), draw(column), draw(column), draw(column) if banded else None, draw(column) if banded else None,
-        role=draw(st.sampled_from(["exact", "simulated", "bound", "reference"])), group=draw(st.integers(-1, 9)),
+        role=draw(st.sampled_from(get_args(Role))), group=draw(st.integers(-1, 9)),
         label=draw(words), minor=draw(st.booleans()),
     )  # fmt: skip
 

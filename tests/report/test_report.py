@@ -27,6 +27,7 @@ from forgetting.report.provenance import problem_hash
 from forgetting.report.sections.equal_schemes import reductions_section
 from forgetting.report.sections.guarantees import guarantees_section
 from forgetting.report.sections.rates import rates_section
+from forgetting.report.settings import default_problem
 
 CURVES = Curves(
     "c", "Curves", "<b> & \"quotes\"", "k", "loss",
@@ -180,7 +181,7 @@ def test_a_cell_says_its_value_where_it_is_drawn():
 def test_colours_and_fonts_are_those_of_the_page_and_ids_are_unique():
     page = to_html(whole())
     drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert len(drawings) == 3
+    assert len(drawings) == 5  # two of them are the axes of the lab
     assert not re.search(r"#[0-9a-f]{6}|font-family", "".join(drawings))
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(set(ids)) == len(ids)
@@ -188,14 +189,6 @@ def test_colours_and_fonts_are_those_of_the_page_and_ids_are_unique():
     assert used
     assert used <= set(ids)
     assert to_html(whole()) == page
-
-
-def test_each_step_of_a_run_can_be_shown_alone():
-    root = ElementTree.fromstring(figure_drawing(PATHS).svg)
-    steps = [(one.attrib["class"], one.attrib["data-step"]) for one in root.iter("g") if "data-step" in one.attrib]
-    assert steps == [("move", "1"), ("stop", "1")]
-    assert len([one for one in root.iter("g") if one.attrib.get("class") == "walker"]) == 1
-    assert len(root.attrib["data-stops"].split()) == 2
 
 
 def test_the_hash_knows_the_numbers_and_the_order():
@@ -252,8 +245,44 @@ def test_a_whole_report_knows_how_it_was_made():
         "forgetting and loss", "randomness and repetition", "guarantees", "reductions", "projections", "classification",
         "claims", "total",
     }  # fmt: skip
-    assert report.summary[0].startswith("with replacement, k = 8, by moments: expected forgetting ")
-    assert report.summary[-1].startswith("claims: ")
+    assert len(report.summary) == 3
+    assert report.summary[0].startswith("2 tasks in 2 dimensions are learned one after another; forgetting is ")
+    assert report.findings[-1].startswith("statements: Three printed statements of the paper are [false as printed]")
+    assert report.lead == "forgetting"
+    page = to_html(report)
+    assert page.index("2 tasks in 2 dimensions") < page.index('id="fig-forgetting"') < page.index('<section id="rates"')
+    assert page.count('id="fig-forgetting"') == 1
+    assert '<a href="#tab-false">false as printed</a>' in page
+    assert 'id="tab-false"' in page
+
+
+def test_what_is_about_the_problem_comes_before_the_demonstrations():
+    settings = Settings(fg.families.two_lines(0.7), k=8, points=3, runs=20, hunt=1, eps=(6.0,))
+    parts = {made.key: made.part for made in build_report(settings).sections}
+    assert list(parts) == ["rates", "guarantees", "reductions", "repetition", "plane", "classification", "claims"]
+    assert [key for key, part in parts.items() if not part] == ["rates", "guarantees", "reductions"]
+    assert len(set(parts.values())) == 2
+
+
+def test_k_is_a_multiple_of_the_number_of_tasks_unless_given():
+    for T in (2, 7, 12, 999, 5000):
+        assert Settings(fg.families.repeated(fg.families.orthogonal(1), T)).k % T == 0
+    table = guarantees_section(Settings(default_problem(), points=3)).items[0]
+    assert "n/a" not in "".join(cell for row in table.rows for cell in row)
+
+
+def test_maps_are_at_the_number_of_tasks_of_the_problem():
+    section = guarantees_section(Settings(fg.families.gaussian(T=30, d=50, rank=2, seed=0), points=5))
+    maps = [item for item in section.items if item.kind == "regions"]
+    assert maps
+    assert all("T = 30 tasks of average rank 2" in item.caption for item in maps)
+    assert [item.mark for item in maps if item.key.endswith("loss-with-replacement")] == [(990.0, 50.0)]
+    colours = {}
+    for item in maps:  # a statement has the same colour in every map
+        for name, group in zip(item.names, item.groups, strict=True):
+            assert colours.setdefault(name, group) == group
+    assert colours.pop("the trivial bound") == -1
+    assert -1 not in colours.values()
 
 
 def test_a_section_from_outside_is_part_of_every_report(monkeypatch):
@@ -266,12 +295,12 @@ def test_a_section_from_outside_is_part_of_every_report(monkeypatch):
         table = Table("sizes-table", "Sizes", "", ("T",), ((settings.problem.num_tasks,),))
         return Section("sizes", "Sizes of the tasks", f"{settings.problem.num_tasks} tasks", (table,))
 
-    assert list(section_makers())[-2:] == ["claims", "sizes"]
+    assert list(section_makers())[3] == "sizes"  # the last one before the demonstrations
     problem, steps = fg.families.two_lines(0.7), []
     report = build_report(Settings(problem, k=8, sections=("sizes", "plane")), lambda *step: steps.append(step))
-    assert [made.key for made in report.sections] == ["plane", "sizes"]
-    assert ("counting: rows", 1, 2) in steps
-    assert report.summary == ("counted: 2 tasks",)
+    assert [made.key for made in report.sections] == ["sizes", "plane"]
+    assert ("counting: rows", 0, 2) in steps
+    assert report.findings == ("counted: 2 tasks",)
     assert "<h2>Sizes of the tasks</h2>" in to_html(report)
     with pytest.raises(InvalidInputError, match="there is already a section 'rates'"):
         section("rates")(sizes)

@@ -70,7 +70,6 @@ def expect_command(
     from forgetting.figures.items import Curves, Item, Table
     from forgetting.figures.numbers import column
     from forgetting.orderings.base import as_ordering
-    from forgetting.report.expected_curves import expected_series
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
@@ -88,7 +87,7 @@ def expect_command(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen,
             seed=loaded.seed, runs=runs, patience=patience,
         )  # fmt: skip
-    series = [expected_series(found, name, name, group) for group, name in enumerate(chosen)]
+    series = [found.series(name, group=group) for group, name in enumerate(chosen)]
     heads: tuple[str, ...] = ("k", *chosen)
     rows: list[tuple[Any, ...]] = list(zip(steps, *(curve.y for curve in series), strict=True))
     if not found.exact:

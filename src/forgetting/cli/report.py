@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["report_command", "settings_from"]
 
+MOST_PROCESSES = 2
+
 
 @reads_files
 def report_command(
@@ -50,8 +52,10 @@ def report_command(
       forgetting report --sections rates,guarantees
     """
     import json
+    import os
     import time
 
+    from forgetting._plugins import loaded as loaded_plugins
     from forgetting.cli.output import say, tell, terminal_width, working
     from forgetting.cli.problems import load_problem, read_config
     from forgetting.errors import InvalidInputError
@@ -65,10 +69,11 @@ def report_command(
     check_folder(out, force)
     loaded = load_problem(problem, seed, reading) if config is None else read_config(config, seed, reading)
     settings = settings_from(loaded, sections)
+    processes = 1 if loaded_plugins else min(os.cpu_count() or 1, MOST_PROCESSES)  # a new process has no plugins
     with working("report") as step:
-        made = build_report(settings, step)
+        made = build_report(settings, step, processes)
         try:
-            paths = write_report(made, out, force=force, progress=step)
+            paths = write_report(made, out, force=force, progress=step, processes=processes)
         except Exception:  # such as a full disk: the result, which took long to compute, is shown before the error
             say(summary_text(made, terminal_width()), "")
             raise

@@ -105,7 +105,10 @@ class Trajectory(Result):
         steps = self.steps[rows]
         every = full or len(rows) == len(self.steps)
         losses = self.losses[rows] if every else self._space.mean_losses(self.states[rows])
-        columns: dict[str, Any] = {"step": steps, "task": [None if t == 0 else int(self.order[t - 1]) for t in steps]}
+        learned = [None if t == 0 else int(self.order[t - 1]) for t in steps]
+        columns: dict[str, Any] = {"step": steps, "task": learned}
+        if self.problem.names != tuple(map(str, range(self.problem.num_tasks))):
+            columns["name"] = [None if task is None else self.problem.names[task] for task in learned]
         columns["loss"] = losses
         forgotten = self.forgetting if every else self._forgotten(rows)
         for name, values in (("forgetting", forgotten), ("regret", self.regret)):
@@ -113,7 +116,8 @@ class Trajectory(Result):
         return columns
 
     def _remarks(self) -> tuple[str, ...]:
-        return (self.ending, *self.complaints[:1])
+        ending = () if self.ending == f"completed {self.k} steps" else (self.ending,)
+        return (*ending, *self.complaints[:1])
 
     def figure(self) -> Curves:
         """Loss, forgetting and regret against the number of tasks learned."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting._arrays import Array, IntArray, as_flag
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.intervals import Range
 from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
 from forgetting.expectation.quantities import LOSS, Quantity
@@ -224,12 +224,26 @@ class Expectation(Result):
             role="exact" if self.exact else "simulated", method=f"{self.method}: {self.detail}", group=group,
         )  # fmt: skip
 
-    def figure(self) -> Curves | None:
-        """The expected quantities against k; None for a single k."""
+    def figure(self, quantity: str | None = None, bounds: bool = False) -> Curves | None:
+        """The expected quantities against k, or one of them; None for a single k.
+
+        With `bounds`, also what is guaranteed: every bound on the quantity that applies, or the smallest one at each k
+        where several quantities are shown.
+
+        >>> import forgetting as fg
+        >>> e = fg.expect(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), [1, 10, 100])
+        >>> [curve.label or curve.name for curve in e.figure(bounds=True).series][:3]
+        ['loss', 'forgetting', 'guarantee, loss: two tasks, random ordering: the exact worst case']
+        """
         shown = [name for name, value in self.values.items() if np.ndim(value) == np.ndim(self.k)]
+        if quantity is not None:
+            self._get(quantity, self.values)
+            shown = [name for name in shown if name == quantity]
         if np.size(self.k) < 2 or not shown:
             return None
         curves = tuple(self.series(name, group=place) for place, name in enumerate(shown))
+        if as_flag(bounds, "bounds"):
+            curves += _guarantees(self, shown)
         positive = all(value is None or not value < 0 for curve in curves for value in curve.y)
         quantity = shown[0] if len(shown) == 1 else "value"
         title = "Difference" if self.ordering is None else f"Expected values, {self.ordering.in_words}"
@@ -252,6 +266,22 @@ class Expectation(Result):
             lines.insert(-1, f"{'...':>10}")
         lines += [*accuracy(self), f"method: {self.method}, {self.detail}"]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+#: the bounds on the quantities of an expectation as curves; the package sets it, because bounds lie above this layer
+BoundCurves = Callable[[Expectation, Sequence[str]], tuple[Series, ...]]
+_bound_curves: list[BoundCurves] = []
+
+
+def use_bound_curves(curves: BoundCurves) -> None:
+    """Say where `Expectation.figure` finds the bounds that it draws."""
+    _bound_curves[:] = [curves]
+
+
+def _guarantees(result: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
+    if result.problem is None or result.ordering is None:
+        raise NotSupportedError("there are no bounds on a difference of two ways of learning")
+    return tuple(curve for curves in _bound_curves for curve in curves(result, quantities))
 
 
 def accuracy(result: Expectation) -> list[str]:

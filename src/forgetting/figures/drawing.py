@@ -10,13 +10,13 @@ import math
 import re
 import textwrap
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import as_kind
 from forgetting._text import one_line
+from forgetting.figures.curve_looks import curve_look
 from forgetting.figures.drawable_points import (
     CLOSE,
     Span,
@@ -31,19 +31,20 @@ from forgetting.figures.drawable_points import (
 )
 from forgetting.figures.items import Bars, Curves, Item, Line, Matrix, Paths, Point, Regions, Series, Stage
 from forgetting.figures.looks import PAPER, Look, Studio
-from forgetting.figures.palette import COLOURS, GRAY, colour_index, dash_index, greek, ordered, region_index, short_name
+from forgetting.figures.palette import COLOURS, GRAY, IDLE, greek, ordered, region_index, short_name
 
-__all__ = ["draw", "draw_on", "draw_stages", "plot_bars", "plot_curves", "plot_matrix", "short_number", "stops"]
+__all__ = ["draw", "draw_on", "plot_bars", "plot_curves", "plot_matrix", "set_axis", "short_number", "stops"]
 
 LONGEST = 120  # letters of a title
 LABEL = 42  # letters beside an axis
+WIDE_LABEL = 64  # letters beside a value of its own
 NAME = 78  # letters of a name in a legend
 NAMES = 40  # names in a legend
 WIDEST = 60.0  # inches
 DIRECT = 5  # more curves than this are named at their ends, where there is room beside the axes
 ROWS = 25  # more rows of a matrix than this are not all named
+STRONGEST = 0.5  # opacity of the largest value of a matrix
 SHADES = 41  # of a matrix; matplotlib draws a bar of fewer than 50 as shapes
-DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -54,7 +55,7 @@ def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
     if isinstance(item, Regions):
         return _regions(item, studio, look)
     if isinstance(item, Paths):
-        return draw_stages(item, item.stages, studio, look)
+        return _stages(item, studio, look)
     if isinstance(item, Matrix):
         return _matrix(item, studio, look)
     if isinstance(item, Bars):
@@ -66,7 +67,8 @@ def draw_on(item: Item, axes: Any = None) -> Any:
     """Draw curves, bars or a matrix onto axes of pyplot, new ones if none are given; returns the axes."""
     from matplotlib.axes import Axes
 
-    if axes is None:
+    own = axes is None
+    if own:
         import matplotlib.pyplot as plt
 
         axes = plt.subplots(layout="constrained")[1]
@@ -74,7 +76,10 @@ def draw_on(item: Item, axes: Any = None) -> Any:
     with np.errstate(all="ignore"):
         if isinstance(item, Curves):
             plot_curves(item, axes)
-            axes.legend(fontsize="small")
+            if own:  # a legend below the axes hides no curve
+                axes.figure.legend(loc="outside lower center", fontsize="small", handlelength=3.4)
+            else:
+                axes.legend(fontsize="small", handlelength=3.4)
         elif isinstance(item, Matrix):
             plot_matrix(item, axes)
         elif isinstance(item, Bars):
@@ -98,7 +103,7 @@ def _words(words: str, most: int = LONGEST) -> str:
     return f" {line}" if line.startswith("_") else line
 
 
-def _axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> None:
+def set_axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> None:
     """Ends, scale and ticks of an axis: round numbers, powers of ten over decades, and whole numbers of what counts."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
@@ -128,7 +133,7 @@ def _legend(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> N
     labels = [textwrap.fill(label, look.letters, break_on_hyphens=False) for label in labels[:NAMES]]
     columns = 2 if len(labels) > 1 and max(map(len, labels)) <= look.letters // 2 - 4 else 1
     legend = figure.legend(
-        handles[:NAMES], labels, loc="outside lower center", ncols=columns, handlelength=2.0, labelspacing=0.35
+        handles[:NAMES], labels, loc="outside lower center", ncols=columns, handlelength=3.4, labelspacing=0.35
     )
     for handle, shown, text in zip(handles, legend.legend_handles, legend.get_texts(), strict=False):
         for part in (shown, text):
@@ -168,7 +173,7 @@ def _name_directly(item: Curves, axes: Any) -> None:
     for height, (place, series) in zip(heights, named, strict=True):
         axes.annotate(
             _words(short_name(series), NAME), (1.0, place), xytext=(1.045, height), xycoords="axes fraction",
-            textcoords="axes fraction", fontsize=7, va="center", color=COLOURS[colour_index(item, series)],
+            textcoords="axes fraction", fontsize=7, va="center", color=curve_look(item, series).colour,
             arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888", "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )  # fmt: skip
     if others := _others(item):
@@ -191,8 +196,8 @@ def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
     `highest` is where the vertical axis ends, if not at the highest curve.
     """
     x, y = curve_spans(item)
-    _axis(axes.xaxis, x, item.xlog, item.whole)
-    _axis(axes.yaxis, y if highest is None else (y[0], highest), item.ylog)
+    set_axis(axes.xaxis, x, item.xlog, item.whole)
+    set_axis(axes.yaxis, y if highest is None else (y[0], highest), item.ylog)
     order = {series: place for place, series in enumerate(ordered(item))}
     for place, series in enumerate(item.series):
         gid = f"class=series;data-series={'minor' if series.minor else place}"
@@ -205,17 +210,18 @@ def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
 
 
 def _curve(item: Curves, series: Series, axes: Any, **options: Any) -> None:
-    colour = GRAY if series.minor else COLOURS[colour_index(item, series)]
+    look = curve_look(item, series)
     points = [_placed(point, item) for point in curve_points(series, item)]
-    value = series.role in ("exact", "simulated")
     axes.plot(
         [x for x, _ in points],
         [y for _, y in points],
-        color=colour,
-        linestyle="-" if value else DASHES[dash_index(item, series) % len(DASHES)],
-        linewidth=1.9 if series.role == "exact" else 1.1 if not series.minor else 0.6,
-        marker="o" if len(points) == 1 else None,
+        color=look.colour,
+        linestyle=look.dashes,
+        linewidth=look.width,
+        marker="o" if len(points) == 1 else look.marker or None,
         markersize=4,
+        markevery=max(1, len(points) // 6),
+        markerfacecolor="none" if look.marker else look.colour,
         clip_on=len(points) != 1,
         **options,
     )
@@ -223,7 +229,7 @@ def _curve(item: Curves, series: Series, axes: Any, **options: Any) -> None:
         ends = axes.get_ylim()
         x = [clipped(x, item.xlog) for x, _, _ in bands]
         low, high = (np.clip([band[side] for band in bands], *ends) for side in (1, 2))
-        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0, gid=options["gid"])
+        axes.fill_between(x, low, high, color=look.colour, alpha=0.16, linewidth=0, gid=options["gid"])
 
 
 def _regions(item: Regions, studio: Studio, look: Look) -> Any:
@@ -231,8 +237,8 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
 
     figure, axes = _figure(item, studio, look)
     spans = map_spans(item)
-    _axis(axes.xaxis, spans[0], log=True)
-    _axis(axes.yaxis, spans[1], log=True)
+    set_axis(axes.xaxis, spans[0], log=True)
+    set_axis(axes.yaxis, spans[1], log=True)
     cells = drawn_cells(item)
     for place, name in enumerate(item.names):
         corners = []
@@ -243,11 +249,14 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
         index = region_index(item, name)
         axes.add_collection(
             PolyCollection(
-                corners, facecolor="#e4e4e4" if index < 0 else COLOURS[index], linewidth=0, antialiased=False,
+                corners, facecolor=IDLE if index < 0 else COLOURS[index], edgecolor="face", linewidth=0.4,
                 label=_words(name, NAME), gid=f"class=series;data-series={place}",
             ),
             autolim=False,
         )  # fmt: skip
+    if item.mark is not None and all(known(part) and part > 0 for part in item.mark):
+        x, y = (float(np.clip(part or 1.0, *ends)) for part, ends in zip(item.mark, spans, strict=True))
+        axes.plot(x, y, marker="*", color="white", markeredgecolor="black", markersize=13, zorder=5, clip_on=False)
     axes.grid(False)
     axes.set_xlabel(_words(item.xlabel, LABEL))
     axes.set_ylabel(_words(item.ylabel, LABEL))
@@ -255,8 +264,9 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
     return figure
 
 
-def draw_stages(item: Paths, stages: tuple[Stage, ...], studio: Studio, look: Look) -> Any:
-    """Some runs of an item side by side, all in the view that shows every run of the item."""
+def _stages(item: Paths, studio: Studio, look: Look) -> Any:
+    """The runs of an item side by side, all in the view that shows every run."""
+    stages = item.stages
     count = max(len(stages), 1)
     width = look.width if count == 1 else min(0.72 * look.width * count, WIDEST)
     figure, panels = studio.subplots(1, count, figsize=(width, look.height), squeeze=False, layout="constrained")
@@ -281,11 +291,9 @@ def draw_stages(item: Paths, stages: tuple[Stage, ...], studio: Studio, look: Lo
 
 
 def _run(item: Paths, stage: Stage, axes: Any, look: Look) -> None:
-    """One run: each step is an artist of its own, so that the page can show the steps one after the other."""
+    """The path of one run, its start and the common solution."""
     places = stops(item, stage)
-    for step, (before, after) in enumerate(pairwise(places), start=1):
-        axes.plot(*zip(before, after, strict=True), color="black", lw=0.9, zorder=4, gid=f"class=move;data-step={step}")
-        axes.plot(*after, "o", color="black", markersize=2.2, zorder=4, gid=f"class=stop;data-step={step}")
+    axes.plot(*zip(*places, strict=True), color="black", lw=0.9, marker="o", markersize=2.2, zorder=4)
     axes.plot(*places[0], marker="s", color="black", markersize=5, zorder=5)
     axes.annotate("$w_0$" if look.titled else "w₀", places[0], (6, 4), textcoords="offset points", parse_math=True)
     if all(map(known, item.solution)):
@@ -293,8 +301,6 @@ def _run(item: Paths, stage: Stage, axes: Any, look: Look) -> None:
         axes.plot(*solution, marker="*", color=COLOURS[4], markersize=11, zorder=6, markeredgecolor="black")
         name = r"$w_\star$" if look.titled else "w⋆"
         axes.annotate(name, solution, (8, -14), textcoords="offset points", parse_math=True)
-    if not look.titled:
-        axes.plot(*places[-1], "o", color=COLOURS[1], markersize=8, zorder=7, gid="class=walker")
 
 
 def stops(item: Paths, stage: Stage) -> list[tuple[float, float]]:
@@ -360,8 +366,9 @@ def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
     seen = shares[np.isfinite(shares)]
     low, top = min(0.0, *seen, 0.0), max(0.0, *seen, 0.0)
     low, top = (low, top) if low < top else (0.0, 1.0)
-    shades = [(0.0, to_rgba(COLOURS[1], 1.0)), (0.5, to_rgba(COLOURS[1], 0.0)), (0.5, to_rgba(COLOURS[0], 0.0)),
-              (1.0, to_rgba(COLOURS[0], 1.0))]  # fmt: skip
+    strong = STRONGEST  # numbers in the squares stay readable on light and on dark pages
+    shades = [(0.0, to_rgba(COLOURS[1], strong)), (0.5, to_rgba(COLOURS[1], 0.0)), (0.5, to_rgba(COLOURS[0], 0.0)),
+              (1.0, to_rgba(COLOURS[0], strong))]  # fmt: skip
     colours = LinearSegmentedColormap.from_list("values", shades, N=SHADES)
     mesh = axes.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=-1.0, vmax=1.0)
     axes.invert_yaxis()
@@ -378,7 +385,7 @@ def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
             if np.isfinite(share):
                 axes.text(
                     j + 0.5, i + 0.5, short_number(share * largest), ha="center", va="center", clip_on=True,
-                    fontsize=letters, color="white" if abs(share) > 0.55 else "black",
+                    fontsize=letters, color="black",
                 )  # fmt: skip
     axes.grid(False)
     axes.set_xlabel(_words(item.xlabel, LABEL))
@@ -390,7 +397,9 @@ def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
 
 
 def _bars(item: Bars, studio: Studio, look: Look) -> Any:
-    tall = replace(look, height=max(look.height, 0.25 * len(item.names) + 0.8))
+    names = max((len(name) for name in item.names), default=0)
+    wide = look.width + 0.06 * max(min(names, WIDE_LABEL) - 24, 0)
+    tall = replace(look, width=wide, height=max(look.height, 0.25 * len(item.names) + 0.8))
     figure, axes = _figure(item, studio, tall)
     plot_bars(item, axes)
     return figure
@@ -401,15 +410,15 @@ def plot_bars(item: Bars, axes: Any) -> None:
     places = [place for place, value in enumerate(item.values) if known(value) and (value > 0 or not item.log)]
     values = [clipped(item.values[place] or 0.0, item.log) for place in places]
     lines = [] if not known(item.line) else [clipped(item.line, item.log)]
-    _axis(axes.xaxis, span([*values, *lines], item.log, air=0.05), item.log)
+    set_axis(axes.xaxis, span([*values, *lines], item.log, air=0.05), item.log)
     for place, value in zip(places, values, strict=True):
         filled = COLOURS[0] if place in item.marked else "none"
         axes.plot(value, place, marker="o", color=COLOURS[0], markerfacecolor=filled, clip_on=False)
     for line in lines:
         axes.axvline(line, color=COLOURS[1], linewidth=1.2, label=_words(item.line_name, NAME))
     if lines:
-        axes.legend(fontsize="small")
-    axes.set_yticks(range(len(item.names)), [_words(name, LABEL) for name in item.names])
+        axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    axes.set_yticks(range(len(item.names)), [_words(name, WIDE_LABEL) for name in item.names])
     axes.set_ylim(len(item.names) - 0.5, -0.5)
     axes.set_xlabel(_words(item.xlabel, LABEL))
 

@@ -25,7 +25,7 @@ __all__ = [
     "through",
 ]
 
-Role = Literal["exact", "simulated", "bound", "reference"]
+Role = Literal["exact", "simulated", "bound", "guarantee", "trivial", "worst", "rate", "reference"]
 #: None is what is not known; NaN and infinity become None in JSON, and none of them is drawn
 Number = float | None
 Point = tuple[Number, Number]
@@ -61,9 +61,12 @@ class Series:
         name: the name of the curve; the key of a bound.
         x, y: the points; a point with None is not drawn.
         low, high: the band around y, or None.
-        role: exact and simulated values are drawn solid, bounds and references dashed.
+        role: exact and simulated values are drawn solid; bounds, a guarantee on the values of the same group, and
+            references, for the eye, dashed; in gray the trivial bound, the worst case over all tasks, and a rate of
+            unknown constant.
         method: how the values were obtained.
-        group: an index that fixes the colour, the same in every figure; -1 leaves it to the place in the legend.
+        group: an index that fixes the colour and the dashes, the same in every figure; -1 leaves them to the place in
+            the legend.
         label: for the legend; the name if left out.
         minor: drawn thin and gray, without a legend entry of its own.
     """
@@ -133,16 +136,23 @@ class Band:
 
 @dataclass(frozen=True)
 class Regions(_Titled):
-    """A map of the plane: which name holds where, on logarithmic axes."""
+    """A map of the plane: which name holds where, on logarithmic axes.
+
+    A star may mark a place. `groups` fix the colours of the names, the same in every map; -1 is gray.
+    """
 
     xlabel: str
     ylabel: str
     bands: tuple[Band, ...]
     names: tuple[str, ...]
+    mark: Point | None = None
+    groups: tuple[int, ...] = ()
     kind: Literal["regions"] = "regions"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.groups and len(self.groups) != len(self.names):
+            raise InvalidInputError(f"map {self.key!r}: {len(self.groups)} groups for {len(self.names)} names")
         stranger = next((band.name for band in self.bands if band.name not in self.names), None)
         if stranger is not None:
             raise InvalidInputError(f"map {self.key!r}: the name {stranger!r} of a cell is not among the names")

@@ -55,7 +55,7 @@ PAPER = Look(4.8, 3.1, 0.16, 70, True, COMMON | {
     "font.family": "serif", "font.size": 9, "mathtext.fontset": "cm", "axes.titlesize": 10, "axes.labelsize": 9,
     "legend.fontsize": 8, "grid.linewidth": 0.5,
 })  # fmt: skip
-PAGE = Look(440 / 72, 300 / 72, 0.22, 62, False, COMMON | {
+PAGE = Look(400 / 72, 285 / 72, 0.22, 56, False, COMMON | {
     "font.family": "sans-serif", "font.size": 11, "axes.labelsize": 11, "legend.fontsize": 11, "xtick.labelsize": 11,
     "ytick.labelsize": 11, "xtick.color": "#555555", "ytick.color": "#555555", "axes.edgecolor": "#555555",
     "lines.linewidth": 1.8, "figure.dpi": 72,

@@ -12,13 +12,17 @@ from forgetting.figures.svg import figure_drawing
 
 __all__ = ["notebook_html"]
 
+LONG = 24  # letters of a cell that gets some width
 STYLE = """
 .forgetting-result{font-family:inherit;color:inherit;display:flex;flex-wrap:wrap;gap:1.2em;align-items:flex-start;
---text:currentColor;--soft:currentColor;--grid:rgba(128,128,128,.25);--card:#ffffff;--minor:#8a8a8a;}
+--text:currentColor;--soft:currentColor;--grid:rgba(128,128,128,.25);--card:#ffffff;--minor:#8a8a8a;--idle:rgba(128,128,128,.3);}
 .forgetting-result .head{flex-basis:100%;margin:0;font-weight:600}
 .forgetting-result table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:0}
 .forgetting-result th,.forgetting-result td{padding:.15em .7em;text-align:left;background:transparent;border:0}
 .forgetting-result thead th{border-bottom:1px solid currentColor}
+.forgetting-result td{min-width:3em}
+.forgetting-result .rows{max-width:100%;overflow-x:auto}
+.forgetting-result td.words{min-width:16em}
 .forgetting-result td.number,.forgetting-result th.number{text-align:right}
 .forgetting-result p{flex-basis:100%;margin:.2em 0;font-size:.92em;opacity:.85}
 .forgetting-result svg{width:440px;max-width:100%;height:auto;color:inherit;font-size:11px}
@@ -45,7 +49,8 @@ def notebook_html(table: Table, picture: Item | None = None) -> str:
     return (
         f'<style>{STYLE}</style><div class="forgetting-result" style="{colours}">'
         f'<p class="head">{escape(table.title)}</p>'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{drawn}{notes}</div>"
+        f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f"{drawn}{notes}</div>"
     )
 
 
@@ -54,4 +59,5 @@ def _is_number(value: object) -> bool:
 
 
 def _cell(tag: str, words: str, number: bool) -> str:
-    return f'<{tag} class="number">{escape(words)}</{tag}>' if number else f"<{tag}>{escape(words)}</{tag}>"
+    kind = ' class="number"' if number else ' class="words"' if len(words) > LONG else ""
+    return f"<{tag}{kind}>{escape(words)}</{tag}>"

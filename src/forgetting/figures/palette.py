@@ -6,41 +6,14 @@ import re
 
 from forgetting.figures.items import Curves, Regions, Series
 
-__all__ = ["COLOURS", "DARK", "GRAY", "colour_index", "dash_index", "greek", "ordered", "region_index", "short_name"]
+__all__ = ["COLOURS", "DARK", "GRAY", "IDLE", "greek", "ordered", "region_index", "short_name"]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b85a92", "#c78500", "#3f9fd8", "#7a5195")
 #: the same on a dark page
 DARK = ("#5cb3ec", "#ff8a3d", "#2fcc9f", "#e59ac4", "#f0b840", "#8fd0f7", "#b890d6")
 GRAY = "#9a9a9a"
+IDLE = "#dcdfe2"  # regions in which nothing is known
 LETTERS = {"beta": "β", "eps": "ε", "eta": "η", "lambda": "λ", "sigma": "\N{GREEK SMALL LETTER SIGMA}", "theta": "θ"}
-
-
-def colour_index(figure: Curves, series: Series) -> int:
-    """The place of a curve's colour: its group, or the next free one after the values; -1 is gray.
-
-    >>> one, two = Series("a", (), (), group=0), Series("b", (), (), role="bound")
-    >>> colour_index(Curves("f", "", "", "", "", (one, two)), two)
-    1
-    """
-    if series.minor:
-        return -1
-    if series.group >= 0:
-        return series.group % len(COLOURS)
-    taken = {one.group for one in figure.series if one.group >= 0}
-    free = [i for i in range(len(COLOURS)) if i not in taken] or list(range(len(COLOURS)))
-    loose = [one for one in figure.series if one.group < 0 and not one.minor]
-    return free[loose.index(series) % len(free)]
-
-
-def dash_index(figure: Curves, series: Series) -> int:
-    """The place of a curve's dashes, which tell apart what has to share a colour.
-
-    >>> bounds = tuple(Series(name, (), (), role="bound") for name in "ab")
-    >>> [dash_index(Curves("f", "", "", "", "", bounds), one) for one in bounds]
-    [0, 1]
-    """
-    loose = [one for one in figure.series if one.group < 0 and not one.minor]
-    return loose.index(series) if series in loose else 0
 
 
 def ordered(figure: Curves) -> list[Series]:
@@ -50,8 +23,8 @@ def ordered(figure: Curves) -> list[Series]:
     >>> [one.name for one in ordered(Curves("f", "", "", "", "", (value, bound)))]
     ['b', 'a']
     """
-    rank = {"exact": 3, "simulated": 2, "bound": 1, "reference": 1}
-    return sorted(figure.series, key=lambda one: (not one.minor, rank[one.role]))
+    rank = {"exact": 3, "simulated": 2, "bound": 1}
+    return sorted(figure.series, key=lambda series: (not series.minor, rank.get(series.role, 0)))
 
 
 def short_name(series: Series) -> str:
@@ -60,12 +33,14 @@ def short_name(series: Series) -> str:
 
 
 def region_index(figure: Regions, name: str) -> int:
-    """The place of a region's colour; -1, gray, is what says nothing.
+    """The place of a region's colour, by its group; -1, gray, is what says nothing.
 
-    >>> region_index(Regions("f", "", "", "k", "d", (), ("trivial", "theorem")), "theorem")
-    0
+    >>> region_index(Regions("f", "", "", "k", "d", (), ("trivial", "theorem"), groups=(-1, 9)), "theorem")
+    2
     """
-    return -1 if name == "trivial" else [one for one in figure.names if one != "trivial"].index(name) % len(COLOURS)
+    place = figure.names.index(name)
+    group = figure.groups[place] if figure.groups else place
+    return group if group < 0 else group % len(COLOURS)
 
 
 def greek(words: str) -> str:

@@ -18,7 +18,8 @@ def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str,
     with drawing() as studio:
         figure = draw(item, studio)
         figure.canvas.draw()
-        box = figure.get_tightbbox().padded(0.06)  # once for all files
+        figure.set_layout_engine("none")  # the layout, and the box, once for all files
+        box = figure.get_tightbbox().padded(0.06)
         for ending in endings:
             buffer = BytesIO()
             dates = {"CreationDate": None} if ending == ".pdf" else None

@@ -11,17 +11,17 @@ from xml.etree import ElementTree
 
 from forgetting._text import escape, one_line
 from forgetting.figures.drawable_points import clipped, curve_points, drawn_cells, known
-from forgetting.figures.drawing import draw, draw_stages, stops
-from forgetting.figures.items import Bars, Curves, Item, Matrix, Paths, Regions
+from forgetting.figures.drawing import draw
+from forgetting.figures.items import Bars, Curves, Item, Matrix, Regions
 from forgetting.figures.looks import PAGE, drawing
-from forgetting.figures.palette import COLOURS, GRAY, short_name
+from forgetting.figures.palette import COLOURS, GRAY, IDLE, short_name
 
-__all__ = ["Drawing", "figure_drawing"]
+__all__ = ["Drawing", "figure_drawing", "themed_svg"]
 
 #: what the colours of matplotlib are called in the style sheet
 THEME = {colour: f"var(--c{place})" for place, colour in enumerate(COLOURS)} | {
-    GRAY: "var(--minor)", "#e4e4e4": "var(--grid)", "#000000": "var(--text)", "#555555": "var(--soft)",
-    "#ffffff": "var(--card)",
+    GRAY: "var(--minor)", IDLE: "var(--idle)", "#e4e4e4": "var(--grid)", "#000000": "var(--text)",
+    "#555555": "var(--soft)", "#ffffff": "var(--card)",
 }  # fmt: skip
 Place = tuple[float, float]
 
@@ -47,26 +47,17 @@ def figure_drawing(item: Item) -> Drawing:
     ('<svg', [1.0, 0.1])
     """
     with drawing(PAGE) as studio:
-        if isinstance(item, Paths):
-            return Drawing("\n".join(_stages(item, studio)))
         figure = draw(item, studio, PAGE)
-        root = _drawn(figure)
         words = {"class": f"plot {item.kind}", "data-key": item.key, "aria-label": item.title}
-        return Drawing(_themed(root, f"fig-{item.key}", words), _hover(item, figure))
+        return Drawing(themed_svg(figure, f"fig-{item.key}", words), _hover(item, figure))
 
 
-def _stages(item: Paths, studio: Any) -> Iterator[str]:
-    """One drawing per run, with the places of all its stops."""
-    for number, stage in enumerate(item.stages):
-        figure = draw_stages(item, (stage,), studio, PAGE)
-        root = _drawn(figure)
-        yield _themed(root, f"fig-{item.key}-{number}", {
-            "class": "plot path",
-            "data-key": item.key,
-            "aria-label": f"{item.title}: {stage.name}",
-            "data-stops": " ".join(f"{x},{y}" for x, y in _places(figure, stops(item, stage))),
-            "data-order": " ".join(str(task) for task in stage.order),
-        })  # fmt: skip
+def themed_svg(figure: Any, prefix: str, words: dict[str, str]) -> str:
+    """A matplotlib figure as an <svg> element with the colours and fonts of the page, and `words` as attributes.
+
+    The prefix makes the ids of the element unique in the page.
+    """
+    return _themed(_drawn(figure), prefix, words)
 
 
 def _places(figure: Any, points: list[Place]) -> list[Place]:

@@ -126,7 +126,9 @@ def printed(grid: Any, width: int) -> list[str]:
     """The lines that rich prints for a table on a page of this width, without colours."""
     from rich.console import Console
 
-    console = Console(file=StringIO(), width=max(width, 1), color_system=None, legacy_windows=False)
+    console = Console(
+        file=StringIO(), width=max(width, 1), color_system=None, legacy_windows=False, force_jupyter=False
+    )
     with console.capture() as shown:
         console.print(grid)
     return [line.rstrip() for line in shown.get().splitlines()]

@@ -1,9 +1,12 @@
-"""From settings to a report: one section after the other."""
+"""From settings to a report: one section after the other, or several at a time."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from forgetting._workers import run_parts
 from forgetting.figures.items import Curves, Series
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import problem_hash, versions
@@ -13,9 +16,33 @@ from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["build_report"]
 
+LEAD = "forgetting"  # the key of the figure that opens the page
+DEMONSTRATIONS = "Demonstrations on made-up tasks"
 
-def build_report(settings: Settings, progress: Step = no_step) -> Report:
-    """Compute every section; `progress(name, done, total)` is called before each.
+
+@dataclass(frozen=True)
+class _Part:
+    """A section to be made, perhaps in another process."""
+
+    key: str
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A section, what it adds to the top of the page, and how long it took."""
+
+    section: Section
+    opening: tuple[str, ...]
+    findings: tuple[str, ...]
+    seconds: float
+
+
+def build_report(settings: Settings, progress: Step = no_step, processes: int = 1) -> Report:
+    """Compute every section; `progress(name, done, total)` is called before each, and within.
+
+    With several processes, sections are made at the same time, with the same result, and `progress` is called as they
+    are finished. Sections and problems of your own must then be importable, as for `multiprocessing`.
 
     >>> import forgetting as fg
     >>> small = Settings(fg.families.two_lines(0.7), "two lines", k=8, points=3, runs=20, sections=("rates", "plane"))
@@ -24,25 +51,11 @@ def build_report(settings: Settings, progress: Step = no_step) -> Report:
     ['rates', 'plane']
     """
     began = time.monotonic()
-    sections: list[Section] = []
-    seconds: dict[str, float] = {}
-    summary = no_common_solution(settings.problem)
-    makers = section_makers(settings.sections).values()
-    total = len(makers)
-    for place, maker in enumerate(makers):
-        progress(maker.name, place, total)
-        start = time.monotonic()
-
-        def within(name: str, _done: int, _of: int, outer: str = maker.name, place: int = place) -> None:
-            progress(f"{outer}: {name}", place, total)
-
-        made = maker.make(settings, within)
-        sections.append(made)
-        seconds[maker.name] = round(time.monotonic() - start, 2)
-        summary += maker.summary(made)
-        if made.missing:
-            summary.append(f"{made.title}: left out, {made.missing}")
-    progress("done", total, total)
+    makers = section_makers(settings.sections)
+    made = dict(_all_made(settings, list(makers), progress, processes))
+    progress("done", len(makers), len(makers))
+    parts = [made[key] for key in makers]
+    sections = tuple(part.section for part in parts)
     meta = {
         "problem": settings.name,
         "sha256": problem_hash(settings.problem),
@@ -51,11 +64,48 @@ def build_report(settings: Settings, progress: Step = no_step) -> Report:
         "versions": versions(),
         "settings": {name: getattr(settings, name) for name in ("k", "points", "runs", "hunt")}
         | {"orderings": [str(ordering) for ordering in settings.orderings], "eps": list(settings.eps)},
-        "seconds": {**seconds, "total": round(time.monotonic() - began, 2)},
+        "seconds": {maker.name: made[key].seconds for key, maker in makers.items()}
+        | {"total": round(time.monotonic() - began, 2)},
     }
-    return Report(f"Forgetting on {settings.name}", tuple(sections), meta, tuple(summary))
+    opening = [*no_common_solution(settings.problem), *(line for part in parts for line in part.opening)]
+    findings = tuple(line for part in parts for line in part.findings)
+    lead = next((item.key for section in sections for item in section.items if item.key == LEAD), "")
+    return Report(f"Forgetting on {settings.name}", sections, meta, tuple(opening), findings, lead)
 
 
-def _main_curves(sections: list[Section]) -> tuple[Series, ...]:
-    figure = next((item for section in sections for item in section.items if item.key == "forgetting"), None)
-    return figure.series if isinstance(figure, Curves) else ()
+def _all_made(settings: Settings, keys: list[str], progress: Step, processes: int) -> Iterator[tuple[str, _Made]]:
+    """The sections by their keys; in several processes those that take longest come first."""
+    names = {key: maker.name for key, maker in section_makers(tuple(keys)).items()} if keys else {}
+    if processes == 1:
+        for place, key in enumerate(keys):
+            progress(names[key], place, len(keys))
+
+            def within(name: str, _done: int, _of: int, outer: str = names[key], place: int = place) -> None:
+                progress(f"{outer}: {name}", place, len(keys))
+
+            yield key, _make(_Part(key, settings), within)
+        return
+    slowest = sorted(keys, key=lambda key: key not in ("claims", "rates"))
+    for done, (place, made) in enumerate(run_parts(_make, [_Part(key, settings) for key in slowest], processes)):
+        progress(names[slowest[place]], done, len(keys))
+        yield slowest[place], made
+
+
+def _make(part: _Part, progress: Step = no_step) -> _Made:
+    """Make a section."""
+    start = time.monotonic()
+    maker = section_makers((part.key,))[part.key]
+    section = maker.make(part.settings, progress)
+    if maker.demonstration and not section.part:
+        section = replace(section, part=DEMONSTRATIONS)
+    findings = maker.summary(section)
+    if section.missing:
+        findings = [*findings, f"{section.title}: left out, {section.missing}"]
+    opening = maker.opening(part.settings, section)
+    return _Made(section, tuple(opening), tuple(findings), round(time.monotonic() - start, 2))
+
+
+def _main_curves(sections: tuple[Section, ...]) -> tuple[Series, ...]:
+    figure = next((item for section in sections for item in section.items if item.key == LEAD), None)
+    curves = figure.series if isinstance(figure, Curves) else ()
+    return tuple(curve for curve in curves if curve.role in ("exact", "simulated"))

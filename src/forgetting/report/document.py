@@ -21,6 +21,9 @@ FORMAT = "forgetting/report/1"
 class Section:
     """A heading, a text, figures and tables; `missing` says why a section has none.
 
+    Sections of one `part` stand together under its name; the first part has none. In the text, [words](#key) is a link
+    to the figure or table of that key.
+
     >>> Section("rates", "Rates", "What is shown.", ()).missing
     ''
     """
@@ -30,6 +33,7 @@ class Section:
     text: str
     items: tuple[Item, ...]
     missing: str = ""
+    part: str = ""
 
     def __post_init__(self) -> None:
         check_key(self.key)
@@ -37,7 +41,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All sections, sentences with the main numbers, and how the numbers were made.
+    """All sections, the sentences that open the page, further findings, and how the numbers were made.
+
+    `lead` is the key of the figure that opens the page, beside the sentences of the summary.
 
     >>> report = Report("Title", (), {"seed": 0}, ("one finding",))
     >>> Report.from_dict(report.to_dict()) == report
@@ -48,8 +54,12 @@ class Report:
     sections: tuple[Section, ...]
     meta: dict[str, Any]
     summary: tuple[str, ...] = field(default=())
+    findings: tuple[str, ...] = field(default=())
+    lead: str = ""
 
     def __post_init__(self) -> None:
+        if self.lead:
+            self.item(self.lead)
         for what, keys in (
             ("sections", [section.key.lower() for section in self.sections]),
             ("items", [item.key.lower() for item in self.items()]),

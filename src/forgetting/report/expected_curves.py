@@ -1,19 +1,15 @@
-"""Curves of expected values for the sections of a report."""
+"""Expected values for the sections of a report."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from forgetting.expectation import Expectation, expect
-from forgetting.figures.items import Role, Series
-from forgetting.figures.numbers import column
 from forgetting.orderings import Ordering
 from forgetting.orderings.laws import Permutation, Reshuffled
 from forgetting.tasks import Problem
 
-__all__ = ["expected", "expected_series"]
+__all__ = ["expected"]
 
 #: beyond this many different tasks, all their subsets take longer than a report may
 SUBSETS = 14
@@ -32,11 +28,3 @@ def expected(problem: Problem, ordering: Ordering, steps: Any, seed: int, quanti
         return expect(problem, ordering, steps, method="monte-carlo", quantities=quantities, seed=seed, runs=2048)
     runs = 1024 if geometry is None else None  # sets are projected onto one by one
     return expect(problem, ordering, steps, quantities=quantities, seed=seed, runs=runs)
-
-
-def expected_series(result: Expectation, quantity: str, name: str, group: int) -> Series:
-    """The curve of an expected quantity, with its intervals if the values are simulated."""
-    low, high = (None, None) if result.exact else map(column, np.moveaxis(result.interval(quantity), -1, 0))
-    role: Role = "exact" if result.exact else "simulated"
-    method = f"{result.method}: {result.detail}"
-    return Series(name, column(result.k), column(result.values[quantity]), low, high, role, method, group)

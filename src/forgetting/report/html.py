@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
 from forgetting._text import escape
 from forgetting.figures.items import Item, Paths, Table
+from forgetting.figures.lab import lab_html, lab_script, lab_style, playable
 from forgetting.figures.numbers import cell
 from forgetting.figures.palette import COLOURS, DARK, greek
 from forgetting.figures.svg import Drawing, figure_drawing
@@ -18,15 +20,11 @@ __all__ = ["to_html"]
 
 #: the browser itself refuses every request
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-CONTROLS = (
-    '<div class="controls" hidden><button type="button" class="play">Play</button>'
-    '<input type="range" min="0" max="{steps}" value="{steps}" aria-label="step"><output></output></div>'
-)
 
 
 def to_html(report: Report) -> str:
     """One page: text, tables and drawings. A small script adds readings under the pointer, legends that hide and show
-    curves, the animation and a theme.
+    curves, projections that a reader can take hold of, and a theme.
 
     >>> page = to_html(Report("Title", (), {"versions": {}, "seconds": {"total": 1}}, ("one finding",)))
     >>> "://" in page, page.count("<h1>")
@@ -35,13 +33,12 @@ def to_html(report: Report) -> str:
     drawings = {item.key: figure_drawing(item) for item in report.items() if not isinstance(item, Table)}
     body = [
         f'<header><h1>{escape(report.title)}</h1><button id="theme" type="button" hidden>Dark</button></header>',
-        '<ul class="summary">',
-        *(f"<li>{escape(line)}</li>" for line in report.summary),
-        "</ul>",
+        _lead(report, drawings),
         "<nav>" + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
-        *(_section(section, drawings) for section in report.sections),
+        *_sections(report, drawings),
         _meta(report.meta),
     ]
+    labs = any(isinstance(item, Paths) and playable(item) for item in report.items())
     hover = {key: drawing.hover for key, drawing in drawings.items() if drawing.hover}
     data = json.dumps(hover, allow_nan=False, separators=(",", ":"))
     return "\n".join(
@@ -55,7 +52,7 @@ def to_html(report: Report) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             f"<title>{escape(report.title)}</title>",
             '<link rel="icon" href="data:,">',
-            f"<style>{_colours()}{_asset('report.css')}</style>",
+            f"<style>{_colours()}{_asset('report.css')}{lab_style() if labs else ''}</style>",
             "</head>",
             "<body>",
             "<main>",
@@ -64,7 +61,7 @@ def to_html(report: Report) -> str:
             '<div id="tip" role="status" hidden></div>',
             # "<" inside JSON strings must not end the script element
             f'<script type="application/json" id="data">{data.replace("<", chr(92) + "u003c")}</script>',
-            f"<script>{_asset('report.js')}</script>",
+            f"<script>{_asset('report.js')}{lab_script() if labs else ''}</script>",
             "</body>",
             "</html>",
             "",
@@ -86,26 +83,57 @@ def _colours() -> str:
     )
 
 
-def _section(section: Section, drawings: dict[str, Drawing]) -> str:
+def _lead(report: Report, drawings: dict[str, Drawing]) -> str:
+    """What opens the page: a figure and a few sentences; then the findings of the sections."""
+    figure = _item(report.item(report.lead), drawings[report.lead]) if report.lead in drawings else ""
+    sentences = "".join(f"<p>{_linked(sentence)}</p>" for sentence in report.summary)
+    findings = "".join(f"<li>{_linked(finding)}</li>" for finding in report.findings)
+    more = f'<ul class="findings">{findings}</ul>' if findings else ""
+    return f'<div class="lead"><div class="summary">{sentences}{more}</div>{figure}</div>'
+
+
+def _sections(report: Report, drawings: dict[str, Drawing]) -> Iterator[str]:
+    """The sections, each part under its name."""
+    part = ""
+    for section in report.sections:
+        if section.part != part:
+            part = section.part
+            yield f'<h2 class="part">{escape(part)}</h2>'
+        yield _section(section, drawings, without=report.lead)
+
+
+def _linked(words: str) -> str:
+    """Words as HTML, in which [words](#key) is a link within the page.
+
+    >>> _linked("three are [false](#tab-false)")
+    'three are <a href="#tab-false">false</a>'
+    """
+    pieces = re.split(r"\[([^\[\]]*)\]\(#([\w.-]+)\)", words)  # words, link, key, words, ...
+    links = [f'<a href="#{key}">{symbols(name)}</a>' for name, key in zip(pieces[1::3], pieces[2::3], strict=True)]
+    return "".join(part for pair in zip(map(symbols, pieces[::3]), [*links, ""], strict=True) for part in pair)
+
+
+def _section(section: Section, drawings: dict[str, Drawing], without: str) -> str:
     parts = [f'<section id="{escape(section.key)}">', f"<h2>{escape(section.title)}</h2>"]
     if section.text:
-        parts.append(f"<p>{symbols(section.text)}</p>")
+        parts.append(f"<p>{_linked(section.text)}</p>")
     if section.missing:
         parts.append(f'<p class="missing">Left out: {escape(section.missing)}.</p>')
     parts.append('<div class="grid">')
-    parts += [_table(item) if isinstance(item, Table) else _item(item, drawings[item.key]) for item in section.items]
+    shown = [item for item in section.items if item.key != without]
+    parts += [_table(item) if isinstance(item, Table) else _item(item, drawings[item.key]) for item in shown]
     return "\n".join([*parts, "</div>", "</section>"])
 
 
 def _item(item: Item, drawing: Drawing) -> str:
-    controls = CONTROLS.format(steps=len(item.stages[0].order)) if isinstance(item, Paths) and item.stages else ""
+    lab = lab_html(item) if isinstance(item, Paths) and playable(item) else ""
     wide = " wide" if isinstance(item, Paths) else ""
     return "\n".join(
         [
             f'<figure class="figure{wide}" id="fig-{escape(item.key)}">',
             f"<h3>{escape(item.title)}</h3>",
-            f'<div class="plots">{drawing.svg}</div>',
-            controls,
+            f'<div class="plots still">{drawing.svg}</div>',
+            lab,
             f"<figcaption>{symbols(item.caption)}</figcaption>",
             "</figure>",
         ]
@@ -122,14 +150,14 @@ def _table(table: Table) -> str:
             for value in row
         ]
         rows.append("<tr>" + "".join(cells) + "</tr>")
-    wide = "" if table.compact else " wide"
+    wide = " compact" if table.compact else " wide"
     notes = "".join(f"<p>{symbols(note)}</p>" for note in table.notes)
     return "\n".join(
         [
             f'<div class="table{wide}" id="tab-{escape(table.key)}">',
             f"<h3>{escape(table.title)}</h3>",
             f'<p class="caption">{symbols(table.caption)}</p>',
-            '<div class="scroll"><table>',
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table>',
             "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in table.columns) + "</tr></thead>",
             "<tbody>",
             *rows,
@@ -157,16 +185,24 @@ def _breaks(words: str) -> str:
 def symbols(words: str) -> str:
     """Formulas in words as HTML: powers, indices, roots and Greek letters.
 
-    >>> symbols("2 S / k^(1/4) at w_0, eta = 1")
-    '2 S / k<sup>1/4</sup> at w<sub>0</sub>, η = 1'
+    >>> symbols("2 S / k^(1/4) at w_0, eta = 1, R^2.")
+    '2 S / k<sup>1/4</sup> at w<sub>0</sub>, η = 1, R<sup>2</sup>.'
     """
     text = (
         escape(greek(words)).replace("&lt;=", "≤").replace("&gt;=", "≥").replace("&#x27;", "'").replace("&quot;", '"')
     )
-    text = re.sub(r"\^\(((?:[^()]|\([^()]*\))*)\)|\^(\+|-?[\w.]+)", lambda m: f"<sup>{m[1] or m[2]}</sup>", text)
     return re.sub(
-        r"(?<![\w:])([^\W\d_])_(?:\(([^()]*)\)|(\w{1,4})\b)", lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", text
+        r"(?<![\w:])(max|min|sum|mean|[^\W\d_])_(?:\(([^()]*)\)|(\w{1,4}?)(?![\w:]))",
+        lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>",
+        _powers(text),
     )
+
+
+def _powers(text: str) -> str:
+    """Powers as superscripts, also powers of powers."""
+    nested = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
+    power = rf"\^\(({nested})\)|\^(\+|-?\w+(?:\.\w+)*)"
+    return re.sub(power, lambda m: f"<sup>{_powers(m[1] or m[2])}</sup>", text)
 
 
 def _meta(meta: dict[str, Any]) -> str:

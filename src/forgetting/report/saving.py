@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from forgetting._workers import run_parts
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.figures.items import Item
 from forgetting.figures.pictures import pictures
@@ -35,7 +36,12 @@ def check_folder(folder: Path, force: bool = False) -> None:
 
 
 def write_report(
-    report: Report, folder: Path, *, force: bool = False, progress: Callable[[str, int, int], None] = lambda *_: None
+    report: Report,
+    folder: Path,
+    *,
+    force: bool = False,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+    processes: int = 1,
 ) -> list[Path]:
     """Write HTML, JSON, LaTeX, and each figure as PNG, PDF and CSV; returns the files.
 
@@ -51,7 +57,7 @@ def write_report(
     with versions.new_version(folder, CONTENT, force=force) as version:
         (version / "report.json").write_text(report.to_json(), encoding="utf-8")
         try:
-            _draw(report, version, progress)
+            _draw(report, version, progress, processes)
         except (ForgettingError, OSError):
             raise
         except Exception as error:
@@ -143,14 +149,15 @@ def _content(report: Report, ending: str) -> bytes:
     return (to_latex_file(report) if ending == ".tex" else report.to_json(indent=1)).encode()
 
 
-def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None]) -> None:
-    items = list(report.items())
+def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None], processes: int) -> None:
     for name in ("figures", "data"):
         (folder / name).mkdir()
-    for number, item in enumerate(items):
-        progress(f"writing {item.key}", number, len(items))
+    for item in report.items():
         (folder / "data" / f"{item.key}.csv").write_text(to_csv(item), encoding="utf-8", newline="")
-        for ending, content in pictures(item).items() if item.kind != "table" else ():
-            (folder / "figures" / f"{item.key}{ending}").write_bytes(content)
+    figures = [item for item in report.items() if item.kind != "table"]
+    for done, (place, drawn) in enumerate(run_parts(pictures, figures, processes)):
+        progress(f"writing {figures[place].key}", done, len(figures))
+        for ending, content in drawn.items():
+            (folder / "figures" / f"{figures[place].key}{ending}").write_bytes(content)
     (folder / "tables.tex").write_text(to_latex_file(report), encoding="utf-8")
     (folder / "report.html").write_text(to_html(report), encoding="utf-8")

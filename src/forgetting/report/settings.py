@@ -13,6 +13,7 @@ from forgetting.tasks import Problem, families
 
 __all__ = ["Settings", "Step", "default_problem", "no_step", "ordering_key", "ordering_name"]
 
+USUAL_STEPS = 1000
 #: called as (name, done, total) when a part of the work begins
 Step = Callable[[str, int, int], None]
 
@@ -65,7 +66,8 @@ class Settings:
         problem: tasks of any kind.
         name: what the report calls the problem.
         orderings: the orderings that are compared.
-        k: the largest number of steps; orderings that end earlier are shown as far as they go.
+        k: the largest number of steps; orderings that end earlier are shown as far as they go. If left out, the
+            multiple of the number of tasks that is nearest to 1000, since guarantees for cycles are about whole cycles.
         points: values of k per curve, and of d per map.
         runs: simulated runs for the bands.
         seed: decides all randomness.
@@ -73,22 +75,25 @@ class Settings:
         eps: the catastrophic families, in decreasing order.
         sections: the keys of the sections to make; all sections if empty.
 
-    >>> Settings(default_problem(), k=100).k
-    100
+    >>> Settings(default_problem(), k=100).k, Settings(default_problem()).k
+    (100, 996)
     """
 
     problem: Problem
     name: str = "gaussian(T=12, d=20, rank=2, condition=3)"
     orderings: tuple[Ordering, ...] = (WithReplacement(), WithoutReplacement(), Cyclic())
-    k: int = 1000
+    k: int = None  # type: ignore[assignment]  # a number from __post_init__ on
     points: int = 40
     runs: int = 400
     seed: int = 0
-    hunt: int = 24
+    hunt: int = 4
     eps: tuple[float, ...] = field(default=(6.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.4, 0.3))
     sections: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.k is None:
+            T = self.problem.num_tasks
+            object.__setattr__(self, "k", T * max(round(USUAL_STEPS / T), 1 if T > 2 else 2))
         for name, least in (("k", 3), ("points", 2), ("runs", 2), ("hunt", 1)):
             object.__setattr__(self, name, as_count(getattr(self, name), name, least=least))
         as_seed(self.seed)

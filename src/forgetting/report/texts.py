@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from forgetting.figures.items import Table
@@ -17,13 +18,23 @@ def to_latex_file(report: Report) -> str:
 
 
 def summary_text(report: Report, width: int = 80) -> str:
-    """The headline numbers, one paragraph each.
+    """The sentences that open the report, then the findings, one paragraph each.
 
-    >>> print(summary_text(Report("Title", (), {}, ("one finding",))))
+    >>> print(summary_text(Report("Title", (), {}, ("One sentence.",), ("one finding",))))
     Title
+    - One sentence.
     - one finding
     """
     lines = [*textwrap.wrap(report.title, width)]
-    for line in report.summary:
-        lines += textwrap.wrap(f"- {line}", width, subsequent_indent="  ", break_on_hyphens=False)
+    for line in (*report.summary, *report.findings):
+        lines += textwrap.wrap(f"- {without_links(line)}", width, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines)
+
+
+def without_links(words: str) -> str:
+    """The words of a text of the report where links cannot be followed.
+
+    >>> without_links("three are [false](#tab-false)")
+    'three are false'
+    """
+    return re.sub(r"\[([^\[\]]*)\]\(#[\w.-]+\)", r"\1", words)

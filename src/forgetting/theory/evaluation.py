@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from forgetting._arrays import IntArray, any_array, as_count, as_kind
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
-from forgetting.figures.items import Bars, Curves, Series, through
+from forgetting.expectation import Expectation
+from forgetting.figures.items import Bars, Curves, Series
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike
 from forgetting.results import Result
@@ -17,6 +20,7 @@ from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import Problem
 from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
+from forgetting.theory.curves import bound_curves, tightest_curve
 from forgetting.theory.latex_rows import rows_to_latex
 from forgetting.theory.setting import (
     SCHEMES_ELSEWHERE,
@@ -28,7 +32,7 @@ from forgetting.theory.setting import (
 )
 from forgetting.theory.statement import all_bounds
 
-__all__ = ["Evaluation", "Row", "bound_series", "evaluate"]
+__all__ = ["Evaluation", "Row", "evaluate"]
 
 MOST_BARS = 20  # bounds in a figure
 
@@ -162,7 +166,7 @@ class Evaluation(Result, list[Row]):
         return len(self)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        chosen = [self[row] for row in rows.tolist()]
+        chosen = [(list(self) if full else self._by_interest())[row] for row in rows.tolist()]
         columns: dict[str, Any] = {"k": [row.k for row in chosen]} if full or isinstance(self.k, tuple) else {}
         columns |= {
             "quantity": [row.quantity for row in chosen],
@@ -176,6 +180,16 @@ class Evaluation(Result, list[Row]):
             columns |= {name: [getattr(row.bound, name) for row in chosen] for name in ("key", "source")}
         return columns
 
+    def _by_interest(self) -> list[Row]:
+        """The rows as a reader wants them: at each k the tightest bounds, then the others by quantity."""
+        kinds = ("upper", "lower", "rate")
+
+        def place(row: Row) -> tuple[int, bool, bool, int, int]:
+            quantity, kind = QUANTITIES.index(row.quantity), kinds.index(row.bound.kind)
+            return row.k, not row.applies, not row.tightest, quantity, kind
+
+        return sorted(self, key=place)
+
     def figure(self, quantity: str | None = None) -> Bars | Curves | None:
         """The bounds that apply to a quantity: one value each, or curves for several k.
 
@@ -188,7 +202,7 @@ class Evaluation(Result, list[Row]):
             return None
         title = f"Bounds on the {chosen}"
         if isinstance(self.k, tuple):
-            return Curves("bounds", title, "", "k, tasks learned", chosen, bound_series(self, chosen))
+            return Curves("bounds", title, "", "k, tasks learned", chosen, bound_curves(self, chosen))
         shown = [row for row in rows if row.bound.kind == "upper"][:MOST_BARS]
         marked = tuple(place for place, row in enumerate(shown) if row.tightest)
         names, values = tuple(row.bound.name for row in shown), tuple(row.value for row in shown)
@@ -258,6 +272,18 @@ def evaluate(
         over = _runs_out(ordering, setting.T, step)
         rows += _mark([_row(bound, setting, step, orderings, schemes, over, limit) for bound in all_bounds()])
     return Evaluation(rows, setting, steps[0] if scalar else steps)
+
+
+def curves_beside(expectation: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
+    """What is guaranteed of expected values: every bound on one quantity, the smallest bound on each of several."""
+    if expectation.problem is None or expectation.ordering is None:
+        return ()
+    steps = [k for k in np.unique(expectation.k).tolist() if k > 0]
+    rows = evaluate(expectation.problem, expectation.ordering, steps, expectation.w0, scheme=expectation.scheme)
+    if len(quantities) == 1:
+        return bound_curves(rows, quantities[0], guarantees=True)
+    curves = (tightest_curve(rows, quantity, place) for place, quantity in enumerate(quantities))
+    return tuple(curve for curve in curves if curve is not None)
 
 
 def _runs_out(ordering: Ordering | str, T: int | None, k: int) -> str | None:
@@ -337,17 +363,6 @@ def _mark(rows: list[Row]) -> list[Row]:
             order[i] = replace(row, tightest=True)
             done.add(row.quantity)
     return order
-
-
-def bound_series(rows: Iterable[Row], quantity: str) -> tuple[Series, ...]:
-    """Every bound on a quantity that applies at some k as a curve over k."""
-    points: dict[str, list[tuple[float, float]]] = {}
-    names: dict[str, str] = {}
-    for row in rows:
-        if row.applies and row.quantity == quantity:
-            points.setdefault(row.bound.key, []).append((float(row.k), row.value))
-            names[row.bound.key] = row.bound.name
-    return tuple(through(key, sorted(pairs), "bound", names[key]) for key, pairs in points.items())
 
 
 add_codec(dataclass_codec(Row, "bound-row"))

@@ -28,7 +28,7 @@ from forgetting.theory.neighbours import mutate
 from forgetting.theory.reach import Reach
 from forgetting.theory.simplest import by_hand, complexity, shrunk
 
-__all__ = ["Hunt", "search"]
+__all__ = ["Hunt", "search", "simplest_by_hand"]
 
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 _Scored: TypeAlias = tuple[float, Verdict, Instance]
@@ -241,6 +241,29 @@ def _judged(
     return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short, reach)
 
 
+def simplest_by_hand(claim: Claim) -> Instance | None:
+    """The simplest of the instances made by hand that refutes the claim; None if none of them does.
+
+    >>> import forgetting as fg
+    >>> simplest_by_hand(fg.claims.get("cor:dimensionality_bound", "rank equality")).tasks.num_tasks
+    2
+    """
+    refuting = _by_hand(claim, lambda instance: not claim.check(instance).holds)
+    return min(refuting, key=complexity, default=None)
+
+
+def _by_hand(claim: Claim, refutes: Callable[[Instance], bool]) -> list[Instance]:
+    refuting = []
+    for instance in by_hand():
+        try:
+            instance = claim.settle(instance)
+            if refutes(instance):
+                refuting.append(instance)
+        except (ForgettingError, np.linalg.LinAlgError):
+            continue
+    return refuting
+
+
 def _simplest(claim: Claim, worst: Instance) -> Instance:
     """The simplest of what refutes the claim: the worst instance, the same made simpler, and those made by hand."""
     clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
@@ -250,14 +273,7 @@ def _simplest(claim: Claim, worst: Instance) -> Instance:
         verdict = claim.check(instance)
         return not verdict.holds and score(verdict) >= clear
 
-    simpler = []
-    for instance in by_hand():
-        try:
-            instance = claim.settle(instance)
-            if refutes(instance):
-                simpler.append((complexity(instance), instance))
-        except (ForgettingError, np.linalg.LinAlgError):
-            continue
+    simpler = [(complexity(instance), instance) for instance in _by_hand(claim, refutes)]
     try:
         smaller = shrunk(worst, refutes)
         simpler.append((complexity(smaller), smaller))

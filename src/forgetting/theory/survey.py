@@ -62,7 +62,10 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Job:
-    """One claim to hunt, as plain data for another process; `deadline` is a time of day, in seconds."""
+    """One claim to hunt, as plain data for another process.
+
+    `deadline` is a time of day, in seconds. A brief job looks for no simplest counterexample and plants no faults.
+    """
 
     label: str
     part: str | None
@@ -70,6 +73,7 @@ class Job:
     budget: int
     deadline: float | None = None
     folder: str | None = None
+    brief: bool = False
 
     @property
     def key(self) -> str:
@@ -100,9 +104,16 @@ class Row:
     simplest_file: str | None = None
 
     @classmethod
-    def of(cls, hunt: Hunt, file: str | None, noticed: str = "", simplest_file: str | None = None) -> Row:
-        """Read a hunt, with what it would have noticed and where its counterexamples are."""
-        claim, verdict, simplest = hunt.claim, hunt.verdict, hunt.simplest
+    def of(
+        cls,
+        hunt: Hunt,
+        file: str | None = None,
+        noticed: str = "",
+        simplest: Instance | None = None,
+        simplest_file: str | None = None,
+    ) -> Row:
+        """Read a hunt, with what it would have noticed, its simplest counterexample, and where both problems are."""
+        claim, verdict = hunt.claim, hunt.verdict
         return cls(
             claim.label,
             claim.part,
@@ -162,6 +173,8 @@ def hunt_one(job: Job) -> Row:
     seconds = None if job.deadline is None else max(job.deadline - time(), 1.0)
     claim = get_claim(job.label, job.part)
     hunt = claim.hunt(seed=job.seed, budget=job.budget, seconds=seconds)
+    if job.brief:
+        return Row.of(hunt)
     files: list[str | None] = [None, None]
     if job.folder is not None and hunt.outcome in ("refuted", "suspected"):
         Path(job.folder).mkdir(parents=True, exist_ok=True)
@@ -172,7 +185,7 @@ def hunt_one(job: Job) -> Row:
             files[place] = f"{Path(job.folder).name}/{name}{ending}.npz"
     left = None if job.deadline is None else max(job.deadline - time(), 1.0)
     noticing = noticed(hunt, lambda faulty: faulty.hunt(seed=job.seed, budget=max(job.budget // 2, 1), seconds=left))
-    return Row.of(hunt, files[0], str(noticing), files[1])
+    return Row.of(hunt, files[0], str(noticing), hunt.simplest, files[1])
 
 
 def _by_hand(claim: Claim, instance: Instance) -> str:
@@ -189,6 +202,7 @@ def hunt_all(
     minutes: float | None = None,
     folder: str | None = None,
     processes: int = 1,
+    brief: bool = False,
     store: Store | None = None,
     finished: Callable[[Row, int, int], None] = lambda *_: None,
 ) -> list[Row]:
@@ -200,6 +214,7 @@ def hunt_all(
         minutes: when to stop; None for no limit.
         folder: where problems that refute a claim are saved.
         processes: how many.
+        brief: whether to leave out the simplest counterexamples, and what would have been noticed.
         store: where finished hunts are kept, and looked for first; a hunt that was cut short is not kept.
         finished: called as finished(row, done, total) after each claim.
 
@@ -207,7 +222,7 @@ def hunt_all(
     ['holds']
     """
     deadline = None if minutes is None else time() + 60 * minutes
-    jobs = [Job(claim.label, claim.part, seed, budget, deadline, folder) for claim in claims]
+    jobs = [Job(claim.label, claim.part, seed, budget, deadline, folder, brief) for claim in claims]
     rows: dict[int, Row] = {}
 
     def keep(place: int, row: Row) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 from forgetting._arrays import IntArray, as_count, as_kind
 from forgetting.errors import InvalidInputError
-from forgetting.figures.items import Curves, Role, through
+from forgetting.figures.items import Curves, through
 from forgetting.figures.numbers import spread_steps
 from forgetting.figures.writers import escape_latex, latex_number, latex_table, text_table, unbroken
 from forgetting.results import Result
 from forgetting.storage.records import add_codec, dataclass_codec
+from forgetting.theory.curves import bound_role
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import get_bound
 
@@ -191,8 +192,7 @@ class Table(Result):
             bound = get_bound(key)
             points = [(float(k), bound.value(self.setting, k)) for k in steps if bound.why_not(self.setting, k) is None]
             if points:
-                role: Role = "bound" if bound.kind == "upper" else "reference"
-                curves.append(through(key, points, role))
+                curves.append(through(key, points, bound_role(bound), bound.name))
         return Curves(f"table-{self.name}", self.headline, "", "k, tasks learned", "bound", tuple(curves))
 
     def to_text(self, width: int = 80) -> str:

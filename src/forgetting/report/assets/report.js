@@ -50,47 +50,4 @@
       key.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); toggle(); } });
     }
   }
-
-  // the path of projections, step by step
-  for (const controls of document.querySelectorAll(".controls")) {
-    const stages = [...controls.closest("figure").querySelectorAll("svg.path")].map(svg => ({
-      moves: [...svg.querySelectorAll("[data-step]")],
-      walker: svg.querySelector(".walker"),
-      stops: svg.dataset.stops.split(" ").map(p => p.split(",").map(Number)),
-      order: svg.dataset.order.split(" ").map(Number),
-    }));
-    const play = controls.querySelector(".play"), slider = controls.querySelector("input"), say = controls.querySelector("output");
-    const last = Number(slider.max);
-    let timer = 0;
-    const show = step => {
-      slider.value = step;
-      for (const stage of stages) {
-        for (const mark of stage.moves) mark.classList.toggle("later", Number(mark.dataset.step) > step);
-        const stop = stage.stops[Math.min(step, stage.stops.length - 1)];
-        const home = stage.stops[stage.stops.length - 1];  // where the walker is drawn
-        stage.walker.style.transform = `translate(${stop.map((v, i) => v - home[i] + "px").join(",")})`;
-        stage.walker.classList.add("moves");
-      }
-      const tasks = stages.map(stage => step > stage.order.length ? "end" : step ? `task ${stage.order[step - 1] + 1}` : "start").join(", ");
-      say.textContent = `step ${step} of ${last}: ${tasks}`;
-    };
-    const stop = () => { clearInterval(timer); timer = 0; play.textContent = "Play"; };
-    play.addEventListener("click", () => {
-      if (timer) return stop();
-      let step = Number(slider.value) >= last ? 0 : Number(slider.value);
-      play.textContent = "Pause";
-      show(step);
-      timer = setInterval(() => { step += 1; show(step); if (step >= last) stop(); }, 600);
-    });
-    slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
-    controls.hidden = false;
-    show(last);
-    // starts by itself once it is in view, unless the reader asked for less motion
-    if (!matchMedia("(prefers-reduced-motion: reduce)").matches && "IntersectionObserver" in window) {
-      const seen = new IntersectionObserver(entries => {
-        if (entries.some(entry => entry.isIntersecting)) { seen.disconnect(); if (!timer) play.click(); }
-      }, {threshold: 0.6});
-      seen.observe(controls.closest("figure"));
-    }
-  }
 })();

@@ -20,6 +20,7 @@ from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.schemes import POCS, Kaczmarz
 from forgetting.tasks import ConvexSets, RegressionTasks
+from forgetting.theory.numbering import PRINTED
 
 __all__ = ["reductions_section"]
 
@@ -31,8 +32,10 @@ SMALLEST = 1e-18
 
 def _summary(section: Section) -> list[str]:
     tables = [item for item in section.items if isinstance(item, Table)]
-    residuals = [row[2] for table in tables for row in table.rows if row[2] is not None]
-    return [f"reductions: iterates agree within {max(residuals, default=0.0):.2g}"] if tables else []
+    residuals = [row[3] for table in tables for row in table.rows if row[3] is not None]
+    return (
+        [f"schemes that the paper proves equal: iterates agree to {max(residuals, default=0.0):.2g}"] if tables else []
+    )
 
 
 @section("reductions", place=4, summary=_summary)
@@ -41,7 +44,7 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
 
     >>> from forgetting.report.settings import default_problem
     >>> table = reductions_section(Settings(default_problem())).items[1]
-    >>> len(table.rows), max(row[2] for row in table.rows) < 1e-9
+    >>> len(table.rows), max(row[3] for row in table.rows) < 1e-9
     (4, True)
     """
     linear = settings.problem.linear
@@ -62,9 +65,9 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
         try:
             relative = gaps(tasks, exact, label) / unit
         except ForgettingError as error:
-            rows.append((label, words, None, str(error)))
+            rows.append((_name(label), label, words, None, str(error)))
             continue
-        rows.append((label, words, float(relative.max()), "iterates compared"))
+        rows.append((_name(label), label, words, float(relative.max()), "iterates compared"))
         shown = column(np.maximum(relative, SMALLEST))
         series.append(Series(words, column(STEPS), shown, method=label, group=group))
     figure = Curves(
@@ -84,7 +87,7 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
         "reductions-table",
         "Residuals of the reductions",
         "The largest relative distance over all steps.",
-        ("label", "statement", "residual", "how"),
+        ("statement", "label", "says", "residual", "how"),
         tuple(rows),
         compact=True,
     )
@@ -93,6 +96,11 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
         "projection are the same thing. Here is how equal they are in floating point."
     )
     return Section("reductions", TITLE, text, (figure, table))
+
+
+def _name(label: str) -> str:
+    """The statement as a reader of the PDF knows it."""
+    return PRINTED[label.partition(" (")[0]].number
 
 
 def _largest_gaps(tasks: RegressionTasks, exact: Trajectory, label: str) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -16,9 +17,10 @@ from forgetting.report.settings import Settings, Step, no_step
 
 __all__ = ["bounds_table", "guarantees_section", "paper_table", "phase_diagram"]
 
-TASKS = 10**12
-MOST = 10**8
+MOST = 10**8  # steps
+LARGEST = 10**9  # dimensions
 ROWS = 33
+TRIVIAL = "the trivial bound"
 TITLES = {
     "regression": "Table 1: continual regression",
     "classification": "Table 2: continual classification",
@@ -28,7 +30,7 @@ TITLES = {
 
 @section("guarantees", place=3)
 def guarantees_section(settings: Settings, _: Step = no_step) -> Section:
-    """Three tables and four phase diagrams."""
+    """Three tables, and maps of the tightest guarantee at the problem's own number of tasks."""
     try:
         numbers = bounds.Setting.of(settings.problem)
     except ForgettingError:
@@ -36,18 +38,25 @@ def guarantees_section(settings: Settings, _: Step = no_step) -> Section:
     scale = numbers.scale
     rows = min(settings.points, ROWS)
     k = settings.k
-    items: list[Item] = [
-        *(bounds_table(paper_table(name, k, numbers if name != "sgd" else None)) for name in TITLES),
-        phase_diagram("with replacement", "loss", rows),
-        phase_diagram("with replacement", "forgetting", rows),
-        phase_diagram("without replacement", "loss", rows),
-        phase_diagram("without replacement", "forgetting", rows),
-    ]  # fmt: skip
+    items: list[Item] = [*(bounds_table(paper_table(name, k, numbers if name != "sgd" else None)) for name in TITLES)]
     text = (
         f"Each cell shows the rate as the paper prints it and its value, constants included, at k = {k}, "
-        f"T = {numbers.T}, d = {numbers.d} and |w*|^2 R^2 = {scale:.4g} (the numbers of this problem). The maps show "
-        "from where on each statement says more than the others, and more than the trivial 1/2."
+        f"T = {numbers.T}, d = {numbers.d} and |w*|^2 R^2 = {scale:.4g} (the numbers of this problem)."
     )
+    if numbers.rank_avg is not None:
+        maps = [
+            phase_diagram(ordering, quantity, settings.problem.num_tasks, numbers.rank_avg, numbers.d, k, rows)
+            for ordering in ("with replacement", "without replacement")
+            for quantity in ("loss", "forgetting")
+        ]
+        telling = [figure for figure in maps if set(figure.names) != {TRIVIAL}]
+        items += telling
+        text += (
+            f" The maps show, for T = {numbers.T} tasks of average rank {numbers.rank_avg:g}, from which k on each "
+            "statement says more than the others, and more than the trivial bound."
+        )
+        silent = sorted({figure.title.rpartition(", ")[2] for figure in maps if figure not in telling})
+        text += f" {' and '.join(silent).capitalize()}, so few tasks leave the trivial bound alone." if silent else ""
     return Section("guarantees", "The guarantees, evaluated", text, tuple(items))
 
 
@@ -86,30 +95,41 @@ def bounds_table(table: bounds.Table) -> Table:
 
 
 @cache
-def phase_diagram(ordering: str, quantity: str, rows: int = ROWS) -> Regions:
-    """A map of the tightest stated bound over k and d, for very many tasks of rank 1.
+def phase_diagram(
+    ordering: str, quantity: str, T: int, rank_avg: float, d: int | None = None, k: int | None = None, rows: int = ROWS
+) -> Regions:
+    """A map of the tightest stated bound over k and the dimension, for T tasks of this average rank.
 
-    The names are in the order of the registry, so that a colour means the same in every map.
+    The numbers d and k mark a place. A statement has the same colour in every map.
 
-    >>> phase_diagram("with replacement", "loss", rows=3).names
-    ('trivial', 'thm:random_convergence_rate', 'thm:cl_by_sgd_main')
+    >>> phase_diagram("with replacement", "loss", T=10**12, rank_avg=1, rows=3).names
+    ('the trivial bound', 'Theorem 8, parameter-dependent rate', 'Theorem 10, universal rate')
     """
     bands = []
-    for d in np.geomspace(2, TASKS, rows):
-        found = bounds.crossovers(
-            d=round(d), T=TASKS, rank_avg=1, orderings=(ordering,), quantities=(quantity,), rows="stated",
+    smallest = max(2, math.ceil(rank_avg))
+    for dim in np.geomspace(smallest, max(LARGEST, 10 * (d or 1)), rows):
+        stretches = bounds.crossovers(
+            d=round(dim), T=T, rank_avg=rank_avg, orderings=(ordering,), quantities=(quantity,), rows="stated",
             second_hand=False, up_to=MOST,
         )  # fmt: skip
-        bands += [Band(float(d), float(one.first), float(one.last or MOST), one.bound.label) for one in found]
-    place = {bound.label: i for i, bound in reversed(list(enumerate(bounds.all_bounds())))}
-    order = tuple(sorted({band.name for band in bands}, key=lambda name: (name != "trivial", place[name])))
+        bands += [
+            Band(float(dim), float(stretch.first), float(stretch.last or MOST), stretch.bound.name)
+            for stretch in stretches
+        ]
+    stated = [b for b in bounds.all_bounds() if b.kind == "upper" and b.origin in ("statement", "trivial")]
+    place = {name: group for group, name in enumerate(dict.fromkeys(bound.name for bound in stated))}
+    place[TRIVIAL] = -1
+    names = tuple(sorted({band.name for band in bands}, key=lambda name: place[name]))
+    at = None if d is None or k is None or (ordering == "without replacement" and k > T) else (float(k), float(d))
     return Regions(
         f"phases-{quantity}-{ordering.replace(' ', '-')}",
         f"Tightest bound on {quantity}, {ordering}",
-        "Stated bounds with known constants, for T = 10^12 tasks of rank 1: to the left nothing is known but the "
-        "trivial |w*|^2 R^2 / 2.",
+        f"Stated bounds with known constants, for T = {T} tasks of average rank {rank_avg:g}: to the left nothing is "
+        "known but the trivial |w*|^2 R^2 / 2." + (" The star is this problem." if at else ""),
         "k, tasks learned",
         "d, dimension",
         tuple(bands),
-        order,
+        names,
+        at,
+        tuple(place[name] for name in names),
     )

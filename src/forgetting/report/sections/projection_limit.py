@@ -19,7 +19,7 @@ LEVELS = np.geomspace(10, 5000, 10)  # log(1 / lambda)
 STEPS = (1, 3, 6, 12)
 
 
-@section("classification", place=6)
+@section("classification", place=6, demonstration=True)
 def classification_section(settings: Settings, _: Step = no_step) -> Section:
     """The angle between the iterates of weakly regularised learning and those of projections."""
     tasks = families.separable(T=3, d=8, n=6, margin=0.2, seed=settings.seed)
@@ -37,7 +37,7 @@ def classification_section(settings: Settings, _: Step = no_step) -> Section:
         "classification-limit",
         "Angle to the projection limit",
         "Three separable tasks learned in a cycle: the angle between w_t of the weakly regularised scheme and the "
-        "iterate of the sequential projections, as the regularisation vanishes (reduc:classification_to_pocs).",
+        "iterate of the sequential projections, as the regularisation vanishes (Reduction 4).",
         "log(1 / lambda)",
         "angle, radians",
         tuple(series),

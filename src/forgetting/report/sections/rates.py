@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,118 +11,87 @@ from forgetting._arrays import IntArray
 from forgetting.dynamics.ensembles import run_many
 from forgetting.errors import NotRealizableError, NotSupportedError
 from forgetting.expectation import Expectation
-from forgetting.figures.items import Curves, Item, Role, Series, Table
+from forgetting.figures.items import Curves, Item, Series, Table
 from forgetting.figures.numbers import column, spread_steps
-from forgetting.orderings import Ordering
+from forgetting.orderings import Ordering, laws
 from forgetting.report.document import Section
-from forgetting.report.expected_curves import expected, expected_series
+from forgetting.report.expected_curves import expected
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step, ordering_key, ordering_name
-from forgetting.tasks import Problem
+from forgetting.theory.curves import bound_curves, tightest_curve
 
-__all__ = ["bound_series", "rates_section"]
+__all__ = ["rates_section"]
 
-PAPER = "Evron et al. 2026"
 SYMBOL = {"forgetting": "F(k)", "loss": "L(w_k)"}
 #: rounding of the exact engines, relative to the largest value in the figure
 ROUNDING = 1e-16
-KINDS = {"upper": "bound", "lower": "worst case", "rate": "rate, constant unknown"}
+COLUMNS = ("ordering", "k", "quantity", "expected", "how", "tightest guarantee", "its value")
 
 
-def _summary(section: Section) -> list[str]:
-    """One sentence per ordering: values at the last step, and the tightest bounds."""
-    lines: dict[str, str] = {}
-    for table in section.items:
-        for ordering, k, quantity, value, method, bound, limit in table.rows if isinstance(table, Table) else ():
-            start = lines.get(ordering, f"{ordering}, k = {k}, by {method}:")
-            said = f" (at most {limit:.3g} by {bound})" if bound else ""
-            lines[ordering] = f"{start}{',' if ordering in lines else ''} expected {quantity} {value:.3g}{said}"
-    return list(lines.values())
+def _opening(settings: Settings, section: Section) -> list[str]:
+    """Three sentences: what was learned, how much is forgotten, and what was guaranteed."""
+    problem = settings.problem
+    table = next(item for item in section.items if isinstance(item, Table))
+    rows = [row for row in table.rows if row[2] == "forgetting"]
+    forgotten = [f"{row[3]:.2g} after {row[1]} tasks in the order '{row[0]}'" for row in rows]
+    guaranteed = [f"{row[6]:.2g} for '{row[0]}'" for row in rows if row[5]]
+    meaning = problem.loss_meaning
+    return [
+        f"{problem.num_tasks} tasks in {problem.dim} dimensions are learned one after another; forgetting is the mean "
+        "loss, at the end, of the tasks learned so far" + (f" (a loss is {meaning})." if meaning else "."),
+        f"Expected forgetting is {', '.join(forgotten)}.",
+        f"The best guarantees allow at most {', '.join(guaranteed)}; the [table](#tab-last-step) names them."
+        if guaranteed
+        else "No guarantee is known for these tasks.",
+    ]
 
 
-@section("rates", "forgetting and loss", place=1, summary=_summary)
+@section("rates", "forgetting and loss", place=1, opening=_opening)
 def rates_section(settings: Settings, _: Step = no_step) -> Section:
     """The orderings compared, then each ordering with its bounds."""
     results = [(ordering, *_steps(settings, ordering)) for ordering in settings.orderings]
-    items: list[Item] = [_comparison(settings, results, quantity) for quantity in SYMBOL]
+    guarantees: dict[str, list[Series]] = {quantity: [] for quantity in SYMBOL}
+    items: list[Item] = []
     rows: list[tuple[Any, ...]] = []
     remarks: list[str] = []
     for group, (ordering, steps, result) in enumerate(results):
+        limits = None
         try:
-            limits = bound_series(settings.problem, ordering, steps)
+            limits = bounds.evaluate(settings.problem, ordering, steps)
         except (NotRealizableError, NotSupportedError) as error:
-            limits = {}
             remarks.append(f"No bounds: {error}.")
         bands = _bands(settings, ordering, steps, group)
-        items += [
-            _with_bounds(ordering, quantity, result, bands, limits.get(quantity, ()), group) for quantity in SYMBOL
-        ]
-        rows += _rows(ordering, steps, result, limits)
-    items.append(
-        Table(
-            "last-step",
-            "At the last step",
-            "Expected values at the largest k of each ordering, and the tightest bound there.",
-            ("ordering", "k", "quantity", "expected", "method", "tightest bound", "its value"),
-            tuple(rows),
-        )
-    )
+        for quantity in SYMBOL:
+            curves = () if limits is None else bound_curves(limits, quantity)
+            items.append(_with_bounds(ordering, quantity, result, bands, curves, group))
+            best = None if limits is None else tightest_curve(limits, quantity, group)
+            if best is not None:
+                guarantees[quantity].append(_named_after(ordering, best))
+        rows += _rows(ordering, int(steps[-1]), result, limits)
+    compared = [_comparison(results, quantity, guarantees[quantity]) for quantity in SYMBOL]
+    caption = "Expected values at the largest k of each ordering, and the smallest guarantee there."
+    table = Table("last-step", "At the last step", caption, COLUMNS, tuple(rows))
     text = (
         f"{settings.name}: expected loss and forgetting after k tasks, computed exactly where that is possible. Shaded "
-        f"bands hold the middle 90 % of {settings.runs} simulated runs. Dashed curves are guarantees; a guarantee "
-        "above the line 'trivial' says nothing yet. " + " ".join(dict.fromkeys(remarks))
+        f"bands hold the middle 90 % of {settings.runs} simulated runs. Dashed curves in colour are guarantees; a "
+        "guarantee above the trivial bound says nothing yet. What is dotted in gray is no guarantee on these tasks: a "
+        "worst case over all tasks, or a rate whose constant is not known. " + " ".join(dict.fromkeys(remarks))
     )
-    return Section("rates", "Forgetting and loss against k", text.strip(), tuple(items))
+    return Section("rates", "Forgetting and loss against k", text.strip(), (*compared, *items, table))
 
 
-def bound_series(problem: Problem, ordering: Ordering, steps: IntArray) -> dict[str, tuple[Series, ...]]:
-    """Every bound that applies as a curve, by quantity; bounds that are smallest at the last step come first.
-
-    >>> import forgetting as fg
-    >>> curves = bound_series(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), np.array([3, 10, 30]))
-    >>> curves["loss"][0].name
-    'two-lines:random/loss'
-    """
-    points: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    known: dict[str, bounds.Bound] = {}
-    for k in steps.tolist():
-        for row in bounds.evaluate(problem, ordering, k):
-            if row.applies and row.quantity in SYMBOL:
-                points[row.bound.key].append((float(k), row.value))
-                known[row.bound.key] = row.bound
-    return {quantity: _curves_of(quantity, points, known) for quantity in SYMBOL}
-
-
-def _curves_of(
-    quantity: str, points: dict[str, list[tuple[float, float]]], known: dict[str, bounds.Bound]
-) -> tuple[Series, ...]:
-    """One curve per bound; a bound that is neither a statement of its own nor the tightest is minor."""
-    curves = []
-    for key, bound in known.items():
-        if bound.quantity == quantity:
-            x, y = zip(*points[key], strict=True)
-            role: Role = "bound" if bound.kind == "upper" else "reference"
-            curves.append(Series(key, x, y, role=role, method=KINDS[bound.kind], label=_label(bound)))
-    curves.sort(key=lambda c: (c.role != "bound", -(c.x[-1] or 0), c.y[-1], known[c.name].origin != "statement"))
-    shown: list[Series] = []
-    for place, curve in enumerate(curves):
-        own = known[curve.name].origin in ("statement", "trivial") or (place == 0 and curve.role == "bound")
-        twin = any(not other.minor and (other.x, other.y) == (curve.x, curve.y) for other in shown)
-        shown.append(replace(curve, minor=not own or twin))
-    return tuple(shown)
-
-
-def _label(bound: bounds.Bound) -> str:
-    """The title of a bound, with its source unless that is the paper."""
-    cited = re.match(r"[A-Z][^,(]*? \d{4}", bound.source)
-    who = f" [{cited[0]}]" if cited and cited[0] != PAPER else ""
-    kind = {"upper": "", "lower": ", worst case", "rate": ""}[bound.kind]
-    return bound.title + who + kind + (", rate only" if bound.status == "rate only" else "")
+def _named_after(ordering: Ordering, curve: Series) -> Series:
+    words = f"guarantee, {ordering_name(ordering)}"
+    return Series(words, curve.x, curve.y, role=curve.role, method=curve.label, group=curve.group)
 
 
 def _steps(settings: Settings, ordering: Ordering) -> tuple[IntArray, Expectation]:
-    limit = ordering.limit(settings.problem.num_tasks)
+    T = settings.problem.num_tasks
+    limit = ordering.limit(T)
     steps = spread_steps(settings.k if limit is None else min(limit, settings.k), settings.points)
+    if isinstance(ordering.law, laws.Cycle):  # guarantees are about whole cycles
+        steps = np.unique([k if k < T else max(round(k / T) * T, T) for k in steps.tolist()])
+        steps = np.unique(np.append(steps[steps < settings.k], settings.k))
     return steps, expected(settings.problem, ordering, steps, settings.seed, ("loss", "forgetting"))
 
 
@@ -133,20 +99,24 @@ def _floor(series: tuple[Series, ...]) -> float:
     return ROUNDING * max((value for curve in series for value in curve.y if value is not None), default=1.0)
 
 
-def _comparison(settings: Settings, results: list[tuple[Ordering, IntArray, Expectation]], quantity: str) -> Curves:
+def _how(result: Expectation) -> str:
+    return "exact" if result.exact else f"simulated, {result.runs} runs"
+
+
+def _comparison(
+    results: list[tuple[Ordering, IntArray, Expectation]], quantity: str, guarantees: list[Series]
+) -> Curves:
     series = tuple(
-        expected_series(result, quantity, ordering_name(ordering), group)
-        for group, (ordering, _, result) in enumerate(results)
+        result.series(quantity, ordering_name(ordering), group) for group, (ordering, _, result) in enumerate(results)
     )
+    how = "; ".join(f"{ordering_name(ordering)}: {_how(result)}" for ordering, _, result in results)
     return Curves(
         quantity,
         f"Expected {quantity}, by ordering",
-        f"E {SYMBOL[quantity]} on {settings.name}: "
-        + "; ".join(f"{curve.name} by {curve.method}" for curve in series)
-        + ".",
+        f"E {SYMBOL[quantity]} ({how}). Dashed: the smallest guarantee at each k, in the colour of its ordering.",
         "k, tasks learned",
         f"expected {quantity}",
-        series,
+        (*series, *guarantees),
         floor=_floor(series),
     )
 
@@ -180,40 +150,28 @@ def _with_bounds(
     quantity: str,
     result: Expectation,
     bands: dict[str, Series],
-    limits: tuple[Series, ...],
+    curves: tuple[Series, ...],
     group: int,
 ) -> Curves:
-    name = ordering_name(ordering)
-    word = "exact" if result.exact else "simulated"
-    main = expected_series(result, quantity, f"{word} {'expectation' if bands else 'value'}", group)
-    series = (main, *((bands[quantity],) if quantity in bands else ()), *limits)
+    main = result.series(quantity, f"{'exact' if result.exact else 'simulated'} {quantity}", group)
+    series = (main, *((bands[quantity],) if quantity in bands else ()), *curves)
+    guarantees = sum(curve.role in ("bound", "trivial") for curve in curves)
     return Curves(
         f"{quantity}-{ordering_key(ordering)}",
-        f"{quantity.capitalize()}, {name}, with its bounds",
-        f"{word.capitalize()} {quantity} ({main.method}) and every guarantee that applies ({len(limits)} of them).",
+        f"{quantity.capitalize()}, {ordering_name(ordering)}, with its bounds",
+        f"Expected {quantity} ({_how(result)}) and the {guarantees} guarantees that apply.",
         "k, tasks learned",
-        f"{quantity}",
+        quantity,
         series,
         floor=_floor(series),
     )
 
 
-def _rows(
-    ordering: Ordering, steps: IntArray, result: Expectation, limits: dict[str, tuple[Series, ...]]
-) -> list[tuple[Any, ...]]:
+def _rows(ordering: Ordering, k: int, result: Expectation, limits: bounds.Evaluation | None) -> list[tuple[Any, ...]]:
     rows = []
     for quantity in SYMBOL:
-        best = [s for s in limits.get(quantity, ()) if s.role == "bound" and s.x[-1] == steps[-1]]
-        tightest = min(best, key=lambda curve: curve.y[-1] or 0.0, default=None)
-        rows.append(
-            (
-                ordering_name(ordering),
-                int(steps[-1]),
-                quantity,
-                float(np.atleast_1d(result.values[quantity])[-1]),
-                result.method,
-                "" if tightest is None else tightest.name,
-                None if tightest is None else tightest.y[-1],
-            )
-        )
+        value = float(np.atleast_1d(result.values[quantity])[-1])
+        best = None if limits is None else limits.at(k).tightest(quantity)
+        said = ("", None) if best is None else (best.bound.name, best.value)
+        rows.append((ordering_name(ordering), k, quantity, value, _how(result), *said))
     return rows

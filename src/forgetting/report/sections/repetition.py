@@ -11,7 +11,7 @@ from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import spread_steps
 from forgetting.orderings import Cyclic, Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.report.document import Section
-from forgetting.report.expected_curves import expected, expected_series
+from forgetting.report.expected_curves import expected
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks import Problem, families
@@ -31,10 +31,10 @@ def _summary(section: Section) -> list[str]:
         value = series.y[-1] or 0.0
         words = f"below {FLOOR:g}" if value < FLOOR else f"{value:.2g}"
         ends.append(f"{series.name} {words} at k = {series.x[-1]:.0f}")
-    return [f"catastrophic tasks, forgetting: {', '.join(ends)}"]
+    return [f"forgetting on tasks made to be forgotten: {', '.join(ends)}"]
 
 
-@section("repetition", "randomness and repetition", place=2, summary=_summary)
+@section("repetition", "randomness and repetition", place=2, summary=_summary, demonstration=True)
 def repetition_section(settings: Settings, _: Step = no_step) -> Section:
     """Forgetting on the catastrophic family, along k and at the end of one pass as T grows."""
     tasks = families.catastrophic(settings.eps[-1])
@@ -56,8 +56,8 @@ def repetition_section(settings: Settings, _: Step = no_step) -> Section:
         "Randomness against repetition",
         f"catastrophic(eps={settings.eps[-1]:g}): {T} lines in the plane that turn slowly, then fast. Learned in the "
         f"given order, forgetting ends at {worst:.3f} of at most 0.5; a random order, with or without repetition, "
-        f"loses nothing. The cycle is the given order until k = T. Without replacement this is the mean of simulated "
-        f"runs ({along[1].method}). Values below {FLOOR:g} are not drawn.",
+        f"loses nothing. The cycle is the given order until k = T. The curve without replacement is the mean of "
+        f"simulated runs. Values below {FLOOR:g} are not drawn.",
         "k, tasks learned",
         "expected forgetting",
         along,
@@ -81,7 +81,7 @@ def _along(tasks: Problem, ordering: Ordering, name: str, last: int, settings: S
         steps = np.unique([*steps.tolist(), *dense])
     result = expected(tasks, ordering, steps, settings.seed, ("forgetting",))
     spread = "" if result.exact else f"; 99 % interval up to {float(result.forgetting_interval[-1, 1]):.2g}"
-    series = expected_series(result, "forgetting", name, group)
+    series = result.series("forgetting", name, group)
     return replace(series, low=None, high=None, method=series.method + spread)
 
 
@@ -117,7 +117,7 @@ def _single_pass(settings: Settings) -> Curves:
         "single-pass",
         "One pass over ever more tasks",
         "Forgetting after each task was learned once, as eps falls and the catastrophic family grows: it tends to its "
-        "maximum 1/2 in the given order and to 0 in a random one, below both branches of thm:cl_by_sgd_wor at k = T, "
+        "maximum 1/2 in the given order and to 0 in a random one, below both branches of Theorem 11 at k = T, "
         "where S = |w*|^2 R^2.",
         "T, number of tasks",
         "forgetting after one pass",

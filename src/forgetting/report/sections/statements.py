@@ -1,8 +1,9 @@
-"""Every statement of the paper with its verdict."""
+"""Every statement of the paper with its verdict, and the statements that are false with their counterexamples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from forgetting import claims
 from forgetting.claims import Claim
@@ -11,20 +12,59 @@ from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.storage.store import Store
+from forgetting.theory.hunt import simplest_by_hand
+from forgetting.theory.numbering import PRINTED
 from forgetting.theory.survey import hunt_all
 
-__all__ = ["hunt_table", "statements_section"]
+__all__ = ["counterexamples_table", "hunt_table", "statements_section"]
 
 TITLE = "The paper's statements, checked"
-COLUMNS = ("label", "part", "statement", "status", "here", "lhs", "rhs", "tried")
+COLUMNS = ("statement", "label", "says", "status", "here", "left", "right", "tried")
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
 
-@section("claims", place=7, summary=lambda section: [f"claims: {section.text}"])
+@section("claims", place=7, summary=lambda section: [f"statements: {section.text}"], demonstration=True)
 def statements_section(settings: Settings, step: Step = no_step) -> Section:
     """A short hunt per claim: the worst instance found, and whether the statement held on it."""
-    table, known, surprises = hunt_table(claims.all(), settings.seed, settings.hunt, step)
-    text = f"{len(table.rows)} statements and parts. {_words(known, surprises)}"
-    return Section("claims", TITLE, text, (table,))
+    false = counterexamples_table(claims.all())
+    table, _, surprises = hunt_table(claims.all(), settings.seed, settings.hunt, step)
+    printed = len({claim.label for claim in claims.all() if claim.status == "refuted" and claim.label in PRINTED})
+    text = f"{_in_words(printed)} of the paper {'is' if printed == 1 else 'are'} [false as printed](#tab-false). "
+    text += f"{len(table.rows)} statements and parts of statements were tried here"
+    text += f"; VIOLATED, and not known before: {', '.join(surprises)}." if surprises else ", without a surprise."
+    return Section("claims", TITLE, text, (false, table))
+
+
+def _in_words(count: int) -> str:
+    number = NUMBERS[count] if count < len(NUMBERS) else str(count)
+    return f"{number} printed {'statement' if count == 1 else 'statements'}"
+
+
+def counterexamples_table(chosen: Sequence[Claim]) -> Table:
+    """The statements that are false, each with a counterexample that can be checked by hand.
+
+    >>> table = counterexamples_table(claims.all("cor:dimensionality_bound"))
+    >>> table.rows[0][2:]
+    ('X = [1], y = 1 (2 times)', 1.0, 2.0)
+    """
+    rows: list[tuple[Any, ...]] = []
+    for claim in chosen:
+        if claim.status == "refuted":
+            instance = simplest_by_hand(claim)
+            if instance is None:
+                rows.append((claim.name, claim.statement, claim.note, None, None))
+            else:
+                verdict = claim.check(instance)
+                words = instance.written(labels=claim.labels_matter)
+                rows.append((claim.name, claim.statement, words, verdict.lhs, verdict.rhs))
+    return Table(
+        "false",
+        "What is false, as printed or as one would expect",
+        "The left side exceeds the right side, or differs from it where they should be equal. "
+        "fg.claims.get(label, part).check(fg.claims.Instance(...)) computes both again.",
+        ("statement", "says", "counterexample", "left", "right"),
+        tuple(rows),
+    )
 
 
 def hunt_table(
@@ -38,22 +78,22 @@ def hunt_table(
     """
     step("", 0, len(chosen))
     hunts = hunt_all(
-        chosen, seed=seed, budget=budget, store=store, finished=lambda row, done, total: step(row.label, done, total)
+        chosen,
+        seed=seed,
+        budget=budget,
+        brief=True,
+        store=store,
+        finished=lambda row, done, total: step(row.label, done, total),
     )
     violated = [hunt for hunt in hunts if hunt.outcome in ("refuted", "suspected")]
     known = [hunt.name for hunt in violated if hunt.status == "refuted"]
     surprises = [hunt.name for hunt in violated if hunt.status != "refuted"]
     rows = []
-    for hunt in hunts:
+    for claim, hunt in zip(chosen, hunts, strict=True):
         word = "violated" if hunt in violated else "" if hunt.lhs is None else "holds"
-        rows.append((hunt.label, hunt.part or "", hunt.statement, hunt.status, word, hunt.lhs, hunt.rhs, hunt.tried))
+        rows.append((claim.name, hunt.label, hunt.statement, hunt.status, word, hunt.lhs, hunt.rhs, hunt.tried))
     caption = (
         f"Each statement on the hardest of {budget} instances that a short hunt found (seed {seed}): left-hand side, "
         "right-hand side, and what longer searches and derivations have established (status)."
     )
     return Table("claims", "Statements and verdicts", caption, COLUMNS, tuple(rows)), known, surprises
-
-
-def _words(known: list[str], surprises: list[str]) -> str:
-    said = "None was violated" if not known + surprises else f"{len(known)} violated, as is known"
-    return f"{said}." if not surprises else f"{said}; VIOLATED, and not known before: {', '.join(surprises)}."

@@ -1,0 +1,100 @@
+"""Bounds as curves over k, for figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from forgetting.figures.items import Role, Series, through
+from forgetting.theory.bound import Bound
+from forgetting.theory.statement import all_bounds
+
+if TYPE_CHECKING:
+    from forgetting.theory.evaluation import Row
+
+__all__ = ["bound_curves", "bound_role", "tightest_curve"]
+
+#: how a reader is told that a curve is no guarantee on the given tasks
+NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: its constant is not known"}
+
+
+def bound_role(bound: Bound) -> Role:
+    """What the curve of a bound is in a figure: a guarantee, the trivial bound, a worst case, or a rate.
+
+    >>> import forgetting as fg
+    >>> keys = "thm:cl_by_sgd_main/loss", "trivial/loss", "two-lines:random/loss/lower"
+    >>> [bound_role(fg.bounds.get(key)) for key in keys]
+    ['bound', 'trivial', 'worst']
+    """
+    if bound.kind != "upper":
+        return "worst" if bound.kind == "lower" else "rate"
+    return "trivial" if bound.origin == "trivial" else "bound"
+
+
+def bound_curves(rows: Iterable[Row], quantity: str, *, guarantees: bool = False) -> tuple[Series, ...]:
+    """Every bound on a quantity that applies at some k: guarantees first, those with the smallest last value before.
+
+    Minor curves are variants of others, and guarantees that nowhere say more than the trivial bound. With `guarantees`,
+    worst cases over all tasks and rates of unknown constant are left out.
+
+    >>> import forgetting as fg
+    >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), "with-replacement", k=[3, 10, 30])
+    >>> [curve.label for curve in bound_curves(rows, "loss", guarantees=True) if not curve.minor][:2]
+    ['two tasks, random ordering: the exact worst case', 'projections with any weights at rate 1/k']
+    """
+    of_bound: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.applies and row.quantity == quantity:
+            of_bound.setdefault(row.bound.key, []).append(row)
+    curves = [_curve(group) for group in of_bound.values()]
+    if guarantees:
+        curves = [curve for curve in curves if curve.role not in NO_GUARANTEE]
+    places = {"bound": 0, "trivial": 1, "worst": 2, "rate": 3}
+
+    def place(curve: Series) -> tuple[int, float, float, bool]:
+        stated = of_bound[curve.name][0].bound.origin == "statement"
+        return places[curve.role], -(curve.x[-1] or 0.0), curve.y[-1] or 0.0, not stated
+
+    shown: list[Series] = []
+    for curve in sorted(curves, key=place):
+        twin = any(not other.minor and (other.x, other.y) == (curve.x, curve.y) for other in shown)
+        shown.append(replace(curve, minor=twin or _is_minor(of_bound[curve.name])))
+    return tuple(shown)
+
+
+def tightest_curve(rows: Iterable[Row], quantity: str, group: int = -1) -> Series | None:
+    """The smallest guarantee on a quantity at each k; None if no guarantee applies.
+
+    >>> import forgetting as fg
+    >>> rows = fg.bounds.evaluate(fg.families.orthogonal(3), "cyclic", k=[3, 6])
+    >>> tightest_curve(rows, "regret").label
+    'guarantee, regret: Lemma 13, regret of every ordering'
+    """
+    best = sorted((row for row in rows if row.tightest and row.quantity == quantity), key=lambda row: row.k)
+    if not best:
+        return None
+    label = f"guarantee, {quantity}: {best[-1].bound.name}"
+    curve = through(f"{quantity} guarantee", [(float(row.k), row.value) for row in best], "guarantee", label)
+    return replace(curve, group=group, method="the smallest bound at each k")
+
+
+def _curve(rows: Sequence[Row]) -> Series:
+    bound = rows[0].bound
+    role = bound_role(bound)
+    points = sorted((float(row.k), row.value) for row in rows)
+    curve = through(bound.key, points, role, bound.name + NO_GUARANTEE.get(role, ""))
+    return replace(curve, method=bound.kind, group=_group(bound) if role == "bound" else -1)
+
+
+def _is_minor(rows: Sequence[Row]) -> bool:
+    bound = rows[0].bound
+    if bound_role(bound) == "bound" and all(row.vacuous for row in rows):
+        return True
+    return bound.origin not in ("statement", "trivial") and not any(row.tightest for row in rows)
+
+
+def _group(bound: Bound) -> int:
+    """The place of a statement among all that have guarantees, so that it looks the same in every figure."""
+    labels = dict.fromkeys(other.label for other in all_bounds() if bound_role(other) == "bound")
+    return list(labels).index(bound.label) if bound.label in labels else -1
