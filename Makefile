@@ -8,13 +8,14 @@ CONSTRAINTS := constraints.txt
 NEWS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
-.PHONY: help report test lint machines docs bench hunt fuzz oldest newest sdist constraints clean
+.PHONY: help report test lint machines docs docs-check bench hunt fuzz oldest newest sdist constraints clean
 
 help:
 	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
 	@echo "make test         lint, types, layers, doctests and tests; then \`make machines\`"
 	@echo "make machines     a part of the tests again, on other processors and with other settings of numba"
 	@echo "make docs         the site, into docs/_build/html"
+	@echo "make docs-check   the site, and its pages in a Chromium of this machine"
 	@echo "make bench        timings against peers, as ratios"
 	@echo "make hunt         the long searches; then \`make oldest\`, \`make newest\` and \`make sdist\`"
 	@echo "make fuzz         damaged files, odd calls, kills: hours; what goes wrong is kept in fuzz-out/"
@@ -64,6 +65,9 @@ docs: $(VENV)/ready
 	@$(call INSTALL,'.[docs]')
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+docs-check: $(VENV)/ready-dev docs
+	FORGETTING_DOCS=1 $(BIN)/python -m pytest tests/browser/test_docs_pages.py
 
 hunt: $(VENV)/ready-dev
 	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 30 --force --out docs/claims.md \

@@ -1,5 +1,9 @@
-"""The landing page, the story and the interface in the built documentation, wide and narrow, light and dark."""
+"""The landing page, the story and the interface in the built documentation, wide and narrow, light and dark.
 
+`make docs-check` builds the site and runs these tests; else they are skipped, since a site that lies around may be old.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +14,8 @@ PAGES = ("index.html", "auto_gallery/01_story.html", "api/index.html", "api/expe
 
 @pytest.fixture(scope="module")
 def site():
-    if not (SITE / "index.html").exists():
-        pytest.skip("make docs builds them")
+    if not os.environ.get("FORGETTING_DOCS"):
+        pytest.skip("make docs-check builds the site and checks it")
     return SITE
 
 

@@ -410,6 +410,7 @@ GOOD_FOR = {
     "fg.ConvexSets.load": {"path": ["saved(sets())"]},
     "fg.Expectation.series": {"name": ["'loss'"], "label": ["'words'"], "group": ["1"]},
     "fg.Expectation.plot": {"ax": ["None"]},
+    "fg.Expectation.figure": {"quantity": ["'loss'", "None"], "bounds": ["True", "False"]},
     "fg.KernelTasks": {"labels": ["vector()"]},
     "fg.ConvexSets": {"names": ["['a', 'b']"]},
     "fg.ContinualClassifier": {"tol": ["1e-6"]},

@@ -59,7 +59,7 @@ def report_command(
     from forgetting.cli.output import say, tell, terminal_width, working
     from forgetting.cli.problems import load_problem, read_config
     from forgetting.errors import InvalidInputError
-    from forgetting.report import build_report, write_report
+    from forgetting.report import build_report, section_makers, write_report
     from forgetting.report.saving import check_folder
     from forgetting.report.texts import summary_text
 
@@ -69,7 +69,9 @@ def report_command(
     check_folder(out, force)
     loaded = load_problem(problem, seed, reading) if config is None else read_config(config, seed, reading)
     settings = settings_from(loaded, sections)
-    processes = 1 if loaded_plugins else min(os.cpu_count() or 1, MOST_PROCESSES)  # a new process has no plugins
+    ours = all(maker.make.__module__.startswith("forgetting.") for maker in section_makers(settings.sections).values())
+    # a new process knows nothing of plugins
+    processes = min(os.cpu_count() or 1, MOST_PROCESSES) if ours and not loaded_plugins else 1
     with working("report") as step:
         made = build_report(settings, step, processes)
         try:

@@ -152,9 +152,10 @@ def _content(report: Report, ending: str) -> bytes:
 def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None], processes: int) -> None:
     for name in ("figures", "data"):
         (folder / name).mkdir()
+    figures = [item for item in report.items() if item.kind != "table"]
+    progress("writing data", 0, len(figures))
     for item in report.items():
         (folder / "data" / f"{item.key}.csv").write_text(to_csv(item), encoding="utf-8", newline="")
-    figures = [item for item in report.items() if item.kind != "table"]
     for done, (place, drawn) in enumerate(run_parts(pictures, figures, processes)):
         progress(f"writing {figures[place].key}", done, len(figures))
         for ending, content in drawn.items():

@@ -185,7 +185,7 @@ class Evaluation(Result, list[Row]):
         kinds = ("upper", "lower", "rate")
 
         def place(row: Row) -> tuple[int, bool, bool, int, int]:
-            quantity, kind = QUANTITIES.index(row.quantity), kinds.index(row.bound.kind)
+            quantity, kind = QUANTITIES.index(row.bound.quantity), kinds.index(row.bound.kind)
             return row.k, not row.applies, not row.tightest, quantity, kind
 
         return sorted(self, key=place)
