@@ -43,10 +43,11 @@ def draw_overview(report: Report, studio: Any) -> Any:
     """Two panels: expected forgetting under the bounds, and randomness against repetition."""
     values, bounds, right = (_curves(report, key) for key in PANELS)
     figure, axes = studio.subplots(1, 2, figsize=(9.8, 3.6), layout="constrained")
-    plot_curves(replace(values, xlabel="k, tasks learned", ylabel=""), axes[0], highest=150.0)
+    expected = tuple(series for series in values.series if series.role != "guarantee")
+    plot_curves(replace(values, series=expected, ylabel=""), axes[0], highest=150.0)
     for series in bounds.series:
         points = [(clipped(x, log=True), clipped(y, log=True)) for x, y in curve_points(series, bounds)]
-        if series.role == "bound" and points:
+        if series.role in ("bound", "trivial") and points:
             width = 1.2 if series.name in NAMED else 0.5
             axes[0].plot(*zip(*points, strict=True), color=GRAY, linewidth=width, zorder=1)
         if series.name in NAMED and points:
