@@ -26,7 +26,7 @@ from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.sections.equal_schemes import reductions_section
 from forgetting.report.sections.guarantees import guarantees_section
-from forgetting.report.sections.rates import rates_section
+from forgetting.report.sections.values_and_bounds import rates_section
 from forgetting.report.settings import default_problem
 
 CURVES = Curves(

@@ -18,7 +18,7 @@ from forgetting._text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
-from forgetting.estimators.reading import column_names, read_visits, read_weights, without_column
+from forgetting.estimators.task_ids import column_names, read_visits, read_weights, without_column
 from forgetting.geometry import Matrix
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme

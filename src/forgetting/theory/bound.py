@@ -11,10 +11,10 @@ from forgetting._arrays import as_count, as_kind
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
+from forgetting.theory.bibliography import check_entry
 from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.numbering import name_of
 from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, ProblemKind, Setting
-from forgetting.theory.sources import check_entry
 
 __all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status", "make_bound"]
 

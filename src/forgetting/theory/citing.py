@@ -5,7 +5,7 @@ from __future__ import annotations
 from forgetting._arrays import as_kind
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError
-from forgetting.theory.sources import SOFTWARE, SOURCES, software_entry, sources_in
+from forgetting.theory.bibliography import SOFTWARE, SOURCES, software_entry, sources_in
 from forgetting.theory.statement import Statement, all_statements
 
 __all__ = ["bibtex", "entries"]
