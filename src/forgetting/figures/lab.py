@@ -23,7 +23,7 @@ from forgetting.figures.svg import themed_svg
 
 __all__ = ["Lab", "lab_html", "lab_script", "lab_style", "playable"]
 
-HALF = 2.0  # of the plane that is shown, from its middle
+LARGEST = 1e6  # coordinates that a plane with readable axes can show
 STEPS = 30  # that the curves have room for
 LOWEST = -6  # power of ten
 
@@ -39,7 +39,7 @@ def lab_style() -> str:
 
 
 def playable(item: Paths) -> bool:
-    """Whether the script can run the tasks: lines that meet in the solution, and at least one run.
+    """Whether the script can run the tasks: lines that meet in the solution, coordinates of usual size, and a run.
 
     >>> from forgetting.figures.items import Stage
     >>> line = Line("task 0", (0.0, 0.0), (1.0, 0.0))
@@ -47,9 +47,11 @@ def playable(item: Paths) -> bool:
     True
     """
     solution, stages = item.solution, item.stages
-    if not (1 <= len(item.lines) <= len(COLOURS)) or not stages or not all(map(known, solution)):
+    if not 1 <= len(item.lines) <= len(COLOURS) or not stages:
         return False
-    if not all(map(known, stages[0].points[0])) or not all(0 <= t < len(item.lines) for s in stages for t in s.order):
+    if not all(known(part) and abs(part) <= LARGEST for part in (*solution, *stages[0].points[0])):
+        return False
+    if not all(0 <= task < len(item.lines) for stage in stages for task in stage.order):
         return False
     return all(_meets(line, (solution[0] or 0.0, solution[1] or 0.0)) for line in item.lines)
 
@@ -132,9 +134,11 @@ class Lab:
 
 def _plane(studio: Studio, item: Paths, solution: list[float]) -> str:
     figure, axes = studio.subplots(figsize=(PAGE.width, PAGE.height * 1.15), layout="constrained")
-    middle = [part / 2 + solution[axis] / 2 for axis, part in enumerate(_start(item))]
+    start = _start(item)
+    half = max(1.1 * math.dist(start, solution), 1e-3 * max(1.0, *map(abs, solution)))
+    middle = [(part + solution[axis]) / 2 for axis, part in enumerate(start)]
     axes.set_aspect("equal", adjustable="box")
-    axes.set(xlim=(middle[0] - HALF, middle[0] + HALF), ylim=(middle[1] - HALF, middle[1] + HALF))
+    axes.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
     axes.locator_params(nbins=5)
     return _with_frame(figure, axes, f"lab-{item.key}-plane", {"class": "plot plane", "aria-label": item.title})
 
