@@ -20,7 +20,16 @@ from forgetting.figures.pictures import pictures
 from forgetting.figures.sheets import to_csv
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.terminal import table_text
-from forgetting.report import Report, Settings, build_report, load_report, section, section_makers, section_registry
+from forgetting.report import (
+    Report,
+    Settings,
+    build_report,
+    load_report,
+    section,
+    section_makers,
+    section_registry,
+    write_report,
+)
 from forgetting.report.document import Section
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
@@ -262,6 +271,21 @@ def test_what_is_about_the_problem_comes_before_the_demonstrations():
     assert list(parts) == ["rates", "guarantees", "reductions", "repetition", "plane", "classification", "claims"]
     assert [key for key, part in parts.items() if not part] == ["rates", "guarantees", "reductions"]
     assert len(set(parts.values())) == 2
+
+
+def test_several_processes_make_and_draw_the_same_report(tmp_path):
+    settings = Settings(fg.families.two_lines(0.7), k=8, points=3, runs=20, sections=("rates", "plane"))
+    done = []
+    one, two = build_report(settings), build_report(settings, lambda *step: done.append(step), processes=2)
+    assert {step[0] for step in done} == {"forgetting and loss", "projections", "done"}
+    assert (one.sections, one.summary, one.findings, one.lead) == (two.sections, two.summary, two.findings, two.lead)
+    for name, processes in (("one", 1), ("two", 2)):
+        write_report(one, tmp_path / name, processes=processes)
+    first, second = ({path.name: path for path in (tmp_path / name / "figures").iterdir()} for name in ("one", "two"))
+    assert len(first) == 2 * sum(item.kind != "table" for item in one.items())
+    assert set(first) == set(second)
+    pictures_of_both = [(first[name].read_bytes(), second[name].read_bytes()) for name in first if ".png" in name]
+    assert all(drawn == again for drawn, again in pictures_of_both)
 
 
 def test_k_is_a_multiple_of_the_number_of_tasks_unless_given():

@@ -16,6 +16,7 @@ from forgetting.tasks.problem import no_common_solution
 
 __all__ = ["build_report"]
 
+SLOWEST = ("claims", "rates")  # sections that begin first where several are made at the same time
 LEAD = "forgetting"  # the key of the figure that opens the page
 DEMONSTRATIONS = "Demonstrations on made-up tasks"
 
@@ -85,10 +86,10 @@ def _all_made(settings: Settings, keys: list[str], progress: Step, processes: in
 
             yield key, _make(_Part(key, settings), within)
         return
-    slowest = sorted(keys, key=lambda key: key not in ("claims", "rates"))
-    for done, (place, made) in enumerate(run_parts(_make, [_Part(key, settings) for key in slowest], processes)):
-        progress(names[slowest[place]], done, len(keys))
-        yield slowest[place], made
+    order = sorted(keys, key=lambda key: key not in SLOWEST)
+    for done, (place, made) in enumerate(run_parts(_make, [_Part(key, settings) for key in order], processes)):
+        progress(names[order[place]], done, len(keys))
+        yield order[place], made
 
 
 def _make(part: _Part, progress: Step = no_step) -> _Made:
