@@ -13,6 +13,7 @@ from forgetting._progress import Progress, reports_progress
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.engines import choose, engines, require
+from forgetting.expectation.engines.base import require_realizable
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import Quantity, resolved
 from forgetting.expectation.request import PATIENCE, Request, Simulation
@@ -165,6 +166,8 @@ def ask(
         patience if isinstance(patience, float) and patience == np.inf else as_number(patience, "patience", above=0),
         simulation or Simulation(),
     )
+    if request.linear is not None and request.averages("error"):
+        require_realizable(request, "the quantity 'error'")
     return Question(request, steps, scalar)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting._progress import track
 from forgetting.dynamics.trajectory import Trajectory
-from forgetting.expectation.engines.base import Cost, Engine, register_engine, require_realizable
+from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined
 from forgetting.expectation.engines.moment_map import Moments, batches, moment_map
 from forgetting.expectation.engines.pairs import EPS, two_floats
@@ -40,8 +40,6 @@ class DeterministicEngine(Engine):
         return Cost(0.0, 0.0)  # no engine takes less than one run
 
     def solve(self, request: Request) -> Outcome:
-        if request.linear is not None and request.averages("error"):
-            require_realizable(request, "the quantity 'error'")
         trajectory = made_run(request)
         detail = f"{request.ordering} has no randomness: one run"
         if request.linear is None:

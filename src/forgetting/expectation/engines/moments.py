@@ -26,7 +26,6 @@ class MomentsEngine(Engine):
     """W_k = E[z_k z_k^T] obeys W_(k+1) = Q[W_k]; every k up to the largest comes from one pass."""
 
     name = "moments"
-    needs_realizable = True
 
     def covers(self, request: Request) -> str | None:
         return refusal(request, Independent)

@@ -32,7 +32,6 @@ class SubsetsEngine(Engine):
     """Second moments given which tasks were seen, for permutations and for epochs of permutations."""
 
     name = "subsets"
-    needs_realizable = True
 
     def covers(self, request: Request) -> str | None:
         return refusal(request, Permutation, Reshuffled)
