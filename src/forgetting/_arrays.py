@@ -29,6 +29,7 @@ __all__ = [
     "as_number",
     "as_seed",
     "as_task",
+    "as_point",
     "as_vector",
     "check_finite",
     "fingerprint",
@@ -228,10 +229,19 @@ def as_vector(value: Any, length: int, what: str) -> Array:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: w0: expected shape (3,), got (2,)
     """
-    plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (length,)
+    return as_point(value, (length,), what)
+
+
+def as_point(value: Any, shape: tuple[int, ...], what: str) -> Array:
+    """Convert `value` to a float64 array of the given shape with a finite norm; no copy if `value` is such an array.
+
+    >>> as_point([[0, 1]], (1, 2), "w0")
+    array([[0., 1.]])
+    """
+    plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape
     if plain and np.vdot(value, value) < SQUARED:  # `vdot` does not warn of overflow
         return value  # type: ignore[no-any-return]
-    return real_array(value, what, shape=(length,), squares=True)
+    return real_array(value, what, shape=shape, squares=True)
 
 
 def as_count(value: Any, what: str, *, least: int = 0, most: int | None = LARGEST) -> int:

@@ -284,14 +284,14 @@ def triangle(matrix: Array, low: Array) -> Pair:
 
 
 @compiled
-def jacobi(matrix: Array, low: Array) -> bool:
-    """Rotate a matrix from the left, in place, until its rows (without the last column) are orthogonal.
+def jacobi(matrix: Array, low: Array, size: int) -> bool:
+    """Rotate a matrix from the left, in place, until its rows (their first `size` columns) are orthogonal.
 
-    The last column takes part in the rotations but not in the inner products. One-sided Jacobi: the rounding error of a
+    Further columns take part in the rotations but not in the inner products. One-sided Jacobi: the rounding error of a
     row is small relative to that row, so that rows of very different sizes keep their digits (Demmel and Veselic, SIAM
     J. Matrix Anal. 13, 1992). Returns False if 60 sweeps did not converge.
     """
-    count, size = matrix.shape[0], matrix.shape[1] - 1
+    count = matrix.shape[0]
     floor = np.empty(count)  # squared norm at which a row counts as 0: such a row depends on the others
     for i in range(count):
         floor[i] = (64.0 * UNIT) ** 2 * dot(matrix[i], low[i], matrix[i], low[i], size)[0]
@@ -323,7 +323,7 @@ def jacobi(matrix: Array, low: Array) -> bool:
                 long, long_low = root(square, square_low)
                 cosine, cosine_low = div(1.0, 0.0, long, long_low)
                 sine, sine_low = mul(t, tl, cosine, cosine_low)
-                for n in range(size + 1):
+                for n in range(matrix.shape[1]):
                     x, xl, y, yl = matrix[i, n], low[i, n], matrix[j, n], low[j, n]
                     p, e = mul(x, xl, cosine, cosine_low)
                     q, f = mul(y, yl, sine, sine_low)

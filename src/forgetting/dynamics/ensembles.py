@@ -169,12 +169,12 @@ class Ensemble(Result):
     @cached_property
     def iterates(self) -> Array:
         """Iterates at the recorded steps, (runs, len(steps), d)."""
-        return self._replayed("iterates", self.problem.dim)
+        return self._replayed("iterates", self.w0.size)
 
     @cached_property
     def scaled_iterates(self) -> Array:
         """The iterates divided by the scale of the scheme, at the recorded steps, (runs, len(steps), d)."""
-        return self._replayed("scaled_iterates", self.problem.dim)
+        return self._replayed("scaled_iterates", self.w0.size)
 
     @cached_property
     def forgetting_bound(self) -> Array:
@@ -189,7 +189,7 @@ class Ensemble(Result):
     @cached_property
     def predictions(self) -> Array:
         """For kernel tasks: the model's values at all rows, (runs, len(steps), N)."""
-        return self._replayed("predictions", self.problem.dim)
+        return self._replayed("predictions", self.w0.size)
 
     @cached_property
     def loss_matrix(self) -> Array:
@@ -240,7 +240,7 @@ def run_many(
     steps = recorded_steps(k, record_every)
     linear, geometry = compiled_form(problem, scheme)
     at_once = linear is not None and not ordering.adaptive
-    each = 32.0 * k + 8.0 * len(steps) * (1 if at_once else 1 + len(space.start()))  # order, losses; iterates
+    each = 32.0 * k + 8.0 * len(steps) * (1 if at_once else 1 + space.start().size)  # order, losses; iterates
     require_memory(
         runs * each,
         f"{runs} runs of {k} steps, {len(steps)} of them recorded,",
@@ -280,6 +280,12 @@ def batch_losses(
     """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after."""
     from forgetting import _kernels
 
+    if geometry.outputs is not None:
+        starts = w0.T
+        each = zip(geometry.each_output, starts, strict=True)
+        found = [batch_losses(part, scheme, orders, start, keep, threads=threads) for part, start in each]
+        losses, before, after = (np.sum([one[i] for one in found], axis=0) for i in range(3))
+        return losses, before, after
     runs, k = orders.shape
     losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.zeros((runs, k))
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
@@ -323,6 +329,11 @@ def batch_forgetting(
     """Forgetting at the steps `keep`, all at least 1; shape (runs, len(keep))."""
     from forgetting import _kernels
 
+    if geometry.outputs is not None:
+        each = zip(geometry.each_output, w0.T, strict=True)
+        return np.asarray(
+            sum(batch_forgetting(part, scheme, orders, start, keep, threads=threads) for part, start in each)
+        )
     values = np.empty((len(orders), len(keep)))
     dual = dual_is_cheaper(geometry, 1.0)
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)

@@ -18,7 +18,6 @@ from forgetting._arrays import (
     as_index,
     as_kind,
     as_number,
-    as_vector,
     read_only,
     seed_from,
 )
@@ -60,7 +59,7 @@ class _Record:
         self.order = np.empty(k, dtype=np.int64)
         self.before, self.after = np.empty(k), np.empty(k)
         self.inner_steps = np.ones(k, dtype=np.int64)
-        self.states = np.empty((len(steps), len(start)))
+        self.states = np.empty((len(steps), *start.shape))
         self.states[0] = start
         self.complaints: list[str] = []
         self.done = 0
@@ -88,19 +87,31 @@ class _Compiled:
         kept = slice(record.kept, int(np.searchsorted(record.steps, last, side="right")))
         before, after = record.before[first:last], record.after[first:last]
         state = self.state.copy()
-        _kernels.advance(
-            geometry.rows,
-            geometry.offsets,
-            self.gains,
-            geometry.targets,
-            geometry.sigma,
-            distinct,
-            state,
-            record.steps[kept] - first,
-            record.states[kept],
-            before,
-            after,
-        )
+
+        def learn(targets: Array, z: Array, states: Array, before: Array, after: Array) -> None:
+            _kernels.advance(
+                geometry.rows,
+                geometry.offsets,
+                self.gains,
+                targets,
+                geometry.sigma,
+                distinct,
+                z,
+                record.steps[kept] - first,
+                states,
+                before,
+                after,
+            )
+
+        if geometry.outputs is None:
+            learn(geometry.targets, state, record.states[kept], before, after)
+        else:
+            losses = np.empty((2, geometry.outputs, len(order)))
+            for o in range(geometry.outputs):
+                states = np.empty((kept.stop - kept.start, geometry.dim))
+                learn(geometry.targets[o], state[o], states, losses[0, o], losses[1, o])
+                record.states[kept, o] = states
+            before[:], after[:] = losses.sum(axis=1)
         if not geometry.explained:
             before += geometry.unexplained[distinct]
             after += geometry.unexplained[distinct]
@@ -116,7 +127,26 @@ class _Interpreted:
         self.scheme = scheme
         self.scale = scheme.scale_of_iterates
         self.state = read_only(state)
-        self.memory = scheme.start(self.problem, self.state, rng)
+        #: with several outputs, an intrinsic scheme gets the reduced problem of each of them in turn
+        self.parts: tuple[Problem, ...] = ()
+        if space.geometry is not None and space.geometry.outputs is not None:
+            self.parts = cast(tuple[Problem, ...], space.geometry.each_output)
+            self.memory: Any = [scheme.start(part, z, rng) for part, z in zip(self.parts, self.state, strict=True)]
+        else:
+            self.memory = scheme.start(self.problem, self.state, rng)
+
+    def _learn(self, task: int, step: int) -> tuple[Array, int, str | None, float | None, float | None]:
+        """The next state, the number of inner steps, a complaint, and the loss before and after, if it is known."""
+        if not self.parts:
+            learned = self.scheme.learn(self.problem, task, self.state, self.memory)
+            return self._point(learned, task, step), *learned[1:]
+        found = [
+            self.scheme.learn(part, task, z, memory)
+            for part, z, memory in zip(self.parts, self.state, self.memory, strict=True)
+        ]
+        together = Learned(np.stack([learned.w for learned in found]))
+        complaint = next((learned.complaint for learned in found if learned.complaint), None)
+        return self._point(together, task, step), sum(learned.inner_steps for learned in found), complaint, None, None
 
     def _point(self, learned: Any, task: int, step: int) -> Array:
         """The iterate in `learned`, checked and copied."""
@@ -155,9 +185,7 @@ class _Interpreted:
     def advance(self, order: IntArray, record: _Record) -> None:
         kept = record.kept
         for t, task in enumerate(order.tolist(), record.done):
-            learned = self.scheme.learn(self.problem, task, self.state, self.memory)
-            point = self._point(learned, task, t + 1)
-            _, steps, complaint, before, after = learned
+            point, steps, complaint, before, after = self._learn(task, t + 1)
             record.order[t] = task
             record.before[t] = self._loss(task, self.state) if before is None else before
             record.after[t] = self._loss(task, point) if after is None else after
@@ -176,7 +204,7 @@ def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Schem
     as_problem(problem)
     chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else as_scheme(scheme)
     as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
-    start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0").copy()
+    start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0").copy()
     if not chosen.intrinsic:
         return chosen, Direct(problem, start, chosen.scale_of_iterates)
     geometry = problem.geometry
@@ -272,9 +300,9 @@ def run(
     order_seed, scheme_seed = np.random.SeedSequence(seed).spawn(2)
     start = space.start()
     require_memory(
-        32.0 * k + 8.0 * len(steps) * len(start),  # the order, inner steps, losses before and after; the iterates
-        f"{k} steps with {len(steps)} recorded iterates of {len(start)} numbers",
-        "record fewer iterates, record_every=" if len(steps) * len(start) > 4 * k else "use fewer steps",
+        32.0 * k + 8.0 * len(steps) * start.size,  # the order, inner steps, losses before and after; the iterates
+        f"{k} steps with {len(steps)} recorded iterates of {start.size} numbers",
+        "record fewer iterates, record_every=" if len(steps) * start.size > 4 * k else "use fewer steps",
     )
     stepper: _Compiled | _Interpreted
     linear = scheme.linear_on(problem) if scheme.intrinsic else None

@@ -63,13 +63,13 @@ class Direct:
         return states
 
     def task_losses(self, states: Array) -> Array:
-        return _by_row(self.problem.task_losses, self._scaled(states))
+        return _by_row(self.problem.task_losses, self._scaled(states), self.w0.ndim)
 
     def mean_losses(self, states: Array) -> Array:
         return np.asarray(np.mean(self.task_losses(states), axis=-1))
 
     def distances(self, states: Array) -> Array:
-        return _by_row(self.problem.distances, self._scaled(states))
+        return _by_row(self.problem.distances, self._scaled(states), self.w0.ndim)
 
     def _scaled(self, states: Array) -> Array:
         return states if self.scale == 1 else states / self.scale
@@ -79,6 +79,6 @@ class Direct:
 Space = Reduced | Direct
 
 
-def _by_row(function: Callable[[Array], Array], states: Array) -> Array:
-    """The function at a state, or at each row of a matrix of states."""
-    return np.stack([function(state) for state in states]) if states.ndim == 2 else function(states)
+def _by_row(function: Callable[[Array], Array], states: Array, ndim: int) -> Array:
+    """The function at a state, which has `ndim` axes, or at each of a stack of states."""
+    return np.stack([function(state) for state in states]) if states.ndim > ndim else function(states)

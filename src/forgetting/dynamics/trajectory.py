@@ -149,13 +149,13 @@ class Trajectory(Result):
         lengths = {len(part) for part in (made.inner_steps, made.before, made.after)}
         if lengths != {k} or recorded != sorted(set(recorded)) or not recorded or not 0 <= recorded[-1] <= k:
             raise ForgettingError("the parts of the run do not fit together")
-        if recorded[0] != 0 or made.states.shape != (len(recorded), len(space.start())):
+        if recorded[0] != 0 or made.states.shape != (len(recorded), *space.start().shape):
             raise ForgettingError("the states of the run do not fit its steps")
         return made
 
     @cached_property
     def iterates(self) -> Array:
-        """w at the recorded steps, (len(steps), d)."""
+        """w at the recorded steps, (len(steps), d), or (len(steps), d, c) for tasks with c outputs."""
         self._require(self.w0.size, "iterates")
         return self._space.iterates(self.states)
 
@@ -176,9 +176,10 @@ class Trajectory(Result):
         """The states of `averaged_iterates`, with w_0 at k = 0, where there is nothing to average."""
         if len(self.steps) <= self.k:
             raise NotSupportedError("the mean of the iterates needs every iterate: use record_every=1")
-        self._require(2 * self.states.shape[1], "averaged_iterates")
+        self._require(2 * self.states[0].size, "averaged_iterates")
         sums = np.cumsum(self.states[:-1], axis=0)
-        return np.concatenate([self.states[:1], sums / np.arange(1, self.k + 1)[:, None]])
+        counts = np.arange(1, self.k + 1).reshape(-1, *[1] * (sums.ndim - 1))
+        return np.concatenate([self.states[:1], sums / counts])
 
     @property
     def averaged_iterates(self) -> Array:
@@ -252,7 +253,7 @@ class Trajectory(Result):
     def _width(self) -> int:
         """About how many numbers are in memory while the losses of all tasks at a step are computed."""
         geometry = self._space.geometry
-        return 2 * self.problem.num_tasks + (0 if geometry is None else 3 * len(geometry.sigma))
+        return 2 * self.problem.num_tasks + (0 if geometry is None else 3 * geometry.targets.size)
 
     def _require(self, width: int, name: str) -> None:
         steps = len(self.steps)
@@ -287,10 +288,11 @@ class Trajectory(Result):
 
     @cached_property
     def predictions(self) -> Array:
-        """For kernel tasks: the predictions for all rows at the recorded steps, (len(steps), N)."""
+        """For kernel tasks: the predictions for all rows at the recorded steps, (len(steps), N) or (len(steps), N, c)."""
         if self.problem.kernel is None:
             raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
-        return np.asarray(self.iterates @ self.problem.kernel)
+        kernel = self.problem.kernel
+        return np.asarray(self.iterates @ kernel if self.problem.outputs is None else kernel @ self.iterates)
 
 
 def some_rows(steps: IntArray) -> IntArray:

@@ -36,7 +36,7 @@ def value_range(request: Request, quantity: Quantity) -> Range | None:
         if not request.realizable or np.any(gains < 0) or np.any(gains > 2):
             return None
         gap = request.geometry.start(request.w0)
-        size, solves = float(gap @ gap), bool(np.all(gains == 1))
+        size, solves = float(np.vdot(gap, gap)), bool(np.all(gains == 1))
     else:
         known = problem.distance_sq(request.w0) if request.scheme.nonexpansive else None
         if known is None:

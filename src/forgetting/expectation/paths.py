@@ -78,9 +78,9 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
     steps, where = request.steps, np.searchsorted(trajectory.steps, request.steps)
     if quantity.average == "error":
         if request.linear is not None:
-            return np.asarray(np.sum(trajectory.states**2, axis=1)[where])
+            return _squared_norms(trajectory.states)[where]
         iterates = trajectory.scaled_iterates
-        return np.asarray(np.sum((iterates - trajectory.problem.nearest_solution(iterates[0])) ** 2, axis=1)[where])
+        return _squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
     if quantity.iterate == "mean":
         trajectory = averaged(trajectory)
         table = form_along(request, trajectory, quantity.form).now
@@ -108,6 +108,10 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
         return seen
     # nothing is forgotten after one step, by definition
     return np.where(steps == 1, 0.0, seen - curve_at(paper_regret(along.after), steps))
+
+
+def _squared_norms(states: Array) -> Array:
+    return np.asarray(np.sum(states.reshape(len(states), -1) ** 2, axis=1))
 
 
 def curve_at(curve: Array, steps: IntArray) -> Array:

@@ -51,7 +51,7 @@ class Form:
             raise NotSupportedError(f"{type(self).__name__} is a form of regression tasks; give it an along(run)")
         intrinsic = run.scheme.intrinsic
         states = run.states if intrinsic else np.stack([geometry.start(w) for w in run.scaled_iterates])
-        weighted = self.weights(geometry.sigma**2) * geometry.errors(states) ** 2
+        weighted = self.weights(geometry.sigma**2) * geometry.squared(states)
         return np.asarray(0.5 * geometry.per_task(weighted)[:, geometry.index])
 
     def bound(self, problem: Problem) -> float | None:

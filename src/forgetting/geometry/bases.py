@@ -34,9 +34,11 @@ class Bases:
         rows: R x D, orthonormal within each task, in coordinates on the joint row space.
         squares: R squared singular values, as they enter the loss.
         solution: the offline solution, D numbers.
-        leftover: R numbers c = targets - U solution; 0 where these are rounding errors only.
+        leftover: R numbers c = targets - U solution; 0 where these are rounding errors only. With several outputs,
+            `solution` and `leftover` have one row an output.
         unexplained: for each distinct task, half the squared norm of the part of its labels that no w can fit.
         unexplained_doubt: a bound on the error of `unexplained`.
+        unexplained_parts: `unexplained` of each of several outputs.
         frame: the coordinates: a `Frame`, or D x d orthonormal rows as pairs of floats, or None for the user's own.
         turned: for each distinct task, a bound on the angle (radians) between the computed and the true row space.
         misread: for each distinct task, a bound on the error of its rows, relative to its norm.
@@ -56,6 +58,7 @@ class Bases:
     leftover: Pair
     unexplained: Pair
     unexplained_doubt: Array
+    unexplained_parts: Array | None
     frame: Frame | Pair | None
     turned: Array
     misread: Array
@@ -67,12 +70,17 @@ class Bases:
 
     def start(self, w0: Array) -> Pair:
         """z_0 for a start w_0 in the user's coordinates."""
+        several = self.solution[0].ndim == 2
         if isinstance(self.frame, Frame):
-            return self.frame.down(w0) - self.solution[0], np.zeros(len(self.solution[0]))
-        point: Pair = (np.ascontiguousarray(w0, dtype=np.float64), np.zeros(len(w0)))
+            down = self.frame.down_all(w0) if several else self.frame.down(w0)
+            return down - self.solution[0], np.zeros_like(self.solution[0])
+        rows = np.ascontiguousarray(np.atleast_2d(w0.T), dtype=np.float64)
+        point: Pair = rows, np.zeros_like(rows)
         if self.frame is not None:
-            high, low = twofold.products(*self.frame, point[0][None], point[1][None])
-            point = high[:, 0], low[:, 0]
+            high, low = twofold.products(*self.frame, *point)
+            point = np.ascontiguousarray(high.T), np.ascontiguousarray(low.T)
+        if not several:
+            point = point[0][0], point[1][0]
         high, low = twofold.sub(*point, *self.solution)
         return high, low
 
@@ -84,7 +92,7 @@ def plain_bases(geometry: Geometry) -> Bases:
     # rounding errors of n terms are assumed to add up like the root of n
     slips = np.full(geometry.num_distinct, (4 + np.sqrt(geometry.frame.dim + len(sigma)) / 4) * EPS)
     turned = 2 * slips * geometry.conditions
-    targets = leftover + rows @ solution
+    targets = leftover + solution @ rows.T
     slack = _slack(targets, solution, turned, owner, (4 + np.sqrt(geometry.dim)) * EPS)
     consistent = len(sigma) == geometry.dim or bool(np.all(np.abs(leftover) <= slack))
     return _bounded(
@@ -94,6 +102,7 @@ def plain_bases(geometry: Geometry) -> Bases:
         solution=(solution, np.zeros_like(solution)),
         leftover=(np.zeros_like(leftover) if consistent else leftover, np.zeros_like(leftover)),
         unexplained=(geometry.unexplained, np.zeros_like(geometry.unexplained)),
+        unexplained_parts=geometry.unexplained_parts,
         fits=geometry.full,
         label_norms=geometry.label_norms,
         frame=geometry.frame,
@@ -136,14 +145,17 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
         fits.append(len(matrix) == rank or (checked and _fits(matrix, label, rank)))
         blocks.append(task[0])
         # labels count as fitted if their remainder is rounding of 31 digits times the condition number
-        small = np.sqrt(2 * max(task[1][0], 0.0)) <= 4 * rounded[-1] * np.linalg.norm(label)
-        unexplained.append((0.0, 0.0) if fits[-1] or (small and not checked) else task[1])
+        half, half_low = task[1]
+        small = np.sqrt(2 * np.maximum(half, 0.0)) <= 4 * rounded[-1] * np.linalg.norm(label, axis=0)
+        nothing = fits[-1] | (small & (not checked))
+        unexplained.append((np.where(nothing, 0.0, half), np.where(nothing, 0.0, half_low)))
     rows, squares, targets = (
         (np.concatenate([block[i][0] for block in blocks]), np.concatenate([block[i][1] for block in blocks]))
         for i in range(3)
     )
     owner = np.repeat(np.arange(len(ranks)), ranks)
     halves = (np.array([high for high, _ in unexplained]), np.array([low for _, low in unexplained]))
+    several = halves[0].ndim == 2
     solution, leftover, slack = _solve(rows, targets, np.array(rounded), owner)
     if not np.isfinite(solution[0]).all():  # with 31 digits there are fewer directions than float64 decided
         return None
@@ -157,8 +169,11 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
         rows=rows,
         squares=twofold.div(*squares, parts[owner], np.zeros(len(owner))),
         solution=solution,
-        leftover=twofold.zeros(len(owner)) if zero else leftover,
-        unexplained=twofold.div(*halves, parts, np.zeros(len(parts))),
+        leftover=twofold.zeros(*leftover[0].shape) if zero else leftover,
+        unexplained=twofold.div(
+            *(twofold.total(halves) if several else halves), parts, np.zeros(len(parts))
+        ),
+        unexplained_parts=halves[0].T / parts if several else None,
         fits=np.array(fits),
         label_norms=np.array([np.linalg.norm(label) for label in labels]) / np.sqrt(parts),
         frame=frame,
@@ -194,10 +209,11 @@ def _bounded(
     `known` says whether some w is known to solve all tasks; `fits` says for each task whether some w is known to solve
     the task; `slack` bounds the leftover that rounding alone can cause.
     """
+    outputs = np.sqrt(leftover[0].size / max(1, leftover[0].shape[-1]))  # the root of their number
     spectrum = np.linalg.svd(rows[0], compute_uv=False) if rows[0].size else np.ones(1)
     weakest = max(float(spectrum[-1]), 1e-16)
     worst = float(np.max(turned, initial=0.0))
-    unsolved = 2 * float(np.linalg.norm(slack)) + 2 * worst * size
+    unsolved = 2 * outputs * float(np.linalg.norm(slack)) + 2 * worst * size
     missed = 16 * turned * label_norms  # error of the norm of the part of the labels that no w can fit
     doubt = np.where(fits, 0.0, np.sqrt(2 * np.maximum(unexplained[0], 0)) * missed + missed**2)
     return Bases(
@@ -216,7 +232,8 @@ def _bounded(
 
 def _slack(targets: Array, solution: Array, turned: Array, owner: IntArray, rounding: float) -> Array:
     """A bound on targets - U solution if only rounding causes it; `rounding` is the error of an inner product."""
-    blocks = np.sqrt(np.bincount(owner, weights=targets**2, minlength=len(turned)))
+    squares = targets**2 if targets.ndim == 1 else np.sum(targets**2, axis=0)
+    blocks = np.sqrt(np.bincount(owner, weights=squares, minlength=len(turned)))
     return np.asarray(((turned + rounding) * (blocks + np.linalg.norm(solution)))[owner])
 
 
@@ -237,23 +254,24 @@ def _frame(matrices: Sequence[Array], dim: int) -> tuple[Pair, list[Array]] | No
 
 def _task(
     matrix: Array, label: Array, frame: Pair | None, rank: int
-) -> tuple[tuple[Pair, Pair, Pair], tuple[float, float], float] | None:
+) -> tuple[tuple[Pair, Pair, Pair], Pair, float] | None:
     """Factorise a task in numbers of two floats; None if the rank is too high for 31 digits.
 
     Returns (basis, squared singular values, targets), half the squared norm of the part of the labels that no w can
-    fit, and the largest singular value beyond the rank, relative to the largest of all.
+    fit (of each output, where there are several), and the largest singular value beyond the rank, relative to the
+    largest of all.
     """
     coordinates: Pair = matrix, np.zeros_like(matrix)
     if frame is not None:
         coordinates = twofold.products(*coordinates, *frame)
     dim = coordinates[0].shape[1]
     both = np.column_stack([coordinates[0], label])
-    low = np.column_stack([coordinates[1], np.zeros(len(label))])
+    low = np.column_stack([coordinates[1], np.zeros(label.shape)])
     if len(both) > dim:
-        both, low = twofold.triangle(both, low)  # the last row is the part of the labels outside the column space
+        both, low = twofold.triangle(both, low)  # the last rows are the part of the labels outside the column space
     else:
         both, low = np.ascontiguousarray(both), np.ascontiguousarray(low)
-    if not twofold.jacobi(both, low):
+    if not twofold.jacobi(both, low, dim):
         return None
     squares = twofold.total(twofold.mul(both[:, :dim], low[:, :dim], both[:, :dim], low[:, :dim]))
     order = np.argsort(-squares[0], kind="stable")
@@ -263,23 +281,41 @@ def _task(
     s, sl = squares[0][kept], squares[1][kept]
     root, root_low = twofold.root(s, sl) if rank else twofold.zeros(0)
     basis = twofold.div(both[kept, :dim], low[kept, :dim], root[:, None], root_low[:, None])
-    target = twofold.div(both[kept, dim], low[kept, dim], root, root_low)
-    missed = twofold.mul(both[dropped, dim], low[dropped, dim], both[dropped, dim], low[dropped, dim])
-    half, half_low = twofold.total(missed)
+    own = slice(dim, None) if label.ndim == 2 else dim
+    lengths = (root[:, None], root_low[:, None]) if label.ndim == 2 else (root, root_low)
+    target = twofold.div(both[kept, own], low[kept, own], *lengths)
+    missed = twofold.mul(both[dropped, own], low[dropped, own], both[dropped, own], low[dropped, own])
+    half, half_low = twofold.total((missed[0].T, missed[1].T))
     top, beyond = (np.sqrt(np.max(np.maximum(squares[0][part], 0.0), initial=0.0)) for part in (order, dropped))
     return (
         (basis, (s, sl), target),
-        (0.5 * float(half), 0.5 * float(half_low)),
+        (0.5 * half, 0.5 * half_low),
         float(beyond / top) if top > 0 else 0.0,
     )
 
 
 def _solve(rows: Pair, targets: Pair, rounded: Array, owner: IntArray) -> tuple[Pair, Pair, Array]:
-    """The v that minimises |U v - t|, the remainder t - U v, and a bound on the remainder that rounding can cause."""
+    """The v that minimises |U v - t|, the remainder t - U v, and a bound on the remainder that rounding can cause.
+
+    Several outputs are columns of t, and become rows of v and of the remainder.
+    """
     dim = rows[0].shape[1]
+    if targets[0].ndim == 2:
+        columns = [(np.ascontiguousarray(high), np.ascontiguousarray(low)) for high, low in zip(*_rows_of(targets), strict=True)]
+        each = [_solve(rows, column, rounded, owner) for column in columns]
+        v, remainder = (_stacked([found[part] for found in each]) for part in range(2))
+        return v, remainder, _slack(_rows_of(targets)[0], v[0], rounded, owner, 16 * (dim + 4) * UNIT)
     v, remainder = twofold.zeros(dim), targets
     for _ in range(2):  # the second pass refines the solution
         v = twofold.add(*v, *twofold.least_squares(*rows, *remainder))
         high, low = twofold.products(*rows, v[0][None], v[1][None])
         remainder = twofold.sub(*targets, high[:, 0], low[:, 0])
     return v, remainder, _slack(targets[0], v[0], rounded, owner, 16 * (dim + 4) * UNIT)
+
+
+def _rows_of(columns: Pair) -> Pair:
+    return columns[0].T, columns[1].T
+
+
+def _stacked(pairs: Sequence[Pair]) -> Pair:
+    return np.array([high for high, _ in pairs]), np.array([low for _, low in pairs])

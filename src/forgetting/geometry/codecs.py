@@ -20,12 +20,15 @@ def check_geometry(geometry: Geometry) -> None:
     >>> import forgetting as fg
     >>> check_geometry(fg.families.two_lines(0.5).geometry)
     """
-    total, distinct, size = len(geometry.sigma), len(geometry.offsets) - 1, geometry.solution.size
+    total, distinct, size = len(geometry.sigma), len(geometry.offsets) - 1, geometry.solution.shape[-1]
+    several = geometry.solution.shape[:-1]  # outputs, if there are several
+    parts = geometry.unexplained_parts
     each_task = (geometry.unexplained, geometry.residuals, geometry.full, geometry.conditions, geometry.label_norms)
     fits = [
         geometry.rows.shape == (total, size),
-        geometry.sigma.ndim == geometry.offsets.ndim == geometry.index.ndim == geometry.solution.ndim == 1,
-        geometry.targets.shape == (total,),
+        geometry.sigma.ndim == geometry.offsets.ndim == geometry.index.ndim == 1 >= len(several),
+        geometry.targets.shape == (*several, total),
+        parts is None if not several else parts is not None and parts.shape == (*several, distinct),
         all(array.shape == (distinct,) for array in each_task),
         distinct >= 1 and len(geometry.index) >= 1,
     ]

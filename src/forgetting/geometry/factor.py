@@ -46,14 +46,15 @@ class Tolerance:
 class Factor(NamedTuple):
     """The factorisation X = L diag(sigma) basis of a task, with `targets` L^T y / sigma.
 
-    `unexplained` is half the squared norm of the part of the labels that no w can fit. `conditions` holds, for each
-    direction, the factor by which rounding errors of the rows are multiplied.
+    `unexplained` is half the squared norm of the part of the labels that no w can fit; with several outputs it is one
+    number for each, and `targets` is r x c. `conditions` holds, for each direction, the factor by which rounding errors
+    of the rows are multiplied.
     """
 
     basis: Array
     sigma: Array
     targets: Array
-    unexplained: float
+    unexplained: Array
     conditions: Array
 
 
@@ -108,12 +109,12 @@ def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Ar
     """Split the labels into targets in the row space and a part that no w can fit."""
     along = left.T @ label
     missed = label - left @ along
-    missed_sq = 0.5 * float(missed @ missed)
+    missed_sq = 0.5 * np.einsum("i...,i...->...", missed, missed)
     # a remainder below the rounding error of the projection counts as 0
-    floor = (8 * EPS * np.linalg.norm(label)) ** 2 * len(label)
+    floor = (8 * EPS * np.linalg.norm(label, axis=0)) ** 2 * len(label)
     with np.errstate(over="ignore"):  # the caller, which knows the number of the task, refuses infinite targets
-        targets = along / sigma
-    return Factor(basis, sigma, targets, missed_sq if missed_sq > floor else 0.0, np.asarray(conditions))
+        targets = (along.T / sigma).T
+    return Factor(basis, sigma, targets, np.where(missed_sq > floor, missed_sq, 0.0), np.asarray(conditions))
 
 
 def joint_directions(
@@ -137,6 +138,6 @@ def joint_directions(
         left, singular, right = np.linalg.svd(rows @ rotation, full_matrices=False)
 
     def solve(rhs: Array) -> Array:
-        return np.asarray(right[:rank].T @ ((left[:, :rank].T @ rhs) / singular[:rank]))
+        return np.asarray(right[:rank].T @ ((left[:, :rank].T @ rhs).T / singular[:rank]).T)
 
     return rotation, solve

@@ -4,6 +4,9 @@ A continual linear model depends on the data only through the row spaces of the 
 position of the start. `Geometry` holds these, in an orthonormal frame of the joint row space (dimension
 D <= min(d, N)), and stores identical tasks once. A `Geometry` is itself a regression problem in R^D, whose coordinates
 z are errors relative to the offline solution; `Frame` maps between z and the user's w.
+
+With c outputs a label is a row of c numbers, w is d x c, and the outputs share everything but the labels. States are then
+c x D, one row an output, so that formulas along the last axis are those of one output; losses are sums over outputs.
 """
 
 from __future__ import annotations
@@ -58,6 +61,10 @@ class Frame:
         active = w if self.columns is None else w[self.columns]
         return active if self.basis is None else self.basis.T @ active
 
+    def down_all(self, w: Array) -> Array:
+        """Coordinates of each column of a d x c matrix, as rows."""
+        return np.ascontiguousarray(self.down(w).T)
+
     def up(self, v: Array) -> Array:
         """The w of least norm with coordinates v; each row of a matrix is lifted separately."""
         back = self.basis if self.dual_basis is None else self.dual_basis
@@ -77,10 +84,10 @@ class Geometry:
         rows: R x D, the stacked U_m^T of the distinct tasks, each block with orthonormal rows.
         offsets: block m of `rows`, `sigma` and `targets` is offsets[m]:offsets[m + 1].
         sigma: R singular values.
-        targets: R numbers c_m, zero up to rounding when the tasks are jointly realizable.
+        targets: R numbers c_m, zero up to rounding when the tasks are jointly realizable; c x R with several outputs.
         unexplained: for each distinct task, half the squared norm of the part of its labels that no w can fit.
         index: for each task, the number of its distinct task.
-        solution: the offline solution in frame coordinates; z = v - solution.
+        solution: the offline solution in frame coordinates, D numbers or c x D; z = v - solution.
         residuals: for each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|).
         frame: the map to the user's coordinates.
         full: for each distinct task, whether its rows are independent, so that some w fits any labels.
@@ -88,6 +95,7 @@ class Geometry:
         label_norms: for each distinct task, |y_m|.
         row_equations: gives (A, b) for the number of a distinct task, its rows and labels in z coordinates: A z = b.
         data: the data of the distinct tasks, for `precise`; None if only inner products are known.
+        unexplained_parts: with several outputs, `unexplained` of each output, c x (number of distinct tasks).
     """
 
     rows: Array
@@ -104,6 +112,7 @@ class Geometry:
     label_norms: Array
     row_equations: RowEquations = field(repr=False)
     data: Data | None = field(default=None, repr=False)
+    unexplained_parts: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _seal(self)
@@ -125,6 +134,29 @@ class Geometry:
     def dim(self) -> int:
         """Dimension D of the joint row space."""
         return int(self.rows.shape[1])
+
+    @property
+    def outputs(self) -> int | None:
+        """c, or None if labels are single numbers."""
+        return None if self.targets.ndim == 1 else len(self.targets)
+
+    @cached_property
+    def each_output(self) -> tuple[Geometry, ...]:
+        """The reduced problem of each output; one output alone is the problem itself."""
+        if self.unexplained_parts is None:
+            return (self,)
+        return tuple(
+            replace(
+                self,
+                targets=self.targets[o],
+                unexplained=self.unexplained_parts[o],
+                solution=self.solution[o],
+                row_equations=self.row_equations.output(o),
+                data=None if self.data is None else self.data.output(o),
+                unexplained_parts=None,
+            )
+            for o in range(len(self.targets))
+        )
 
     @property
     def num_distinct(self) -> int:
@@ -179,7 +211,7 @@ class Geometry:
     def loss_form(self) -> tuple[Array, Array, float]:
         """(form, shift, constant) with mean loss |form z - shift|^2 + constant, without the part that no w can fit.
 
-        `form` has at most D rows.
+        `form` has at most D rows. For one output.
         """
         matrix, shift = self.loss_weights[:, None] * self.rows, self.loss_weights * self.targets
         if len(matrix) <= self.dim:
@@ -239,8 +271,9 @@ class Geometry:
         rows = np.array([matrix.shape[0] for matrix in self.data.matrices], dtype=np.float64)
         width, dim = self.data.matrices[0].shape[1], self.dim
         frame = 3.0 * rows.sum() * dim * width if dim < width else 0.0
-        short = np.minimum(rows, dim)
-        return float(frame + np.sum(25 * short**2 * dim + rows * dim**2) + len(self.sigma) * dim**2)
+        short, outputs = np.minimum(rows, dim), self.outputs or 1
+        solving = outputs * len(self.sigma) * dim**2
+        return float(frame + np.sum(25 * short**2 * (dim + outputs - 1) + rows * dim * (dim + outputs - 1)) + solving)
 
     @cached_property
     def spans(self) -> Array:
@@ -281,19 +314,26 @@ class Geometry:
 
     def start(self, w0: Array) -> Array:
         """z_0 for a start w_0 in the user's coordinates."""
-        return self.frame.down(w0) - self.solution
+        down = self.frame.down if self.outputs is None else self.frame.down_all
+        return down(w0) - self.solution
 
     def lift(self, states: Array, w0: Array) -> Array:
         """Iterates in the user's coordinates for the states z (rows) of a run that starts at w_0."""
-        return w0 + self.frame.up(states - self.start(w0))
+        moved = self.frame.up(states - self.start(w0))
+        return w0 + (moved if self.outputs is None else np.swapaxes(moved, -1, -2))
 
     def nearest_solution(self, w0: Array) -> Array:
         """The offline solution nearest to w_0; the part of w_0 orthogonal to the joint row space is kept."""
-        return self.lift(np.zeros(self.dim), w0)
+        return self.lift(np.zeros_like(self.solution), w0)
 
     def errors(self, states: Array) -> Array:
         """rho = U^T z - c for each state: R numbers, from which losses and distances are computed."""
         return states @ self.rows.T - self.targets
+
+    def squared(self, states: Array) -> Array:
+        """rho^2 for each of the R directions at each state, summed over outputs."""
+        squares = self.errors(states) ** 2
+        return squares if self.outputs is None else squares.sum(axis=-2)
 
     def per_task(self, squares: Array) -> Array:
         """Sums of R columns over the directions of each distinct task."""
@@ -305,14 +345,16 @@ class Geometry:
 
     def distinct_losses(self, states: Array) -> Array:
         """Loss of each distinct task at each state."""
-        return 0.5 * self.per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
+        if self.outputs is None:
+            return 0.5 * self.per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
+        return 0.5 * self.per_task(self.sigma**2 * self.squared(states)) + self.unexplained
 
     def task_loss(self, task: int, z: Array) -> float:
         """L_m at a single state z."""
         distinct = int(self.index[task])
         block = self.block(distinct)
-        missed = self.sigma[block] * (self.rows[block] @ z - self.targets[block])
-        return 0.5 * float(missed @ missed) + float(self.unexplained[distinct])
+        missed = self.sigma[block] * (z @ self.rows[block].T - self.targets[..., block])
+        return 0.5 * float(np.vdot(missed, missed)) + float(self.unexplained[distinct])
 
     def task_losses(self, states: Array) -> Array:
         """L_m for every task (clones included) at each state; shape (..., T)."""
@@ -322,17 +364,17 @@ class Geometry:
         """L, the mean over tasks, at each state; shape (...)."""
         share = self.counts / self.num_tasks
         weights = 0.5 * self.sigma**2 * share[self.owner]
-        return self.errors(states) ** 2 @ weights + float(self.unexplained @ share)
+        return self.squared(states) @ weights + float(self.unexplained @ share)
 
     def distances(self, states: Array) -> Array:
         """Distance to the solution set of every task; shape (..., T)."""
-        return np.sqrt(self.per_task(self.errors(states) ** 2))[..., self.index]
+        return np.sqrt(self.per_task(self.squared(states)))[..., self.index]
 
     def project(self, task: int, z: Array) -> Array:
         """The point nearest to z that minimises the loss of the task."""
         block = self.block(int(self.index[task]))
         basis = self.rows[block]
-        return z - basis.T @ (basis @ z - self.targets[block])
+        return z - (z @ basis.T - self.targets[..., block]) @ basis
 
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows and labels of the task in z coordinates, A z = b."""
@@ -369,7 +411,11 @@ class RowEquations:
         design = weight * _dense(self.matrices[task], None)
         if self.rotation is not None:
             design = design @ self.rotation
-        return read_only(np.ascontiguousarray(design)), weight * self.labels[task] - design @ self.solution
+        return read_only(np.ascontiguousarray(design)), weight * self.labels[task] - design @ self.solution.T
+
+    def output(self, o: int) -> RowEquations:
+        """The equations of one of several outputs."""
+        return replace(self, labels=[label[:, o] for label in self.labels], solution=self.solution[o])
 
 
 class Data(NamedTuple):
@@ -378,6 +424,10 @@ class Data(NamedTuple):
     matrices: Sequence[Matrix]
     labels: Sequence[Array]
     divisors: Array
+
+    def output(self, o: int) -> Data:
+        """The data of one of several outputs."""
+        return self._replace(labels=[np.ascontiguousarray(label[:, o]) for label in self.labels])
 
 
 def from_data(
@@ -476,7 +526,8 @@ def _assemble(
     rows = np.concatenate([factor.basis for factor in factors])
     target = np.concatenate([factor.targets for factor in factors])
     sigma = np.concatenate([factor.sigma for factor in factors])
-    unexplained = np.array([factor.unexplained for factor in factors])
+    parts = np.array([factor.unexplained for factor in factors])
+    unexplained = parts if parts.ndim == 1 else parts.sum(axis=1)
     rotation, solve = joint_directions(rows, np.concatenate([factor.conditions for factor in factors]), tolerance)
     if rotation is not None:
         rows = _orthonormal_blocks(rows @ rotation, offsets)
@@ -489,17 +540,18 @@ def _assemble(
         rows=np.ascontiguousarray(rows),
         offsets=offsets,
         sigma=sigma,
-        targets=leftover,
+        targets=np.ascontiguousarray(leftover.T),
         unexplained=unexplained,
         index=index,
-        solution=solution,
-        residuals=_residuals(offsets, sigma, leftover, unexplained, solution, label_norms),
+        solution=np.ascontiguousarray(solution.T),
+        residuals=_residuals(offsets, sigma, leftover.T, unexplained, solution, label_norms),
         frame=frame,
         full=ranks == [len(matrix) for matrix in matrices],
         conditions=np.array([float(np.max(factor.conditions, initial=1.0)) for factor in factors]),
         label_norms=label_norms,
-        row_equations=RowEquations(matrices, labels, np.ones(len(matrices)), rotation, solution),
+        row_equations=RowEquations(matrices, labels, np.ones(len(matrices)), rotation, solution.T),
         data=data,
+        unexplained_parts=None if parts.ndim == 1 else np.ascontiguousarray(parts.T),
     )
 
 
@@ -514,7 +566,11 @@ def _refined(geometry: Geometry) -> Geometry:
     solution, leftover = precise.solution[0], precise.leftover[0]
     sigma = np.sqrt(precise.squares[0])
     # a part of the labels that float64 counts as rounding stays 0
+    parts = geometry.unexplained_parts
     unexplained = np.where(geometry.unexplained > 0, np.maximum(precise.unexplained[0], 0.0), 0.0)
+    if parts is not None:
+        parts = np.where(parts > 0, np.maximum(precise.unexplained_parts, 0.0), 0.0)
+        unexplained = parts.sum(axis=0)
     return replace(
         geometry,
         rows=np.ascontiguousarray(precise.rows[0]),
@@ -526,6 +582,7 @@ def _refined(geometry: Geometry) -> Geometry:
         frame=Frame(dim=dim, basis=basis),
         conditions=np.ones(geometry.num_distinct),  # each number was rounded once, at the end
         row_equations=RowEquations(data.matrices, data.labels, weights, basis, solution),
+        unexplained_parts=parts,
     )
 
 
@@ -535,7 +592,7 @@ def _residuals(
     """For each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|)."""
     residuals = np.zeros(len(unexplained))
     for m, (a, b) in enumerate(pairwise(offsets.tolist())):
-        missed = float(np.hypot(np.linalg.norm(sigma[a:b] * leftover[a:b]), np.sqrt(2 * unexplained[m])))
+        missed = float(np.hypot(np.linalg.norm(sigma[a:b] * leftover[..., a:b]), np.sqrt(2 * unexplained[m])))
         size = float(np.max(sigma[a:b], initial=0.0) * np.linalg.norm(solution) + label_norms[m])
         residuals[m] = missed / size if size > 0 else 0.0
     return residuals

@@ -79,7 +79,7 @@ def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     """The tasks of the arrays that `regression_arrays` made."""
     from forgetting.tasks.regression import RegressionTasks
 
-    y = entry(arrays, "y", "f", 1)
+    y = _labels(arrays)
     ends = _ends(arrays, len(y))
     if "X" in arrays:
         X = entry(arrays, "X", "f", 2)
@@ -94,6 +94,12 @@ def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     return RegressionTasks(
         [matrices[i] for i in index], [labels[i] for i in index], names=names, **_options_from(arrays)
     )
+
+
+def _labels(arrays: dict[str, Any]) -> Any:
+    """The entry 'y': a vector, or a matrix with a column for each of several outputs."""
+    given = arrays.get("y")
+    return entry(arrays, "y", "f", 2 if given is not None and given.ndim == 2 else 1)
 
 
 def _ends(arrays: dict[str, Any], total: int) -> IntArray:
@@ -189,7 +195,7 @@ def kernel_from(arrays: dict[str, Any]) -> KernelTasks:
 
     owner = entry(arrays, "task", "iu", 1)
     tasks = KernelTasks(
-        entry(arrays, "kernel", "f", 2), entry(arrays, "y", "f", 1), owner.astype(np.int64), **_options_from(arrays)
+        entry(arrays, "kernel", "f", 2), _labels(arrays), owner.astype(np.int64), **_options_from(arrays)
     )
     tasks.names = tuple(words(arrays, "names", tasks.num_tasks))
     return tasks

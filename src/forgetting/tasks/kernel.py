@@ -14,7 +14,6 @@ from forgetting._arrays import (
     Array,
     IntArray,
     as_task,
-    as_vector,
     group_rows,
     one_column,
     read_only,
@@ -36,7 +35,7 @@ class KernelTasks(LinearTasks):
 
     Args:
         kernel: N x N symmetric positive semidefinite matrix.
-        labels: N values.
+        labels: N values, or N x c values for c outputs; dual coefficients are then N x c.
         groups: N group labels; rows of a group form a task.
         loss: "sum", or "mean" to divide L_m by n_m.
         rank_tol: relative tolerance for ranks; default sqrt(N * eps), since a Gram matrix squares singular values.
@@ -77,7 +76,11 @@ class KernelTasks(LinearTasks):
         names, members = group_rows(groups, rows)
         self.rows_of = [read_only(part) for part in members]
         self.kernel = read_only((matrix + matrix.T) / 2)
-        self.labels = read_only(as_vector(one_column(real_array(labels, "y")), rows, "y").copy())
+        given = one_column(real_array(labels, "y", squares=True))
+        if given.ndim not in (1, 2) or len(given) != rows or 0 in given.shape:
+            raise InvalidInputError(f"y: expected shape ({rows},), or ({rows}, c) for c outputs, got {given.shape}")
+        self.labels = read_only(given.copy())
+        self.outputs = None if given.ndim == 1 else int(given.shape[1])
         self.names = tuple(names)
         self.dim = rows
         self._set_options(loss, rank_tol, rtol)
@@ -128,15 +131,21 @@ class KernelTasks(LinearTasks):
         return np.array([len(rows) for rows in self.rows_of])
 
     def predict(self, coefficients: Any) -> Array:
-        """The predictions K a for all rows; `coefficients` is a vector a, or a matrix with such vectors as rows."""
+        """The predictions K a for all rows; `coefficients` is a vector a, or a matrix with such vectors as rows.
+
+        With c outputs, a is N x c, and several of them are stacked along the first axis.
+        """
         given = real_array(coefficients, "coefficients")
-        if given.ndim not in (1, 2) or given.shape[-1] != self.dim:
-            raise InvalidInputError(f"coefficients: expected {self.dim} numbers, or rows of so many, got {given.shape}")
-        return np.asarray(given @ self.kernel)
+        shape = self.point_shape
+        if given.ndim not in (len(shape), len(shape) + 1) or given.shape[-len(shape) :] != shape:
+            several = "rows of so many" if self.outputs is None else "a stack of them"
+            what = f"{self.dim} numbers" if self.outputs is None else f"shape {shape}"
+            raise InvalidInputError(f"coefficients: expected {what}, or {several}, got {given.shape}")
+        return np.asarray(given @ self.kernel if self.outputs is None else self.kernel @ given)
 
     def task_losses(self, w: Any) -> Array:
         """L_m for every task at dual coefficients w."""
-        missed = self.predict(as_vector(w, self.dim, "w")) - self.labels
+        missed = self.predict(self.point(w)) - self.labels
         return np.array(
             [
                 0.5 * weight**2 * float(np.sum(missed[rows] ** 2))
@@ -153,4 +162,5 @@ class KernelTasks(LinearTasks):
         return len(self.rows_of)
 
     def __repr__(self) -> str:
-        return f"KernelTasks(T={len(self.rows_of)}, N={self.dim})"
+        several = "" if self.outputs is None else f", outputs={self.outputs}"
+        return f"KernelTasks(T={len(self.rows_of)}, N={self.dim}{several})"

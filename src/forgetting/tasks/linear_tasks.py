@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number, as_task, as_vector
+from forgetting._arrays import Array, IntArray, as_number, as_task
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError
 from forgetting.geometry import Geometry
 from forgetting.tasks.problem import Kind, Problem
@@ -89,7 +89,8 @@ class LinearTasks(Problem):
     def loss_meaning(self) -> str:
         """Sums or means over the rows of a task."""
         rows = "summed over its rows" if self.loss_kind == "sum" else "its mean over the rows"
-        return f"half the squared residual of a task, {rows}"
+        outputs = "" if self.outputs is None else f" and summed over {self.outputs} outputs"
+        return f"half the squared residual of a task, {rows}{outputs}"
 
     @property
     def data(self) -> RegressionTasks | None:
@@ -159,26 +160,26 @@ class LinearTasks(Problem):
     @property
     def w_star(self) -> Array:
         """The minimum-norm offline solution."""
-        return self.nearest_solution(np.zeros(self.dim))
+        return self.nearest_solution(np.zeros(self.point_shape))
 
     def nearest_solution(self, w0: Array) -> Array:
         """The offline solution nearest to w_0."""
         self.require_realizable("w_star")
-        return self.geometry.nearest_solution(as_vector(w0, self.dim, "w0"))
+        return self.geometry.nearest_solution(self.point(w0, "w0"))
 
     def scale_from(self, w0: Array) -> float:
         """|w_0 - w*|^2 R^2 for a run that starts at w_0."""
         self.require_realizable("scale")
-        gap = self.geometry.start(as_vector(w0, self.dim, "w0"))
-        return float(gap @ gap) * self.radius**2
+        gap = self.geometry.start(self.point(w0, "w0"))
+        return float(np.vdot(gap, gap)) * self.radius**2
 
     def distances(self, w: Array) -> Array:
         """Distance from w to the solution set of every task."""
-        return self.geometry.distances(self.geometry.start(as_vector(w, self.dim, "w")))
+        return self.geometry.distances(self.geometry.start(self.point(w)))
 
     def project(self, task: int, w: Array) -> Array:
         """The solution of the task nearest to w: w - X_m^+ (X_m w - y_m)."""
-        start = as_vector(w, self.dim, "w")
+        start = self.point(w)
         return self.geometry.lift(
             self.geometry.project(as_task(task, self.num_tasks), self.geometry.start(start)), start
         )

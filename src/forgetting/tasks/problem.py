@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, as_vector, sealed
+from forgetting._arrays import Array, IntArray, as_kind, as_point, sealed
 from forgetting._registry import Registry, dashed
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Matrix
@@ -79,6 +79,9 @@ class Problem(Shown, ABC):
     #: what a reader of results should know about the data; see `fg.load`
     notes: tuple[str, ...] = ()
 
+    #: c if labels are rows of c numbers, so that w is d x c; None if w is a vector
+    outputs: int | None = None
+
     dim: int
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -113,6 +116,20 @@ class Problem(Shown, ABC):
 
     def __len__(self) -> int:
         return self.num_tasks
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        """The shape of w: (d,), or (d, c) for tasks with c outputs.
+
+        >>> import forgetting as fg
+        >>> fg.families.two_lines(0.5).point_shape
+        (2,)
+        """
+        return (self.dim,) if self.outputs is None else (self.dim, self.outputs)
+
+    def point(self, w: Any, what: str = "w") -> Array:
+        """`w` as an array of float64 of the `point_shape`; an error names `what`."""
+        return as_point(w, self.point_shape, what)
 
     def loss(self, w: Array) -> float:
         """L(w), the mean of the task losses."""
@@ -199,7 +216,7 @@ class Problem(Shown, ABC):
         """
         shown = range(min(self.num_tasks, MOST_SHOWN))
         names = tuple(self.names[task] for task in shown)
-        start = np.zeros(self.dim)
+        start = np.zeros(self.point_shape)
         losses = np.array([self.task_losses(self.project(task, start))[: len(names)] for task in shown])
         losses[losses <= 1e-20 * losses.max()] = 0.0  # rounding
         return Matrix(
@@ -261,14 +278,14 @@ class Problem(Shown, ABC):
     @property
     def scale(self) -> float:
         """|w*|^2 R^2, the factor in front of the bounds for a start at 0."""
-        return self.scale_from(np.zeros(self.dim))
+        return self.scale_from(np.zeros(self.point_shape))
 
     def scale_from(self, w0: Array) -> float:
         """|w_0 - w*|^2 R^2, with w* the common solution nearest to w_0."""
         if self.radius is None:
             raise NotSupportedError(f"{type(self).__name__} has no radius R with L_m <= R^2/2 dist^2")
-        gap = as_vector(w0, self.dim, "w0") - self.nearest_solution(w0)
-        return float(gap @ gap) * self.radius**2
+        gap = self.point(w0, "w0") - self.nearest_solution(w0)
+        return float(np.vdot(gap, gap)) * self.radius**2
 
     def distance_sq(self, w0: Array) -> float | None:
         """min |w_0 - w|^2 over common solutions w; None if no common solution exists or is known."""
@@ -276,7 +293,7 @@ class Problem(Shown, ABC):
             gap = self.nearest_solution(w0) - w0
         except ForgettingError:
             return None
-        return float(gap @ gap)
+        return float(np.vdot(gap, gap))
 
 
 def as_problem(value: Problem) -> Problem:

@@ -15,8 +15,8 @@ from forgetting._arrays import (
     Array,
     IntArray,
     any_array,
+    as_index,
     as_task,
-    as_vector,
     check_finite,
     fingerprint,
     group_rows,
@@ -39,7 +39,8 @@ class RegressionTasks(LinearTasks):
 
     Args:
         matrices: T matrices of shape (n_m, d), NumPy or scipy.sparse; n_m may differ.
-        labels: T vectors of length n_m; a matrix of one column does as well.
+        labels: T vectors of length n_m, or T matrices of shape (n_m, c) for c outputs: w is then d x c, and losses are
+            summed over outputs. A matrix of one column counts as a vector.
         loss: "sum" as in the paper, or "mean" to divide L_m by n_m.
         rank_tol: relative tolerance for ranks. By default max(shape) * eps, after rows of different sizes are scaled to
             the same size; a number is relative to the largest singular value of the unscaled rows.
@@ -78,6 +79,7 @@ class RegressionTasks(LinearTasks):
         self._labels: list[Array] = []
         self._index = self._take_in(matrices, labels, copy)
         self.dim = int(self._matrices[0].shape[1])
+        self.outputs = None if self._labels[0].ndim == 1 else int(self._labels[0].shape[1])
         self._warn_of_small_rows()
 
     def _take_in(self, matrices: Sequence[Any], labels: Sequence[Any], copy: bool) -> IntArray:
@@ -95,6 +97,11 @@ class RegressionTasks(LinearTasks):
                         f"task {task}: X has {matrix.shape[1]} columns, but task 0 has {width}; all need the same d"
                     )
                 width = matrix.shape[1]
+                if self._labels and label.shape[1:] != self._labels[0].shape[1:]:
+                    raise InvalidInputError(
+                        f"task {task}: y has {_outputs(label)}, but task 0 has {_outputs(self._labels[0])}; all need the "
+                        "same outputs"
+                    )
                 same = by_content.setdefault(fingerprint(matrix, label), len(self._matrices))
                 if same == len(self._matrices):
                     self._matrices.append(sealed(matrix.copy() if copy else matrix))
@@ -213,19 +220,34 @@ class RegressionTasks(LinearTasks):
 
     def task_loss(self, task: int, w: Any) -> float:
         """L_m(w), computed from the data."""
-        return self._distinct_loss(int(self._index[as_task(task, self.num_tasks)]), as_vector(w, self.dim, "w"))
+        return self._distinct_loss(int(self._index[as_task(task, self.num_tasks)]), self.point(w))
 
     def task_losses(self, w: Any) -> Array:
         """L_m(w) for every task, computed from the data."""
-        point = as_vector(w, self.dim, "w")
+        point = self.point(w)
         return np.array([self._distinct_loss(distinct, point) for distinct in range(len(self._matrices))])[self._index]
 
     def _distinct_loss(self, distinct: int, w: Array) -> float:
         missed = self._matrices[distinct] @ w - self._labels[distinct]
-        return 0.5 * float((missed @ missed) / self._divisors[distinct])
+        return 0.5 * float(np.vdot(missed, missed) / self._divisors[distinct])
+
+    def output(self, o: int) -> RegressionTasks:
+        """The tasks of one of several outputs, with vectors as labels.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[[1.0, 2.0]], [[0.6, 0.0]]])
+        >>> tasks.outputs, tasks.output(1).task(0)[1]
+        (2, array([2.]))
+        """
+        if self.outputs is None:
+            raise InvalidInputError("these tasks have one output; there is none to choose")
+        column = as_index([o], self.outputs, "output")[0]
+        pairs = [self.task(m) for m in range(self.num_tasks)]
+        return self.with_data([X for X, _ in pairs], [y[:, column] for _, y in pairs])
 
     def __repr__(self) -> str:
-        return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rows={self.num_rows.sum()})"
+        several = "" if self.outputs is None else f", outputs={self.outputs}"
+        return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rows={self.num_rows.sum()}{several})"
 
 
 def as_task_lists(
@@ -289,11 +311,16 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
     name = f"task {task}"
     matrix = as_task_matrix(raw_matrix, name)
     label = one_column(real_array(raw_label, f"{name}, y", squares=True))
-    if label.shape != (matrix.shape[0],):
+    n = matrix.shape[0]
+    if label.ndim not in (1, 2) or len(label) != n or 0 in label.shape:
         raise InvalidInputError(
-            f"{name}: X has {matrix.shape[0]} rows, but y has shape {label.shape}; expected ({matrix.shape[0]},)"
+            f"{name}: X has {n} rows, but y has shape {label.shape}; expected ({n},), or ({n}, c) for c outputs"
         )
     return matrix, label
+
+
+def _outputs(label: Array) -> str:
+    return "one output" if label.ndim == 1 else f"{label.shape[1]} outputs"
 
 
 def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[str]]:
@@ -306,7 +333,7 @@ def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[
     label = one_column(any_array(y, "y"))
     if matrix.ndim != 2:
         raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
-    if label.shape != (matrix.shape[0],):
+    if label.ndim not in (1, 2) or len(label) != matrix.shape[0]:
         raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has shape {label.shape}")
     names, members = group_rows(groups, matrix.shape[0])
     picks = [_as_slice(rows) for rows in members]

@@ -295,7 +295,13 @@ def answer(
     """All quantities of a request, and the digits it took; `order` holds the distinct tasks where it is not random."""
 
     def compute() -> tuple[dict[str, Numbers], Decimal]:
-        deep = Deep(request.geometry, request.linear_scheme, request.w0, averaged=request.averaged)
+        # every quantity is a sum over outputs
+        parts = [part(geometry, w0) for geometry, w0 in zip(request.geometry.each_output, _starts(request), strict=True)]
+        tables = [table for table, _ in parts]
+        return {name: sum(table[name] for table in tables) for name in tables[0]}, max(scale for _, scale in parts)
+
+    def part(geometry: Geometry, w0: Array) -> tuple[dict[str, Numbers], Decimal]:
+        deep = Deep(geometry, request.linear_scheme, w0, averaged=request.averaged)
         repeats = dict(zip(*np.unique(request.steps, return_counts=True), strict=True))
         if order is not None:
             moments = deep.along(order, repeats)
@@ -313,8 +319,18 @@ def answer(
     return settle(compute, unsure)
 
 
+def _starts(request: Request) -> list[Array]:
+    """w_0 of each output."""
+    return [request.w0] if request.geometry.outputs is None else list(request.w0.T)
+
+
 def products(request: Request) -> float:
     """Products of decimal numbers that one precision takes, roughly; infinite where decimals cannot be used."""
+    return (request.geometry.outputs or 1) * _products(request)
+
+
+def _products(request: Request) -> float:
+    """`products`, for one output."""
     geometry, law = request.geometry, request.law
     if geometry.data is None or precise_gain(request.linear_scheme, Decimal(1)) is None:
         return float("inf")

@@ -96,9 +96,9 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     state = moments.first
 
     def squares() -> Array:
-        """(b_i . v)^2 for all R directions."""
-        high, _ = tools.products(right, right_low, state[0][None], state[1][None])
-        return np.asarray(high[:, 0] ** 2)
+        """(b_i . v)^2 for all R directions, summed over outputs."""
+        high, _ = tools.products(right, right_low, *state)
+        return np.asarray(np.sum(high**2, axis=1))
 
     def distances() -> Array:
         return np.asarray(moments.unit * np.sqrt(geometry.per_task(squares()))[geometry.index])
@@ -113,9 +113,10 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     for step in track(range(k), "order"):
         order[step] = task = int(geometry.index[visits.take(1)[0]])
         block = geometry.block(task)
-        high, low = tools.products(right[block], right_low[block], state[0][None], state[1][None])
+        high, low = tools.products(right[block], right_low[block], *state)
         move, move_low = tools.products(left[block].T.copy(), left_low[block].T.copy(), high.T.copy(), low.T.copy())
-        state = tools.sub(*state, move[:, 0], move_low[:, 0])
+        state = tools.sub(*state, move.T, move_low.T)
+        state = np.ascontiguousarray(state[0]), np.ascontiguousarray(state[1])
     return order
 
 

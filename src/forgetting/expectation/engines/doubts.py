@@ -65,7 +65,7 @@ def doubts_of(
 
     `moving` is the `sensitivity` of the gains, and `vague` by how much the gains of each task can be off.
     """
-    n, owner = len(z), geometry.owner
+    n, owner = z.shape[1], geometry.owner
     # pieces of 31 digits are rounded once more where the arithmetic is float64
     turned, misread = (part if twofold else part + 2 * EPS for part in (source.turned, source.misread))
     largest = np.zeros(geometry.num_distinct)
@@ -120,15 +120,16 @@ def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array
 
 def _first_error(z: Array, source: Bases, w0: Array, unit: float, rounding: float, missed: float) -> Array:
     """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
-    n, dim = len(z), len(source.solution[0])
-    norm = float(np.linalg.norm(z[:dim]))
+    n, dim = z.shape[1], source.solution[0].shape[-1]
+    norm = float(np.linalg.norm(z[:, :dim]))
     size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / unit
-    error = 8 * rounding * np.outer(z, z)
+    moment = z.T @ z
+    error = 8 * rounding * moment
     error[range(dim), range(dim)] += 8 * rounding * size**2
     if missed > 0 and dim:
         _, spectrum, basis = np.linalg.svd(source.rows[0], full_matrices=False)
         share = missed / norm if norm > 0 else 1.0
-        error += share * np.outer(z, z)
+        error += share * moment
         error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)
     error[range(n), range(n)] += 8 * n * EPS * float(np.trace(error))
     return error

@@ -1,7 +1,8 @@
 """Second moments of the error: E[z z^T] under random orderings evolves linearly, and losses are linear in it.
 
 Learning task m multiplies z by S_m = I - a_m b_m^T with b_m = U_m and a_m = U_m diag(g), so that A = E[z z^T] becomes
-S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_m). Small problems are computed in
+S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_m). With c outputs the state is a matrix V
+of z (D x c) above the identity, b_m = (U_m, -c_m) has c constants, and A = E[V V^T] sums over outputs. Small problems are computed in
 numbers of two floats (31 digits), which leaves enough when subspaces nearly coincide and losses are a tiny part of
 |z|^2; large ones in float64, by matrix products.
 
@@ -105,7 +106,7 @@ class Moments:
         squares, gains: of each of the R directions.
         solves: whether every gain is exactly 1.
         unexplained: for each distinct task, half the squared norm of what no w can fit.
-        first: the state at the start, divided by `unit`.
+        first: the state at the start, one row an output, divided by `unit`.
         doubts: by how much all of this can be off.
         averaged: whether iterates are summed: the state is (x, s), with x as above and s the sum of x before each step.
     """
@@ -151,8 +152,11 @@ class Moments:
         """The moment of the start."""
         high, low = self.first
         if not self.twofold:
-            return np.outer(high, high), np.zeros((self.size, self.size))
-        return two_floats().mul(high[:, None], low[:, None], high[None, :], low[None, :])  # type: ignore[no-any-return]
+            return high.T @ high, np.zeros((self.size, self.size))
+        tools, total = two_floats(), (np.zeros((self.size, self.size)), np.zeros((self.size, self.size)))
+        for z, zl in zip(high, low, strict=True):
+            total = tools.add(*total, *tools.mul(z[:, None], zl[:, None], z[None, :], zl[None, :]))
+        return total
 
     def advance(self, state: State, order: IntArray) -> None:
         """As many steps as `order` is long: the distinct task to learn, or -1 for one drawn by the probabilities."""
@@ -469,18 +473,17 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
     source = geometry.precise if twofold else geometry.plain if as_run else geometry.best
     assert source is not None
     gains, vague = _gains(geometry, scheme, source.squares, twofold)
-    start, rows, leftover = source.start(w0), source.rows, source.leftover
+    start, rows, leftover = _by_output(source.start(w0)), source.rows, _by_output(source.leftover)
     size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
     unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
     left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
     if leftover[0].any() and not homogeneous:
-        nothing = np.zeros(len(rows[0]))
-        right = _widened(rows, (-leftover[0] / unit, -leftover[1] / unit))
+        constants, nothing = np.eye(len(leftover[0])), np.zeros(leftover[0].T.shape)
+        right = _widened(rows, (-leftover[0].T / unit, -leftover[1].T / unit))
         left = _widened(left, (nothing, nothing))
-        first = np.append(first[0], 1.0), np.append(first[1], 0.0)
+        first = _widened(first, (constants, 0 * constants))
     if request.averaged:
-        left, right = _doubled(left), _doubled(right)
-        first = np.append(first[0], 0 * first[0]), np.append(first[1], 0 * first[1])
+        left, right, first = _doubled(left), _doubled(right), _doubled(first)
     probability, known = _probability(request)
     moving = sensitivity(geometry, scheme.gains)
     return Moments(
@@ -528,9 +531,14 @@ def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tupl
             yield cut, order[:0]
 
 
-def _widened(pair: Pair, column: Pair) -> Pair:
-    """One more column."""
-    return np.column_stack([pair[0], column[0]]), np.column_stack([pair[1], column[1]])
+def _by_output(pair: Pair) -> Pair:
+    """One row an output, also where there is one."""
+    return np.atleast_2d(pair[0]), np.atleast_2d(pair[1])
+
+
+def _widened(pair: Pair, columns: Pair) -> Pair:
+    """More columns."""
+    return np.hstack([pair[0], columns[0]]), np.hstack([pair[1], columns[1]])
 
 
 def _doubled(pair: Pair) -> Pair:

@@ -162,8 +162,7 @@ class _Spectrum:
 
     def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Array] | None) -> None:
         self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
-        z0 = moments.first[0] * moments.unit
-        self.start = _pack(np.outer(z0, z0))
+        self.start = _pack(moments.second()[0] * moments.unit**2)
         self.functionals = {key: self._functional(*key) for q in request.quantities for key in _keys(q)}
         self.main = self.ritz(self.start, np.concatenate(list(self.functionals.values())))
         self.visits: dict[Form, tuple[Array, Array]] = {}
