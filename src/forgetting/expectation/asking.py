@@ -7,20 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import IntArray, Seed, any_array, as_count, as_number, seed_from
+from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_number, seed_from
 from forgetting._memory import available_memory
 from forgetting._progress import Progress, reports_progress
 from forgetting.dynamics.loop import resolve
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.engines import choose, engines, require
 from forgetting.expectation.engines.base import require_realizable
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import Quantity, resolved
 from forgetting.expectation.request import PATIENCE, Request, Simulation
+from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike, as_ordering
+from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import no_common_solution
+from forgetting.tasks.scored import scored_tasks
 
 __all__ = ["MOST_STEPS", "Question", "as_level", "ask", "expect"]
 
@@ -44,6 +48,8 @@ def expect(
     threads: int | None = None,
     patience: float = PATIENCE,
     *,
+    noise: Any = None,
+    test: Any = None,
     progress: Progress = False,
 ) -> Expectation:
     """Expected loss, forgetting and other quantities over the randomness of the ordering.
@@ -66,6 +72,7 @@ def expect(
     - next_loss: the loss at w_k of the task that is learned next; NaN where no task comes next.
     - averaged_loss: the mean loss of all tasks at the mean of w_0, ..., w_(k-1). averaged_task_losses: of every task.
     - regret: the mean over the k steps of the loss of the task just before it is learned.
+    - test_loss, test_losses, test_forgetting: as loss, task_losses and forgetting, on the held-out data of `test`.
 
     All floats, labels included, count as the exact numbers that they are. Small problems are computed with 31 digits,
     and with more where 31 leave doubts; `detail` says so, and `uncertainty` bounds the error of a value.
@@ -83,6 +90,12 @@ def expect(
         patience: seconds that an exact method may take before `auto` simulates; np.inf to wait as long as it takes.
             They are estimated beforehand, mostly within a factor of three, and alike on all machines. Methods that are
             named have no limit.
+        noise: of the labels: a standard deviation, one for each task, or a covariance of the labels of each task.
+            Values are then expected over the noise and the order together. A task keeps its noise from visit to visit,
+            and training losses are those on the noisy labels; held-out labels have none. Outputs have independent
+            noise.
+        test: held-out data of the tasks: `RegressionTasks` or pairs (X, y), in the order of the tasks; or the covariance
+            of the inputs of each task (or one for all), whose labels are those of `w_star`.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.two_lines(np.pi / 3)
@@ -91,6 +104,9 @@ def expect(
     ('moments', array([1.40625000e-01, 2.04636308e-03, 8.71333181e-22]))
     >>> bool(np.all(e.uncertainty["loss"] < 1e-15 * e.loss))
     True
+    >>> e = fg.expect(tasks, "with-replacement", 10, noise=0.1, test=np.eye(2), quantities=("loss", "test_loss"))
+    >>> round(float(e.loss), 9), round(float(e.values["test_loss"]), 9)   # the noise is fitted, and spoils w
+    (0.004970988, 0.016094706)
     """
     simulation = Simulation(
         seed_from(seed),
@@ -99,7 +115,7 @@ def expect(
         as_level(confidence),
         None if threads is None else as_count(threads, "threads", least=1),
     )
-    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation, patience)
+    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation, patience, noise, test)
     request = question.request
     engine, notes = choose(request) if method == "auto" else (engines.get(method), ())
     if method != "auto":
@@ -108,6 +124,8 @@ def expect(
         outcome = engine.solve(request)
     outcome.notes += notes
     diverges = growth(problem, request.scheme)
+    if request.linear is not None:
+        diverges += no_common_solution(problem)
     outcome.notes += tuple(note for note in diverges if note not in outcome.notes)
     return question.build(engine.name, outcome)
 
@@ -116,7 +134,8 @@ class Question(NamedTuple):
     """A checked request, with the steps as the caller gave them.
 
     Attributes:
-        request: with sorted steps.
+        request: with sorted steps, and with tasks that held-out data and noise were added to.
+        problem, w0: as the caller gave them.
         steps: in the order in which they were given.
         scalar: whether one step was given rather than a sequence.
     """
@@ -124,13 +143,15 @@ class Question(NamedTuple):
     request: Request
     steps: IntArray
     scalar: bool
+    problem: Problem
+    w0: Array
 
     def build(self, method: str, outcome: Outcome) -> Expectation:
         """The result, with the steps in the order and the shape in which they were given."""
         rank = np.argsort(np.argsort(self.steps, kind="stable"), kind="stable")
         request = self.request
-        source = {"problem": request.problem, "ordering": request.ordering, "scheme": request.scheme, "w0": request.w0}
-        unit = request.problem.loss_meaning
+        source = {"problem": self.problem, "ordering": request.ordering, "scheme": request.scheme, "w0": self.w0}
+        unit = self.problem.loss_meaning
         return outcome.build(method, request.quantities, self.steps, self.scalar, rank, unit, **source)
 
 
@@ -144,6 +165,8 @@ def ask(
     memory: float | None = None,
     simulation: Simulation | None = None,
     patience: float = PATIENCE,
+    noise: Any = None,
+    test: Any = None,
 ) -> Question:
     """Check the arguments of `expect`."""
     ordering = as_ordering(ordering)
@@ -155,11 +178,13 @@ def ask(
     wanted = resolved(quantities)
     chosen, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, int(steps.max()))
+    scheme = chosen.linear_on(problem) or chosen  # engines know the linear scheme that makes the same steps
+    tasks, start = _scored(problem, space.w0, scheme, ordering, wanted, noise, test)
     request = Request(
-        problem,
+        tasks,
         ordering,
-        chosen.linear_on(problem) or chosen,  # engines know the linear scheme that makes the same steps
-        space.w0,
+        scheme,
+        start,
         np.sort(steps),
         wanted,
         _memory(memory),
@@ -168,7 +193,33 @@ def ask(
     )
     if request.linear is not None and request.averages("error"):
         require_realizable(request, "the quantity 'error'")
-    return Question(request, steps, scalar)
+    return Question(request, steps, scalar, problem, space.w0)
+
+
+def _scored(
+    problem: Problem,
+    w0: Array,
+    scheme: Scheme,
+    ordering: Ordering,
+    wanted: Sequence[Quantity],
+    noise: Any,
+    test: Any,
+) -> tuple[Problem, Array]:
+    """The tasks with held-out data and noise, and the start."""
+    held_out = [quantity.name for quantity in wanted if quantity.held_out]
+    if held_out and test is None:
+        raise InvalidInputError(f"{held_out[0]} is about held-out data; give them by test=")
+    if noise is None and test is None:
+        return problem, w0
+    given = "noise=" if test is None else "test="
+    if scheme.linear_on(problem) is None:
+        raise NotSupportedError(f"{given} needs a linear scheme on regression tasks, not {scheme}")
+    if noise is not None and ordering.adaptive:
+        raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")
+    if any(quantity.average == "error" for quantity in wanted):
+        raise NotSupportedError(f"the quantity 'error' knows no {given[:-1]}; ask for it in a call of its own")
+    scored = scored_tasks(problem, test, noise)
+    return scored, scored.start(w0)
 
 
 def as_level(confidence: float) -> float:

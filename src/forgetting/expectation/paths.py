@@ -36,7 +36,7 @@ def made_run(request: Request, seed: int = 0) -> Trajectory:
     """One run of the request, with one more step if a quantity looks at the next task and there is one."""
     # a run knows its losses before and after each step; other forms are computed from the iterates of all steps
     every = request.averaged or any(
-        q.form is not LOSS and q.average in ("visited", "learnt", "next") for q in request.quantities
+        (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next") for q in request.quantities
     )
 
     def made(k: int) -> Trajectory:
@@ -51,11 +51,11 @@ def made_run(request: Request, seed: int = 0) -> Trajectory:
         return made(request.last)  # the visits end without having stated a limit
 
 
-def form_along(request: Request, trajectory: Trajectory, form: Form) -> Along:
-    """A form at the steps of the request, and before and after each step."""
-    table = form.along(trajectory)
+def form_along(request: Request, trajectory: Trajectory, form: Form, held_out: bool = False) -> Along:
+    """A form at the steps of the request, and before and after each step; of the tasks, or of their held-out data."""
+    table = form.along_tests(trajectory) if held_out else form.along(trajectory)
     now = table[np.searchsorted(trajectory.steps, request.steps)]
-    if form is LOSS:
+    if form is LOSS and not held_out:
         return Along(now, trajectory.before, trajectory.after)
     if len(table) <= trajectory.k:
         return Along(now, np.empty(0), np.empty(0))
@@ -83,13 +83,13 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
         return _squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
     if quantity.iterate == "mean":
         trajectory = averaged(trajectory)
-        table = form_along(request, trajectory, quantity.form).now
+        table = form_along(request, trajectory, quantity.form, quantity.held_out).now
         means = table if quantity.average == "each" else table.mean(axis=1)
         means[steps == 0] = np.nan
         return means
-    if quantity.average == "tasks" and quantity.form is LOSS:
+    if quantity.average == "tasks" and quantity.form is LOSS and not quantity.held_out:
         return trajectory.losses[where]
-    along = form_along(request, trajectory, quantity.form)
+    along = form_along(request, trajectory, quantity.form, quantity.held_out)
     match quantity.average:
         case "each":
             return along.now

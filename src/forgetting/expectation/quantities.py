@@ -22,6 +22,7 @@ from forgetting._arrays import Array
 from forgetting._registry import Registry
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.geometry import Geometry
 from forgetting.tasks import Problem
 
 __all__ = ["HALF_SQUARED_DISTANCE", "LOSS", "Form", "Quantity", "quantities", "register_quantity", "resolved"]
@@ -46,13 +47,24 @@ class Form:
 
     def along(self, run: Trajectory) -> Array:
         """The form of every task at the recorded steps of a run, (len(steps), T)."""
+        geometry, each = self._distinct(run)
+        return each[:, geometry.index]
+
+    def along_tests(self, run: Trajectory) -> Array:
+        """The form of the held-out data of every task at the recorded steps of a run, (len(steps), T)."""
+        geometry, each = self._distinct(run)
+        return each[:, geometry.num_learned + geometry.index]
+
+    def _distinct(self, run: Trajectory) -> tuple[Geometry, Array]:
+        """The geometry of the tasks, and the form of each distinct task at the recorded steps."""
         geometry = run.problem.geometry
         if geometry is None:
             raise NotSupportedError(f"{type(self).__name__} is a form of regression tasks; give it an along(run)")
         intrinsic = run.scheme.intrinsic
         states = run.states if intrinsic else np.stack([geometry.start(w) for w in run.scaled_iterates])
         weighted = self.weights(geometry.sigma**2) * geometry.squared(states)
-        return np.asarray(0.5 * geometry.per_task(weighted)[:, geometry.index])
+        each = 0.5 * geometry.per_task(weighted)
+        return geometry, each + geometry.unexplained if self.with_unfitted else each
 
     def bound(self, problem: Problem) -> float | None:
         """b such that the form of every task is at most b/2 times the squared distance to its solutions, if known."""
@@ -103,6 +115,8 @@ class Quantity:
         form: of each task.
         subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
             at w_k; for the average over visits.
+        held_out: whether the form is that of the held-out data of each task, `test=`; for the averages "tasks", "each"
+            and "visited".
         iterate: "last": w_k. "mean": (w_0 + ... + w_(k-1)) / k, the points that the first k steps start from; for the
             averages "tasks" and "each".
 
@@ -116,6 +130,7 @@ class Quantity:
     form: Form = LOSS
     subtracts_kept: bool = False
     iterate: Iterate = "last"
+    held_out: bool = False
 
     def __post_init__(self) -> None:
         if self.average not in get_args(Average):
@@ -126,6 +141,9 @@ class Quantity:
             raise InvalidInputError(f"iterate must be one of {', '.join(get_args(Iterate))}, got {self.iterate!r}")
         if self.iterate == "mean" and self.average not in ("tasks", "each"):
             raise InvalidInputError(f"the mean of the iterates is for 'tasks' and 'each', not for {self.average!r}")
+
+        if self.held_out and self.average not in ("tasks", "each", "visited"):
+            raise InvalidInputError(f"held-out data are for 'tasks', 'each' and 'visited', not for {self.average!r}")
 
     @property
     def needs_steps(self) -> bool:
@@ -180,6 +198,15 @@ for _quantity in (
     Quantity("seen_loss", "E 1/k sum_t L_tau(t)(w_k)", "visited"),
     Quantity("next_loss", "E L_tau(k+1)(w_k)", "next"),
     Quantity("averaged_loss", "E L((w_0 + ... + w_(k-1)) / k)", iterate="mean"),
+    Quantity("test_loss", "E of the mean loss of the held-out data of all tasks at w_k", held_out=True),
+    Quantity("test_losses", "E of the loss of the held-out data of every task at w_k", "each", held_out=True),
+    Quantity(
+        "test_forgetting",
+        "E 1/k sum_t (held-out loss of task tau(t) at w_k, less that at w_t)",
+        "visited",
+        subtracts_kept=True,
+        held_out=True,
+    ),
     Quantity("averaged_task_losses", "E L_m((w_0 + ... + w_(k-1)) / k) for every task m", "each", iterate="mean"),
 ):
     register_quantity(_quantity)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from forgetting._arrays import Array, IntArray
 from forgetting.expectation.quantities import Average, Quantity
 from forgetting.geometry import Geometry
@@ -105,6 +107,19 @@ class Request:
         """1 if a quantity needs the task that comes after the last step and the ordering has such a task; else 0."""
         limit = self.ordering.limit(self.problem.num_tasks)
         return int(self.averages("next") and (limit is None or self.last < limit))
+
+    @cached_property
+    def constants(self) -> int:
+        """How many constants the state has beside z: one for each output, unless z = 0 solves everything."""
+        geometry = self.geometry
+        if float(np.max(geometry.residuals, initial=0.0)) <= 1e-12:
+            return 0
+        return geometry.outputs or 1
+
+    @property
+    def scores_tests(self) -> bool:
+        """Whether a quantity needs what held-out data lose just after their task was learned."""
+        return any(quantity.held_out and quantity.subtracts_kept for quantity in self.quantities)
 
     @property
     def averaged(self) -> bool:

@@ -96,6 +96,8 @@ class Geometry:
         row_equations: gives (A, b) for the number of a distinct task, its rows and labels in z coordinates: A z = b.
         data: the data of the distinct tasks, for `precise`; None if only inner products are known.
         unexplained_parts: with several outputs, `unexplained` of each output, c x (number of distinct tasks).
+        held_out: whether the second half of the distinct tasks are held-out data of the first half. They stand for no
+            task (`counts` is 0) and are never learned.
     """
 
     rows: Array
@@ -113,6 +115,7 @@ class Geometry:
     row_equations: RowEquations = field(repr=False)
     data: Data | None = field(default=None, repr=False)
     unexplained_parts: Array | None = field(default=None, repr=False)
+    held_out: bool = False
 
     def __post_init__(self) -> None:
         _seal(self)
@@ -162,6 +165,16 @@ class Geometry:
     def num_distinct(self) -> int:
         """Number of distinct tasks."""
         return len(self.offsets) - 1
+
+    @property
+    def num_learned(self) -> int:
+        """Number of distinct tasks that are learned, which come first; the others are held-out data."""
+        return self.num_distinct // 2 if self.held_out else self.num_distinct
+
+    @property
+    def rows_learned(self) -> int:
+        """Number of directions of the tasks that are learned, which come first."""
+        return int(self.offsets[self.num_learned])
 
     @cached_property
     def counts(self) -> IntArray:
@@ -355,6 +368,10 @@ class Geometry:
         block = self.block(distinct)
         missed = self.sigma[block] * (z @ self.rows[block].T - self.targets[..., block])
         return 0.5 * float(np.vdot(missed, missed)) + float(self.unexplained[distinct])
+
+    def test_losses(self, states: Array) -> Array:
+        """The loss of the held-out data of every task at each state; shape (..., T)."""
+        return self.distinct_losses(states)[..., self.num_learned + self.index]
 
     def task_losses(self, states: Array) -> Array:
         """L_m for every task (clones included) at each state; shape (..., T)."""

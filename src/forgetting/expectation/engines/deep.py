@@ -169,21 +169,27 @@ class Deep:
         return Decimal(max([*first, Decimal("1e-300")]))
 
     def forms(self, form: Form) -> tuple[list[Numbers], list[Numbers]]:
-        """H_m of each distinct task, with v^T H_m v the form at v, and the same just after m was learned."""
+        """H_m of each distinct task, with v^T H_m v the form at v, and the same just after m was learned.
+
+        For held-out data, just after their task was learned.
+        """
         if form not in self._forms:
             now = self.losses
             if form is not LOSS:
                 half = Decimal(1) / 2
                 now = [(errors.T * form.weights(squares)) @ (half * errors) for squares, errors in self.factors]
-            self._forms[form] = now, [step.T @ each @ step for step, each in zip(self.steps, now, strict=True)]
+            steps = self.steps[: self.geometry.num_learned] * (2 if self.geometry.held_out else 1)
+            self._forms[form] = now, [step.T @ each @ step for step, each in zip(steps, now, strict=True)]
         return self._forms[form]
 
     def value(self, quantity: Quantity, moment: Moment) -> Any:
         """A quantity from the moments: a number, or T numbers."""
-        geometry, k = self.geometry, moment.k
+        geometry, k, learned = self.geometry, moment.k, self.geometry.num_learned
         if quantity.average == "error":
             return _trace(self.error, moment.now)
         forms, kept = self.forms(quantity.form)
+        own = slice(learned, None) if quantity.held_out else slice(learned)
+        forms, kept = forms[own], kept[own]
         if quantity.iterate == "mean":
             times = Decimal(1) / k**2 if k else Decimal("nan")
             forms = [np.roll(form, self.size, (0, 1)) * times for form in forms]
@@ -192,16 +198,16 @@ class Deep:
                 each = [_trace(form, moment.now) for form in forms]
                 return [each[m] for m in geometry.index]
             case "tasks":
-                counted = zip(forms, geometry.counts.tolist(), strict=True)
+                counted = zip(forms, geometry.counts[:learned].tolist(), strict=True)
                 return sum(_trace(form, moment.now) * count for form, count in counted) / geometry.num_tasks
             case "next" if moment.coming:
-                return _traces(forms, moment.coming)
+                return _traces(forms, moment.coming[:learned])
             case "learnt" if k:
-                return _traces(forms, moment.learnt) / k
+                return _traces(forms, moment.learnt[:learned]) / k
             case "visited" if k:
                 if not quantity.subtracts_kept:
-                    return _traces(forms, moment.visited) / k
-                gap = _traces(forms, moment.visited) - _traces(kept, moment.learnt)
+                    return _traces(forms, moment.visited[:learned]) / k
+                gap = _traces(forms, moment.visited[:learned]) - _traces(kept, moment.learnt[:learned])
                 return gap / k if k > 1 else Decimal(0)  # nothing is forgotten after one step, by definition
         return Decimal("nan")
 

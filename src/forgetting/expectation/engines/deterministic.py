@@ -144,7 +144,8 @@ class _RunBounds:
         if quantity.average == "error":
             lost = self.off + self.moments.unit * self.moments.doubts.misplaced
             return np.asarray(2 * np.sqrt(value) * lost + lost**2 + 64 * geometry.dim * EPS * value)
-        along = form_along(self.request, trajectory, form)
+        along = form_along(self.request, trajectory, form, quantity.held_out)
+        self.distinct = geometry.index + (geometry.num_learned if quantity.held_out else 0)
         every = np.arange(geometry.num_tasks, dtype=np.int64)
         each = self._doubt(form, along.now, every, ((1 + mean) * self.off + self.seen)[:, None])
         if quantity.average == "each":
@@ -169,7 +170,7 @@ class _RunBounds:
         geometry, moments = self.request.geometry, self.moments
         largest = np.zeros(geometry.num_distinct)
         np.maximum.at(largest, geometry.owner, moments.weights(form)[0])
-        tops = np.sqrt(largest)[geometry.index]
-        slips = moments.slips(form)[geometry.index] * moments.unit * (1 + moments.doubts.labels)
-        e = tops[which] * far * np.sqrt(geometry.ranks[geometry.index][which]) + slips[which]
+        tops = np.sqrt(largest)[self.distinct]
+        slips = moments.slips(form)[self.distinct] * moments.unit * (1 + moments.doubts.labels)
+        e = tops[which] * far * np.sqrt(geometry.ranks[self.distinct][which]) + slips[which]
         return np.asarray(np.sqrt(2 * np.abs(values)) * e + e**2 + 64 * EPS * np.abs(values))

@@ -31,7 +31,9 @@ def refusal(request: Request, *laws: type[Law]) -> str | None:
 def products_of_step(request: Request) -> float:
     """Products of two numbers that one step of Q takes, roughly; sums of iterates double the order of the moments."""
     geometry, times = request.geometry, 4 if request.averaged else 1
-    return times * (3.0 * len(geometry.sigma) * geometry.dim**2 + 4.0 * geometry.dim**2) + (3e4 if times > 1 else 300)
+    size, rows = geometry.dim + request.constants, geometry.rows_learned
+    single = times > 1 or request.scores_tests  # steps are made one by one
+    return times * (3.0 * rows * size**2 + 4.0 * size**2) + (3e4 if single else 300)
 
 
 def in_two_floats(request: Request, products: float) -> bool:

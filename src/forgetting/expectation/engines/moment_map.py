@@ -67,6 +67,7 @@ class Reading(NamedTuple):
         travelled: the sum of E|z|^2 over the steps.
         summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
         summed_spread: E|z summed over the iterates before each step|^2, at most.
+        kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task.
     """
 
     k: int
@@ -81,6 +82,7 @@ class Reading(NamedTuple):
     travelled: float
     summed: Squares | None = None
     summed_spread: float = 0.0
+    kept: Squares | None = None
 
 
 @dataclass(eq=False)
@@ -91,6 +93,7 @@ class State:
     error: Array
     learnt: Pair
     learnt_doubt: Array
+    kept: Squares | None = None
     steps: int = 0
     travelled: float = 0.0
 
@@ -109,6 +112,8 @@ class Moments:
         first: the state at the start, one row an output, divided by `unit`.
         doubts: by how much all of this can be off.
         averaged: whether iterates are summed: the state is (x, s), with x as above and s the sum of x before each step.
+        watched: for each direction of held-out data, b_i^T S_m with m their task: what the direction sees just after m
+            was learned. None if no quantity needs it.
     """
 
     geometry: Geometry
@@ -124,6 +129,7 @@ class Moments:
     unit: float
     doubts: Doubts = field(repr=False)
     averaged: bool = False
+    watched: Pair | None = field(default=None, repr=False)
     _forms: dict[Form, tuple[Pair, Array]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -143,10 +149,28 @@ class Moments:
 
     def begin(self, *, visits: bool) -> State:
         """Nothing is learned yet; with `visits`, those to each task will be counted."""
-        count, n, rows = 1 + (self.geometry.num_distinct if visits else 0), self.size, len(self.squares[0])
+        count, n, rows = 1 + (self.geometry.num_learned if visits else 0), self.size, len(self.squares[0])
         stack = np.zeros((count, n, n)), np.zeros((count, n, n))
         stack[0][0], stack[1][0] = self.second()
-        return State(stack, self.doubts.first.copy(), (np.zeros(rows), np.zeros(rows)), np.zeros(rows))
+        learnt = np.zeros(rows), np.zeros(rows)
+        return State(stack, self.doubts.first.copy(), learnt, np.zeros(rows), self.nothing_kept())
+
+    def nothing_kept(self) -> Squares | None:
+        """What held-out data have lost before the first step; None if they are not watched."""
+        if self.watched is None:
+            return None
+        count = len(self.watched[0])
+        return Squares((np.zeros(count), np.zeros(count)), np.zeros(count))
+
+    def with_tests(self, values: Array) -> Array:
+        """Values of the tasks (last axis), those of held-out data replaced by those of their tasks."""
+        learned = self.geometry.num_learned
+        return np.concatenate([values[..., :learned]] * 2, axis=-1) if self.geometry.held_out else values
+
+    @property
+    def observer(self) -> IntArray:
+        """For each direction, the task that is learned when it counts: its own, or that of its held-out data."""
+        return np.asarray(self.geometry.owner % self.geometry.num_learned)
 
     def second(self) -> Pair:
         """The moment of the start."""
@@ -160,19 +184,20 @@ class Moments:
 
     def advance(self, state: State, order: IntArray) -> None:
         """As many steps as `order` is long: the distinct task to learn, or -1 for one drawn by the probabilities."""
-        if self.averaged and len(order) != 1:
+        if (self.averaged or self.watched is not None) and len(order) != 1:
             for i in range(len(order)):
                 self.advance(state, order[i : i + 1])
             return
+        self._watch(state, int(order[0]) if len(order) else 0)
         self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None])
         state.steps += len(order)
         sums = np.zeros(1)
         if self.twofold:
+            rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
             _kernels().advance(
-                *self.left,
-                *self.right,
-                self.geometry.offsets,
-                *self.probability,
+                *(part[:rows] for part in (*self.left, *self.right)),
+                self.geometry.offsets[: tasks + 1],
+                *(part[:tasks] for part in self.probability),
                 self.dim,
                 order,
                 *state.stack,
@@ -202,11 +227,13 @@ class Moments:
         here = Squares((now[0][0], now[1][0]), doubt[0])
         visited = None
         if certain:
-            visited = Squares(scaled(here.value, visits[0][owner]), here.doubt * visits[0][owner])
+            times = visits[0][self.observer]
+            visited = Squares(scaled(here.value, times), here.doubt * times)
         elif len(state.stack[0]) > 1:
             each, _ = self.read((state.stack[0][1:], state.stack[1][1:]), None)
             own = np.arange(len(owner))
-            visited = Squares((each[0][owner, own], each[1][owner, own]), state.steps * here.doubt)
+            counted = self.observer, own
+            visited = Squares((each[0][counted], each[1][counted]), state.steps * here.doubt)
         coming = None
         if chance is not None:
             high = chance[0][owner]
@@ -231,7 +258,31 @@ class Moments:
             travelled=state.travelled,
             summed=summed,
             summed_spread=total,
+            kept=state.kept,
         )
+
+    def _watch(self, state: State, task: int) -> None:
+        """Add what held-out data will have lost just after the next step, where it learns their task."""
+        if state.kept is None:
+            return
+        first = state.stack[0][:1], state.stack[1][:1]
+        chance = self.probability
+        if task >= 0:
+            chance = (np.arange(self.geometry.num_distinct) == task).astype(float), np.zeros(self.geometry.num_distinct)
+        state.kept = self.kept_after(first, state.error[None], (chance[0][None], chance[1][None]), state.kept)
+
+    def kept_after(self, moments: Pair, errors: Array, chance: Pair, before: Squares) -> Squares:
+        """`before`, and what held-out data lose just after a step, for several moments.
+
+        `chance` holds for each moment and each distinct task how likely both are together.
+        """
+        assert self.watched is not None
+        tools, owner = two_floats(), self.observer[self.geometry.rows_learned :]
+        squares, doubts = self.read(moments, errors, rows=self.watched)
+        weights = chance[0][:, owner], chance[1][:, owner]
+        parts = tools.mul(*squares, *weights)
+        gained = tools.total((parts[0].T, parts[1].T))
+        return Squares(tools.add(*before.value, *gained), before.doubt + np.sum(weights[0] * doubts, axis=0))
 
     # --------------------------------------------------------------------------------------------- sums of iterates
 
@@ -298,29 +349,34 @@ class Moments:
 
     # -------------------------------------------------------------------------------------------- several at once
 
-    def read(self, moments: Pair, errors: Array | None, summed: int = 1) -> tuple[Pair, Array]:
+    def read(
+        self, moments: Pair, errors: Array | None, summed: int = 1, rows: Pair | None = None
+    ) -> tuple[Pair, Array]:
         """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error.
 
-        `summed` is of how many iterates z is the sum.
+        `summed` is of how many iterates z is the sum. `rows` are other b_i, of directions of held-out data.
         """
-        right = self.right
+        right = self.right if rows is None else rows
         if self.twofold:
             found = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
             high, low = np.array([one[0] for one in found]), np.array([one[1] for one in found])
         else:
-            high = self.quadratic(moments[0])
+            high = self.quadratic(moments[0], right[0])
             low = np.zeros_like(high)
         if errors is None:
             return (high, low), np.zeros_like(high)
         trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
         tau = (self.trace(moments[0]) + self.doubts.base * summed**2)[:, None]
         own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
-        found = np.maximum(self.quadratic(errors), 0.0) + own * trace + reading * tau
+        if rows is not None:
+            tests = slice(self.geometry.rows_learned, None)
+            own, reading = 4 * own[tests], 4 * reading[tests]
+        found = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
         return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
 
-    def quadratic(self, moments: Array) -> Array:
+    def quadratic(self, moments: Array, rows: Array) -> Array:
         """b_i^T A b_i in float64, for each of a stack of matrices; (count, R)."""
-        return np.asarray(np.einsum("...in,in->...i", self.right[0] @ moments, self.right[0]))
+        return np.asarray(np.einsum("...in,in->...i", rows @ moments, rows))
 
     def spread(self, moments: Pair, errors: Array) -> tuple[Pair, Array]:
         """E|z|^2 for each matrix, and a bound on the error."""
@@ -382,19 +438,21 @@ class Moments:
 
     def _plain_step(self, state: State, task: int) -> None:
         """One step by matrix products: all moments and E in one stack."""
-        high, error, owner = state.stack[0], state.error, self.geometry.owner
+        high, error, rows = state.stack[0], state.error, self.geometry.rows_learned
+        owner = self.geometry.owner[:rows]
         tau, trace = float(self.trace(high[0])) + self.doubts.base, float(np.trace(error))
         chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
         stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
-        weights = self._weights if task < 0 else self.left[0] * (owner == task)[:, None]
+        weights = self._weights if task < 0 else self.left[0][:rows] * (owner == task)[:, None]
         following, quadratic = self._mixed(stack, weights)
         if len(high) > 1:
             completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
-            _plain().add_steps(high[0], completed, self.left[0], self.geometry.offsets, chance, following[:, 1:-1])
+            steps = self.left[0][:rows], self.geometry.offsets[: self.geometry.num_learned + 1]
+            _plain().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
         p = chance[owner]
-        state.learnt[0][:] += p * np.maximum(quadratic[0], 0.0)
+        state.learnt[0][:rows] += p * np.maximum(quadratic[0], 0.0)
         doubt = np.maximum(quadratic[-1], 0.0) + self.doubts.noise[owner, 2] * trace + self.doubts.noise[owner, 3] * tau
-        state.learnt_doubt[:] += p * doubt
+        state.learnt_doubt[:rows] += p * doubt
         back = np.moveaxis(following, 1, 0)
         state.stack = np.ascontiguousarray(back[:-1]), state.stack[1]
         active = chance > 0
@@ -419,15 +477,18 @@ class Moments:
     def _completed(self, stack: Array) -> tuple[Array, Array]:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R."""
         size, count, _ = stack.shape
-        products = (self.right[0] @ stack.reshape(size, -1)).reshape(-1, count, size)
-        quadratic = np.empty((count, len(self.left[0])))
-        _plain().complete_blocks(self.left[0], self.right[0], self.geometry.offsets, products, quadratic)
+        rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
+        left, right = self.left[0][:rows], self.right[0][:rows]
+        products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
+        quadratic = np.empty((count, rows))
+        _plain().complete_blocks(left, right, self.geometry.offsets[: tasks + 1], products, quadratic)
         return products, quadratic
 
     @cached_property
     def _weights(self) -> Array:
-        """p a of all tasks, R x n."""
-        return np.asarray(self.left[0] * self.probability[0][self.geometry.owner][:, None])
+        """p a of all tasks that are learned, R x n."""
+        rows = self.geometry.rows_learned
+        return np.asarray(self.left[0][:rows] * self.probability[0][self.geometry.owner[:rows]][:, None])
 
     def _mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
         """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
@@ -500,7 +561,24 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         unit=unit,
         doubts=doubts_of(geometry, moving, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
         averaged=request.averaged,
+        watched=_watched(geometry, left, right, twofold) if request.scores_tests else None,
     )
+
+
+def _watched(geometry: Geometry, left: Pair, right: Pair, twofold: bool) -> Pair:
+    """b_i^T S_m for each direction i of the held-out data of each task m."""
+    tools, learned = two_floats(), geometry.num_learned
+    parts: list[Pair] = []
+    for m in range(learned):
+        own, held = geometry.block(m), geometry.block(learned + m)
+        b = right[0][held], right[1][held]
+        if not twofold:
+            parts.append((b[0] - (b[0] @ left[0][own].T) @ right[0][own], b[1]))
+            continue
+        along = tools.products(*(part.copy() for part in b), left[0][own].copy(), left[1][own].copy())
+        turned = right[0][own].T.copy(), right[1][own].T.copy()
+        parts.append(tools.sub(*b, *tools.products(*along, *turned)))
+    return np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
 
 
 def _probability(request: Request) -> tuple[Pair, float]:

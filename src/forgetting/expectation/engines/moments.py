@@ -32,7 +32,7 @@ class MomentsEngine(Engine):
 
     def cost(self, request: Request) -> Cost:
         geometry, counted = request.geometry, _counted(request)
-        size, total = (geometry.dim + 1) * (2 if request.averaged else 1), len(geometry.sigma)
+        size, total = (geometry.dim + request.constants) * (2 if request.averaged else 1), len(geometry.sigma)
         needed = 8.0 * size * max(size, total) * 4 * (1 + max(counted, 1))
         twofold = in_two_floats(request, _products(request))
         return Cost(needed, seconds_of_moments(request, counted, twofold=twofold))
@@ -45,7 +45,7 @@ class MomentsEngine(Engine):
 
 def _counted(request: Request) -> int:
     """The number of tasks whose visits are counted: all where a quantity is a mean over visits, else none."""
-    return request.geometry.num_distinct if request.averages("visited") else 0
+    return request.geometry.num_learned if request.averages("visited") else 0
 
 
 def _products(request: Request) -> float:

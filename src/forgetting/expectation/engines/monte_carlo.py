@@ -79,7 +79,7 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
 
 def _compiled(request: Request) -> bool:
     """Whether all runs of a batch can be made at once by the compiled loops, which know losses alone."""
-    plain = all(q.form is LOSS and q.average not in ("error", "each") for q in request.quantities)
+    plain = all(q.form is LOSS and q.average not in ("error", "each") and not q.held_out for q in request.quantities)
     return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, IntArray
 from forgetting.expectation.engines.moment_map import Moments, Reading, Squares
 from forgetting.expectation.engines.pairs import EPS, Pair, two_floats
 from forgetting.expectation.outcome import Values
@@ -80,26 +80,30 @@ class _Conclusion:
             case "error":
                 return self._error()
             case "each":
-                each = self._each(quantity)
-                index = self.geometry.index
-                return Bounded((each.value[0][index], each.value[1][index]), each.doubt[index])
+                return _picked(self._each(quantity), self.geometry.index)
             case "tasks":
-                counts = self.geometry.counts.astype(np.float64)
+                counts = self.geometry.counts[: self.geometry.num_learned].astype(np.float64)
                 return self._divided(
                     self._weighted(self._each(quantity), (counts, np.zeros_like(counts))), counts.sum()
                 )
             case "next":
                 if reading.coming is None or reading.chance is None:
                     return None
-                return self._sum(form, self._losses(form, reading.coming, 1.0, self._reach(final=True)), reading.chance)
+                coming = self._losses(form, reading.coming, 1.0, self._reach(final=True))
+                return self._sum(quantity, self._own(quantity, coming), reading.chance)
             case "learnt" if self.k:
                 learnt = self._losses(form, self._learnt, float(self.k), self._reach(final=False))
-                return self._divided(self._sum(form, learnt, reading.visits), float(self.k))
+                return self._divided(self._sum(quantity, self._own(quantity, learnt), reading.visits), float(self.k))
             case "visited" if self.k:
                 if not quantity.subtracts_kept:
-                    return self._divided(self._sum(form, self._visited(form), reading.visits), float(self.k))
-                return self._beyond_kept(form)
+                    return self._divided(self._sum(quantity, self._visited(quantity), reading.visits), float(self.k))
+                return self._beyond_kept(quantity)
         return None
+
+    def _own(self, quantity: Quantity, each: Bounded) -> Bounded:
+        """Of values of all distinct tasks those that a quantity is about: learned tasks, or their held-out data."""
+        learned = self.geometry.num_learned
+        return _picked(each, slice(learned, None) if quantity.held_out else slice(learned))
 
     # ------------------------------------------------------------------------------------------------------ parts
 
@@ -112,7 +116,7 @@ class _Conclusion:
         return Bounded((high * self.factor, low * self.factor), doubt * self.factor)
 
     def _each(self, quantity: Quantity) -> Bounded:
-        """The form of each distinct task at w_k, or at the mean of the iterates, from their sum."""
+        """The form of each distinct task that is learned at w_k, or at the mean of the iterates, from their sum."""
         form, reading = quantity.form, self.reading
         if quantity.iterate == "mean":
             assert reading.summed is not None
@@ -124,7 +128,7 @@ class _Conclusion:
         if form.with_unfitted:
             value = two_floats().add(*value, *self.moments.unexplained)
             doubt = doubt + self.moments.doubts.unexplained
-        return Bounded(value, doubt + self.rounding * np.abs(value[0]))
+        return self._own(quantity, Bounded(value, doubt + self.rounding * np.abs(value[0])))
 
     @cached_property
     def _learnt(self) -> Squares:
@@ -132,42 +136,57 @@ class _Conclusion:
         value, doubt = self.reading.learnt
         return Squares(value, doubt + self.moments.doubts.known * np.abs(value[0]))
 
-    def _visited(self, form: Form) -> Bounded:
+    def _visited(self, quantity: Quantity) -> Bounded:
         """The form of each distinct task at w_k, times its visits."""
         assert self.reading.visited is not None
-        if self.k == 1 and self.moments.solves:  # the only task that was visited is solved
-            nothing = np.zeros(self.geometry.num_distinct)
+        if self.k == 1 and self.moments.solves and not quantity.held_out:  # the only task that was visited is solved
+            nothing = np.zeros(self.geometry.num_learned)
             return Bounded((nothing, nothing), nothing)
         reach = float(np.sqrt(self.k)) * self._reach(final=True)
-        return self._losses(form, self.reading.visited, float(self.k), reach)
+        return self._own(quantity, self._losses(quantity.form, self.reading.visited, float(self.k), reach))
 
-    def _beyond_kept(self, form: Form) -> Bounded:
+    def _kept(self, quantity: Quantity) -> Bounded:
+        """The form of each distinct task just after it was learned, summed over its visits, without what no w fits."""
+        moments, tools, reach = self.moments, two_floats(), self._reach(final=False)
+        if quantity.held_out:
+            assert self.reading.kept is not None
+            (high, low), doubt = self.reading.kept
+            first = np.zeros(self.geometry.rows_learned)
+            squares = Squares(
+                (np.append(first, high), np.append(first, low)),
+                np.append(first, doubt + moments.doubts.known * np.abs(high)),
+            )
+            # a step that is a little off moves what held-out data see
+            steps = moments.with_tests(moments.doubts.noise[:, 1])
+            return self._own(quantity, self._losses(quantity.form, squares, float(self.k), reach, moved=steps))
+        if moments.solves:
+            nothing = np.zeros(self.geometry.num_learned)
+            return Bounded((nothing, nothing), nothing)
+        left = tools.sub(*self._ones(len(moments.gains[0])), *moments.gains)
+        share = tools.mul(*left, *left)
+        return self._own(quantity, self._losses(quantity.form, self._learnt, float(self.k), reach, share))
+
+    def _beyond_kept(self, quantity: Quantity) -> Bounded:
         """The mean over visits of the form at w_k less the form that was left when the visit ended.
 
         What no w can fit is in both.
         """
         if self.k == 1:  # nothing has been forgotten, by definition
             return Bounded((np.zeros(()), np.zeros(())), np.zeros(()))
-        tools, moments = two_floats(), self.moments
-        visited = self._visited(form)
-        kept = Bounded((np.zeros_like(visited.doubt), np.zeros_like(visited.doubt)), 0.0 * visited.doubt)
-        gap = visited.value
-        if not moments.solves:
-            left = tools.sub(*self._ones(len(moments.gains[0])), *moments.gains)
-            share = tools.mul(*left, *left)
-            kept = self._losses(form, self._learnt, float(self.k), self._reach(final=False), share)
-            gap = tools.sub(*visited.value, *kept.value)
+        visited, kept = self._visited(quantity), self._kept(quantity)
+        gap = two_floats().sub(*visited.value, *kept.value)
         total = self._weighted(Bounded(gap, visited.doubt + kept.doubt), self._ones(len(gap[0])))
         lost = self.rounding * float(np.sum(np.abs(visited.value[0]) + np.abs(kept.value[0])))
         return self._divided(Bounded(total.value, total.doubt + lost), float(self.k))
 
-    def _sum(self, form: Form, each: Bounded, visits: Pair) -> Bounded:
+    def _sum(self, quantity: Quantity, each: Bounded, visits: Pair) -> Bounded:
         """The sum over tasks, with what no w can fit of each task times its visits."""
         total = self._weighted(each, self._ones(len(each.doubt)))
-        if not form.with_unfitted:
+        if not quantity.form.with_unfitted:
             return total
-        doubts = self.moments.doubts
-        extra = self._weighted(Bounded(self.moments.unexplained, doubts.unexplained), visits)
+        doubts, learned = self.moments.doubts, self.geometry.num_learned
+        unfitted = self._own(quantity, Bounded(self.moments.unexplained, doubts.unexplained))
+        extra = self._weighted(unfitted, (visits[0][:learned], visits[1][:learned]))
         doubt = total.doubt + extra.doubt + doubts.known * float(extra.value[0])
         return Bounded(two_floats().add(*total.value, *extra.value), doubt)
 
@@ -178,10 +197,19 @@ class _Conclusion:
             return float(np.sqrt(max(self.reading.spread[0], 0.0) + self.reading.spread_doubt)) + size
         return float(np.sqrt(max(self.reading.travelled, 0.0))) + float(np.sqrt(self.k)) * size
 
-    def _losses(self, form: Form, squares: Squares, terms: float, reach: float, share: Pair | None = None) -> Bounded:
+    def _losses(
+        self,
+        form: Form,
+        squares: Squares,
+        terms: float,
+        reach: float,
+        share: Pair | None = None,
+        moved: Array | None = None,
+    ) -> Bounded:
         """sum_i weight_i / 2 share_i squares_i for each distinct task, with a bound on its error.
 
         A share is known up to the errors of the gains from which it is computed; without shares all are exactly 1.
+        `moved` is for each task by how much its directions are off beyond the errors of its rows.
         """
         tools, moments = two_floats(), self.moments
         factors = moments.weights(form)
@@ -198,7 +226,10 @@ class _Conclusion:
         doubt = self.geometry.per_task(missing)
         most = np.zeros(self.geometry.num_distinct)
         np.maximum.at(most, self.geometry.owner, root + slip)
-        e = moments.slips(form) * reach * most
+        slips = moments.slips(form)
+        if moved is not None:
+            slips = slips + 2 * moved * np.sqrt(self.geometry.per_task(np.abs(factors[0])))
+        e = slips * reach * most
         doubt = doubt + np.sqrt(2 * np.maximum(value[0], 0.0) + 2 * doubt) * e + e**2 / 2
         return Bounded((value[0] * self.factor, value[1] * self.factor), doubt * self.factor)
 
@@ -226,3 +257,8 @@ class _Conclusion:
             total = two_floats().total((parts[0][block], parts[1][block]))
             high[m], low[m] = float(total[0]), float(total[1])
         return high, low
+
+
+def _picked(several: Bounded, which: slice | IntArray) -> Bounded:
+    """Some of several numbers."""
+    return Bounded((several.value[0][which], several.value[1][which]), several.doubt[which])

@@ -39,7 +39,7 @@ class SubsetsEngine(Engine):
     def cost(self, request: Request) -> Cost:
         geometry = request.geometry
         states, widest = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
-        size = (geometry.dim + 1) * (2 if request.averaged else 1)
+        size = (geometry.dim + request.constants) * (2 if request.averaged else 1)
         needed = 8.0 * size**2 * widest * 8
         twofold = in_two_floats(request, self._products(request, states))
         return Cost(needed, seconds_of_subsets(request, states, epochs_of(request), twofold=twofold))
@@ -106,6 +106,7 @@ class Walk:
         self.layer = Layer.first(moments.second(), moments.doubts.first.copy(), len(self.counts))
         self.learnt: Pair = np.zeros(rows), np.zeros(rows)
         self.learnt_doubt = np.zeros(rows)
+        self.kept = moments.nothing_kept()
         self.travelled = 0.0
         self.k = self.begun = 0
 
@@ -118,6 +119,8 @@ class Walk:
         gained = self._weighted(squares, doubts, chance)
         self.learnt = two_floats().add(*self.learnt, *gained.value)
         self.learnt_doubt = self.learnt_doubt + gained.doubt
+        if self.kept is not None:
+            self.kept = moments.kept_after(self.layer.moments, self.layer.errors, chance, self.kept)
         spread = self.layer.weights[0] @ moments.trace(self.layer.moments[0])
         self.travelled += float(spread) + moments.doubts.base
         moments.gather(self.layer.moments, self.layer.errors)
@@ -197,7 +200,7 @@ class Walk:
         return Reading(
             k=self.k,
             now=self._weighted(squares, doubts, weights),
-            visited=self._weighted(squares, doubts, scaled(weights, self._visits())),
+            visited=self._weighted(squares, doubts, scaled(weights, moments.with_tests(self._visits()))),
             learnt=Squares(self.learnt, self.learnt_doubt),
             coming=following,
             visits=tools.div(self.k * counts, np.zeros_like(counts), *total),
@@ -207,6 +210,7 @@ class Walk:
             travelled=self.travelled,
             summed=summed,
             summed_spread=summed_spread,
+            kept=self.kept,
         )
 
     def _visits(self) -> Array:

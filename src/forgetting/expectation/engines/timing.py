@@ -48,7 +48,7 @@ def _order(request: Request) -> float:
 def seconds_of_moments(request: Request, counted: int, *, twofold: bool) -> float:
     """Second moments, iterated to the largest k; `counted` more matrices count the visits to each task."""
     geometry, averaged = request.geometry, request.averaged
-    rows, dim = len(geometry.sigma), geometry.dim
+    rows, dim = len(geometry.sigma), geometry.dim + request.constants
     size = 2 * dim if averaged else dim
     if twofold:  # the moments and their errors; where iterates are summed, half of each row is zero and left out
         step = 4e-6 + 8e-5 * averaged + (1 + counted) * rows * size * (3e-9 * dim + 2e-8) + 1.2e-9 * rows * size**2
@@ -60,12 +60,12 @@ def seconds_of_moments(request: Request, counted: int, *, twofold: bool) -> floa
 
 def seconds_of_subsets(request: Request, states: float, epochs: int, *, twofold: bool) -> float:
     """A step to each of the `states` multisets of seen tasks from each of those with one task less, in all epochs."""
-    geometry = request.geometry
-    size = 2 * geometry.dim if request.averaged else geometry.dim
+    geometry, dim = request.geometry, request.geometry.dim + request.constants
+    size = 2 * dim if request.averaged else dim
     rank = len(geometry.sigma) / max(1, geometry.num_distinct)
     parents = float(np.sum(geometry.counts / (geometry.counts + 1.0)))  # of a multiset, on average
     if twofold:
-        step = 5e-6 + 1.2e-8 * size**2 + 5.2e-9 * rank * size * geometry.dim
+        step = 5e-6 + 1.2e-8 * size**2 + 5.2e-9 * rank * size * dim
     else:
         step = 5e-6 + size**2 * (1.5e-8 + 8 * rank / FLOPS)
     return reduction(request) + 1e-3 * request.last + epochs * states * parents * step + READING * len(request.steps)

@@ -1,0 +1,267 @@
+"""Tasks with held-out data and with label noise, for expectations.
+
+Held-out data of a task are a task of their own that is never learned: its loss is the test loss. Label noise is outputs:
+every expectation is quadratic in the labels, so that zero-mean noise of covariance sum_j q_j q_j^T adds what outputs with
+labels q_j and start 0 would add (their held-out labels are 0). So both need nothing but more tasks and more outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forgetting import geometry as _geometry
+from forgetting._arrays import Array, IntArray, any_array, as_number, fingerprint, is_sparse, real_array
+from forgetting._memory import require_memory
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.geometry import Geometry, Matrix
+from forgetting.tasks.linear_tasks import LinearTasks
+from forgetting.tasks.problem import Problem
+from forgetting.tasks.regression import RegressionTasks
+
+__all__ = ["ScoredTasks", "scored_tasks"]
+
+FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
+
+
+class _Noise(NamedTuple):
+    """Noise of the labels of a task: columns q_j, and the variance of what no w can fit, beyond the columns."""
+
+    columns: Array
+    rest: float
+
+
+class ScoredTasks(LinearTasks):
+    """Tasks that are learned, and beside them held-out data that are not, and outputs that stand for noise.
+
+    Attributes:
+        learned: the tasks.
+        tests: the held-out data of each task; None if there are none.
+        noisy: the number of outputs that stand for noise.
+    """
+
+    learned: RegressionTasks
+    tests: RegressionTasks | None
+    noisy: int
+
+    def __init__(self, learned: RegressionTasks, tests: RegressionTasks | None, noise: Sequence[_Noise] | None) -> None:
+        self.learned, self.tests = learned, tests
+        self.dim, self.names, self.notes = learned.dim, learned.names, learned.notes
+        self._set_options(learned.loss_kind, learned.rank_tol, learned.rtol)
+        self._noise = noise
+        self.noisy = 0 if noise is None else sum(part.columns.shape[1] for part in noise) + 1
+        self.outputs = learned.outputs if noise is None else (learned.outputs or 1) + self.noisy
+
+    @property
+    def num_tasks(self) -> int:
+        return self.learned.num_tasks
+
+    @property
+    def num_rows(self) -> IntArray:
+        return self.learned.num_rows
+
+    def start(self, w0: Array) -> Array:
+        """w_0 with zeros for the outputs that stand for noise."""
+        return w0 if not self.noisy else np.column_stack([w0, np.zeros((self.dim, self.noisy))])
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """Distinct tasks, then as many with their held-out data, of which there are 0."""
+        index: list[int] = []
+        known: dict[Any, int] = {}
+        parts: list[tuple[Matrix, Array, float]] = []
+        held: list[tuple[Matrix, Array, float]] = []
+        for m in range(self.num_tasks):
+            X, y = self.learned.task(m)
+            other = () if self.tests is None else self.tests.task(m)
+            # tasks with noise of their own are never the same
+            key: Any = m if self._noise is not None else fingerprint(X, y, *other)
+            if known.setdefault(key, len(parts)) == len(parts):
+                parts.append(self._training(m, X, y))
+                if self.tests is not None:
+                    held.append(self._held_out(m))
+            index.append(known[key])
+        matrices, labels, divisors = (list(column) for column in zip(*parts, *held, strict=True))
+        made = _geometry.from_data(matrices, labels, np.array(divisors), np.array(index), self.rank_tol)
+        return replace(made, held_out=self.tests is not None)
+
+    def _divisor(self, tasks: RegressionTasks, m: int) -> float:
+        return 1.0 if self.loss_kind == "sum" else float(tasks.num_rows[m])
+
+    def _training(self, m: int, X: Matrix, y: Array) -> tuple[Matrix, Array, float]:
+        """The rows, the labels with those of noise, and the divisor of the squared loss."""
+        divisor = self._divisor(self.learned, m)
+        if self._noise is None:
+            return X, y, divisor
+        own, before = self._noise[m], sum(part.columns.shape[1] for part in self._noise[:m])
+        columns = np.zeros((len(y), self.noisy))
+        columns[:, before : before + own.columns.shape[1]] = own.columns
+        labels = np.column_stack([y, columns])
+        if own.rest == 0:
+            return X, labels, divisor
+        # a row of zeros, which no w fits
+        last = np.zeros((1, labels.shape[1]))
+        last[0, -1] = np.sqrt(own.rest)
+        if is_sparse(X):
+            from scipy.sparse import csr_array, vstack
+
+            return csr_array(vstack([X, csr_array((1, self.dim))])), np.concatenate([labels, last]), divisor
+        return np.concatenate([X, np.zeros((1, self.dim))]), np.concatenate([labels, last]), divisor
+
+    def _held_out(self, m: int) -> tuple[Matrix, Array, float]:
+        assert self.tests is not None
+        X, y = self.tests.task(m)
+        labels = y if self._noise is None else np.column_stack([y, np.zeros((len(y), self.noisy))])
+        return X, labels, self._divisor(self.tests, m)
+
+    def task_losses(self, w: Any) -> Array:
+        """L_m for every task, from the geometry."""
+        return self.geometry.task_losses(self.geometry.start(self.point(w)))
+
+    def task_loss(self, task: int, w: Any) -> float:
+        """L_m, from the geometry."""
+        return float(self.task_losses(w)[task])
+
+
+def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
+    """The tasks with held-out data and noise, as `expect` takes them.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[1.0], [0.6]])
+    >>> scored_tasks(tasks, test=tasks, noise=0.1).outputs
+    4
+    """
+    what = "noise=" if test is None else "test="
+    linear = problem.linear
+    if linear is None or linear.data is None:
+        raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(problem).__name__}")
+    tasks = linear.data
+    return ScoredTasks(
+        tasks,
+        None if test is None else _tests(tasks, test),
+        None if noise is None else _noises(tasks, noise),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ held-out data
+
+
+def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
+    """The held-out data: tasks, pairs (X, y), or covariances of the inputs, whose labels are those of w*."""
+    if isinstance(given, Problem):
+        if given.linear is None or given.linear.data is None:
+            raise InvalidInputError(f"test: expected regression tasks, got {type(given).__name__}")
+        found = given.linear.data
+    else:
+        found = _from_covariances(tasks, given) if _are_covariances(given) else _from_pairs(tasks, given)
+    if found.num_tasks != tasks.num_tasks:
+        raise InvalidInputError(f"test: {found.num_tasks} tasks, but {tasks.num_tasks} are learned; give one for each")
+    if found.dim != tasks.dim:
+        raise InvalidInputError(f"test: rows of {found.dim} numbers, but tasks have d = {tasks.dim}")
+    if found.outputs != tasks.outputs:
+        raise InvalidInputError(f"test: {found.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
+    return found
+
+
+def _are_covariances(given: Any) -> bool:
+    """Whether the entries, or all of them together, are matrices rather than pairs."""
+    if hasattr(given, "ndim"):
+        return True
+    return isinstance(given, Sequence) and not any(isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 2 for entry in given)
+
+
+def _from_pairs(tasks: RegressionTasks, given: Any) -> RegressionTasks:
+    try:
+        matrices, labels = zip(*given, strict=True)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"test: expected regression tasks, a pair (X, y) for each task, or a covariance for each, got {given!r:.80}"
+        ) from None
+    try:
+        return tasks.with_data(matrices, labels, names=tasks.names if len(matrices) == tasks.num_tasks else ())
+    except InvalidInputError as error:
+        raise InvalidInputError(f"test: {error}") from error
+
+
+def _from_covariances(tasks: RegressionTasks, given: Any) -> RegressionTasks:
+    """Rows Sigma^(1/2), whose squared residual is (w - w*)^T Sigma (w - w*)."""
+    T, d = tasks.num_tasks, tasks.dim
+    whole = real_array(given, "test", squares=True)
+    if whole.shape == (d, d) and whole.shape != (T, d, d):
+        whole = np.broadcast_to(whole, (T, d, d))
+    if whole.shape != (T, d, d):
+        raise InvalidInputError(f"test: expected {T} covariances of shape ({d}, {d}), or one for all, got {whole.shape}")
+    tasks.require_realizable("test= by covariances, which are scored against w_star,")
+    teacher = tasks.w_star
+    roots = [_root(covariance, f"test, task {m}") for m, covariance in enumerate(whole)]
+    # a population has no rows to sum over: its loss is not divided by their number either
+    scale = np.sqrt(d) if tasks.loss_kind == "mean" else 1.0
+    return tasks.with_data([scale * root for root in roots], [scale * (root @ teacher) for root in roots])
+
+
+def _root(covariance: Array, what: str) -> Array:
+    """A matrix of so many rows as columns whose Gram matrix is the covariance."""
+    largest = float(np.max(np.abs(covariance)))
+    asymmetry = float(np.max(np.abs(covariance - covariance.T)))
+    if asymmetry > 1e-10 * largest:
+        raise InvalidInputError(f"{what}: a covariance is symmetric, but two entries differ by {asymmetry:.2g}")
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    if values[0] < -1e-8 * max(float(values[-1]), 0.0) or values[-1] < 0:
+        raise InvalidInputError(f"{what}: a covariance has no negative eigenvalue, but there is {values[0]:.2g}")
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
+
+
+# --------------------------------------------------------------------------------------------------------------- noise
+
+
+def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
+    """The noise of each task: from one standard deviation, one for each task, or covariances of the labels."""
+    T, rows, c = tasks.num_tasks, tasks.num_rows, tasks.outputs or 1
+    listed = list(given) if isinstance(given, Sequence) else None
+    if listed is not None and len(listed) == T and all(np.ndim(entry) == 2 for entry in listed):
+        made = []
+        for m, entry in enumerate(listed):
+            covariance = real_array(entry, f"noise, task {m}", squares=True)
+            if covariance.shape != (rows[m], rows[m]):
+                raise InvalidInputError(
+                    f"noise, task {m}: expected a covariance of its {rows[m]} labels, got shape {covariance.shape}"
+                )
+            made.append(_Noise(np.sqrt(c) * _root(covariance, f"noise, task {m}").T, 0.0))
+        return made
+    whole = any_array(given, "noise")
+    if whole.ndim == 2:
+        raise InvalidInputError(
+            f"noise: expected a standard deviation, {T} of them, or {T} covariances, got shape {whole.shape}"
+        )
+    levels = [as_number(given, "noise", least=0)] * T if whole.ndim == 0 else _levels(whole, T)
+    total = sum(min(int(n), tasks.dim) if n > FEW_ROWS else int(n) for n in rows)
+    require_memory(8.0 * total * float(rows.sum()), f"the noise of {int(rows.sum())} labels", "use fewer rows")
+    return [_independent(tasks, m, np.sqrt(c) * level) for m, level in enumerate(levels)]
+
+
+def _levels(given: Any, T: int) -> list[float]:
+    if len(given) != T:
+        raise InvalidInputError(f"noise: {len(given)} standard deviations for {T} tasks")
+    return [as_number(level, f"noise, task {m}", least=0) for m, level in enumerate(given)]
+
+
+def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
+    """Independent noise of this standard deviation on each label.
+
+    Where there are many rows, the noise is turned such that only as many columns as the rank are needed: what is left
+    is noise that no w can fit.
+    """
+    X, y = tasks.task(m)
+    n = len(y)
+    if level == 0:
+        return _Noise(np.zeros((n, 0)), 0.0)
+    if n <= FEW_ROWS:
+        return _Noise(level * np.eye(n), 0.0)
+    dense = X.toarray() if is_sparse(X) else X
+    left, sigma, _ = np.linalg.svd(dense, full_matrices=False)
+    rank = int(np.count_nonzero(sigma > max(dense.shape) * np.finfo(float).eps * float(sigma[0])))
+    return _Noise(level * left[:, :rank], level**2 * (n - rank))
