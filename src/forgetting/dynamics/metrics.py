@@ -15,7 +15,7 @@ from forgetting._arrays import Array, IntArray, as_index, numbers
 from forgetting._names import only
 from forgetting.errors import InvalidInputError
 
-__all__ = ["backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
+__all__ = ["average_incremental", "backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
 __dir__ = only(__all__)
 
 quietly = np.errstate(over="ignore", invalid="ignore")  # a run that diverges has infinite losses
@@ -59,6 +59,18 @@ def paper_regret(before: Any) -> Array:
     if losses.ndim == 0:
         raise InvalidInputError("before: expected the losses of several steps, got one number")
     return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)
+
+
+@quietly
+def average_incremental(R: Any, order: Any) -> float:
+    """The mean over the rows of the mean performance of the tasks learned so far (Rebuffi et al. 2017).
+
+    >>> average_incremental([[0.9, 0.1], [0.6, 0.8]], order=[0, 1]).__round__(12)
+    0.8
+    """
+    values, first = _table(R, order)
+    seen = np.array([[first.get(task, len(values)) <= row for task in range(values.shape[1])] for row in range(len(values))])
+    return float(np.mean([np.mean(row[known]) for row, known in zip(values, seen, strict=True)]))
 
 
 @quietly

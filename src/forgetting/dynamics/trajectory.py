@@ -220,6 +220,25 @@ class Trajectory(Result):
         return self._space.distances(self.states)
 
     @cached_property
+    def accuracy(self) -> Array:
+        """The accuracy of every task at the recorded steps, (len(steps), T), for tasks with class labels.
+
+        Beside it: `accuracy.mean(axis=1)` is the average accuracy, `fg.metrics.average_incremental(accuracy[1:],
+        order)` the average incremental one, and `fg.metrics.forgetting(accuracy[1:], order)` what each task has lost.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [[1.0, -1.0], [-1.0]])
+        >>> fg.run(tasks, "cyclic", k=2).accuracy   # half of the rows by guessing at w = 0
+        array([[0.5, 0.5],
+               [1. , 0.5],
+               [1. , 1. ]])
+        """
+        if self.problem.linear is None:
+            raise NotSupportedError(f"accuracy is that of regression tasks with class labels, not {self.problem!r:.60}")
+        self._require(self.w0.size, "iterates")
+        return self.problem.linear.accuracies(self.scaled_iterates)
+
+    @cached_property
     def forgetting(self) -> Array:
         """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
         return self._forgotten()

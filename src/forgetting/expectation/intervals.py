@@ -30,6 +30,9 @@ def value_range(request: Request, quantity: Quantity) -> Range | None:
     Steps that never move away from a common point w* keep |w_k - w*| <= |w_0 - w*|, and a form of a task is at most b/2
     times the squared distance to its solutions.
     """
+    if quantity.form.ends is not None and quantity.average != "error":
+        low, high = quantity.form.ends
+        return (low - high, high - low) if quantity.subtracts_kept else (low, high)
     problem, solves = request.problem, request.scheme.solves_task
     if request.linear is not None:
         gains = linear_gains(request.geometry, request.linear)

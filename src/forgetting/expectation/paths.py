@@ -36,7 +36,8 @@ def made_run(request: Request, seed: int = 0) -> Trajectory:
     """One run of the request, with one more step if a quantity looks at the next task and there is one."""
     # a run knows its losses before and after each step; other forms are computed from the iterates of all steps
     every = request.averaged or any(
-        (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next") for q in request.quantities
+        (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next", "incremental")
+        for q in request.quantities
     )
 
     def made(k: int) -> Trajectory:
@@ -99,6 +100,8 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
             return next_at(along.before, steps)
         case "learnt":
             return curve_at(paper_regret(along.before), steps)
+        case "incremental":
+            return curve_at(_incremental(quantity.form.along(trajectory), trajectory.order), steps)
     seen, visits, done = np.full(len(steps), np.nan), np.zeros(along.now.shape[1]), 0
     for i, k in enumerate(steps.tolist()):
         np.add.at(visits, trajectory.order[done:k], 1)
@@ -108,6 +111,15 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
         return seen
     # nothing is forgotten after one step, by definition
     return np.where(steps == 1, 0.0, seen - curve_at(paper_regret(along.after), steps))
+
+
+def _incremental(table: Array, order: IntArray) -> Array:
+    """The mean over the steps so far of the mean over the tasks visited by each step; `table` has all steps."""
+    seen = np.zeros((len(order), table.shape[1]), dtype=bool)
+    seen[np.arange(len(order)), order] = True
+    seen = np.logical_or.accumulate(seen, axis=0)
+    means = np.sum(np.where(seen, table[1 : len(order) + 1], 0.0), axis=1) / seen.sum(axis=1)
+    return np.asarray(np.cumsum(means) / np.arange(1, len(order) + 1))
 
 
 def _squared_norms(states: Array) -> Array:

@@ -18,16 +18,17 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_kind
 from forgetting._registry import Registry
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.tasks import Problem
+from forgetting.tasks.scored import ScoredTasks
 
-__all__ = ["HALF_SQUARED_DISTANCE", "LOSS", "Form", "Quantity", "quantities", "register_quantity", "resolved"]
+__all__ = ["ACCURACY", "ERROR_RATE", "HALF_SQUARED_DISTANCE", "LOSS", "Form", "Quantity", "quantities", "register_quantity", "resolved"]
 
-Average = Literal["tasks", "each", "visited", "next", "learnt", "error"]
+Average = Literal["tasks", "each", "visited", "next", "learnt", "incremental", "error"]
 Iterate = Literal["last", "mean"]
 
 
@@ -40,6 +41,10 @@ class Form:
 
     #: whether half the squared norm of what no w can fit is part of the form
     with_unfitted: ClassVar[bool] = False
+    #: whether values are a quadratic form as above, which exact engines need
+    quadratic: ClassVar[bool] = True
+    #: what no value can leave, if that does not depend on the tasks
+    ends: ClassVar[tuple[float, float] | None] = None
 
     def weights(self, squares: Array) -> Array:
         """The weight of each direction from its sigma^2, by arithmetic that also works for arrays of Decimal."""
@@ -96,10 +101,34 @@ class _HalfSquaredDistance(Form):
         return 1.0
 
 
+class _Accuracy(Form):
+    """The share of rows of a task whose class is predicted, or is not."""
+
+    quadratic = False
+    ends = (0.0, 1.0)
+
+    def __init__(self, wrong: bool) -> None:
+        self.wrong = wrong
+
+    def along(self, run: Trajectory) -> Array:
+        return 1 - run.accuracy if self.wrong else run.accuracy
+
+    def along_tests(self, run: Trajectory) -> Array:
+        shares = as_kind(run.problem, ScoredTasks, "tasks with held-out data").test_accuracies(run.iterates)
+        return 1 - shares if self.wrong else shares
+
+    def bound(self, problem: Problem) -> None:
+        return None
+
+
 #: the loss of a task
 LOSS: Form = _Loss()
 #: half the squared distance to the solutions of a task
 HALF_SQUARED_DISTANCE: Form = _HalfSquaredDistance()
+#: the share of rows whose class is predicted
+ACCURACY: Form = _Accuracy(wrong=False)
+#: the share of rows whose class is not predicted
+ERROR_RATE: Form = _Accuracy(wrong=True)
 
 
 @dataclass(frozen=True)
@@ -111,7 +140,8 @@ class Quantity:
         meaning: the quantity in words or as a formula.
         average: "tasks": the mean over all tasks. "each": every task by itself. "visited": the mean over the k visits.
             "next": the task that is learned next. "learnt": the mean over the steps t of the form of task tau(t) at
-            w_(t-1), just before the task is learned. "error": |w_k - w*|^2, which needs no form.
+            w_(t-1), just before the task is learned. "incremental": the mean over the steps t of the mean over the
+            tasks that were visited by then, at w_t; for accuracies. "error": |w_k - w*|^2, which needs no form.
         form: of each task.
         subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
             at w_k; for the average over visits.
@@ -144,11 +174,13 @@ class Quantity:
 
         if self.held_out and self.average not in ("tasks", "each", "visited"):
             raise InvalidInputError(f"held-out data are for 'tasks', 'each' and 'visited', not for {self.average!r}")
+        if self.average == "incremental" and self.form.quadratic:
+            raise InvalidInputError("the incremental mean is for accuracies, which no exact engine computes")
 
     @property
     def needs_steps(self) -> bool:
         """Whether the quantity is a mean over the steps so far, of which there are none at k = 0."""
-        return self.average in ("visited", "learnt") or self.iterate == "mean"
+        return self.average in ("visited", "learnt", "incremental") or self.iterate == "mean"
 
     @property
     def certain_at(self) -> int | None:
@@ -198,6 +230,22 @@ for _quantity in (
     Quantity("seen_loss", "E 1/k sum_t L_tau(t)(w_k)", "visited"),
     Quantity("next_loss", "E L_tau(k+1)(w_k)", "next"),
     Quantity("averaged_loss", "E L((w_0 + ... + w_(k-1)) / k)", iterate="mean"),
+    Quantity("accuracy", "E of the mean accuracy of all tasks at w_k", form=ACCURACY),
+    Quantity("task_accuracies", "E of the accuracy of every task at w_k", "each", form=ACCURACY),
+    Quantity(
+        "accuracy_forgetting",
+        "E 1/k sum_t (accuracy of task tau(t) at w_t, less that at w_k)",
+        "visited",
+        form=ERROR_RATE,
+        subtracts_kept=True,
+    ),
+    Quantity(
+        "incremental_accuracy",
+        "E 1/k sum_t (mean accuracy at w_t of the tasks visited by then)",
+        "incremental",
+        form=ACCURACY,
+    ),
+    Quantity("test_accuracy", "E of the mean accuracy of the held-out data at w_k", form=ACCURACY, held_out=True),
     Quantity("test_loss", "E of the mean loss of the held-out data of all tasks at w_k", held_out=True),
     Quantity("test_losses", "E of the loss of the held-out data of every task at w_k", "each", held_out=True),
     Quantity(

@@ -44,6 +44,9 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
         "index": tasks._index,
         **_options(tasks),
     }
+    if tasks.classes is not None:
+        arrays["classes"] = np.array([name for names in tasks.classes for name in names])
+        arrays["classes_of"] = np.array([len(names) for names in tasks.classes])
     if arrays["sparse"].any():
         import scipy.sparse as sp
 
@@ -91,9 +94,23 @@ def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     labels = np.split(y, ends[:-1])
     index = as_index(entry(arrays, "index", "iu", 1), len(ends), "index")
     names = words(arrays, "names", len(index))
-    return RegressionTasks(
+    tasks = RegressionTasks(
         [matrices[i] for i in index], [labels[i] for i in index], names=names, **_options_from(arrays)
     )
+    if "classes" in arrays:
+        tasks.classes = _classes(arrays, len(index), tasks.outputs)
+    return tasks
+
+
+def _classes(arrays: dict[str, Any], tasks: int, outputs: int | None) -> tuple[tuple[str, ...], ...]:
+    """The names of the classes of each task."""
+    names, counts = entry(arrays, "classes", "U", 1), entry(arrays, "classes_of", "iu", 1)
+    if len(counts) != tasks or outputs is None or not all(1 <= count <= outputs for count in counts.tolist()):
+        raise ForgettingError(f"entry 'classes_of' must hold {tasks} numbers between 1 and the number of outputs")
+    if sum(counts.tolist()) != len(names):
+        raise ForgettingError(f"{len(names)} names of classes, but entry 'classes_of' announces {sum(counts.tolist())}")
+    ends = np.cumsum(counts.astype(np.int64))[:-1]
+    return tuple(tuple(part.tolist()) for part in np.split(names, ends))
 
 
 def _labels(arrays: dict[str, Any]) -> Any:

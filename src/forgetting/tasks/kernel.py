@@ -143,6 +143,20 @@ class KernelTasks(LinearTasks):
             raise InvalidInputError(f"coefficients: expected {what}, or {several}, got {given.shape}")
         return np.asarray(given @ self.kernel if self.outputs is None else self.kernel @ given)
 
+    def labels_of(self, task: int) -> Array:
+        return np.asarray(self.labels[self.rows_of[task]])
+
+    def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
+        rows = self.rows_of[task]
+        kernel = self.kernel[rows]
+        # |phi(x_i)| |phi| sum_j |a_j|, at least
+        largest = np.sqrt(float(np.max(np.diag(self.kernel), initial=0.0)))
+        sizes = np.sqrt(np.maximum(np.diag(self.kernel)[rows], 0.0))[None] * largest
+        sizes = sizes * np.abs(points).reshape(len(points), -1).sum(axis=1)[:, None]
+        if self.outputs is None:
+            return points @ kernel.T, sizes
+        return kernel @ points, sizes
+
     def task_losses(self, w: Any) -> Array:
         """L_m for every task at dual coefficients w."""
         missed = self.predict(self.point(w)) - self.labels

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_number, as_task
-from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError
+from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
 from forgetting.geometry import Geometry
+from forgetting.tasks.class_labels import correct_share, kind_of_labels
 from forgetting.tasks.problem import Kind, Problem
 
 if TYPE_CHECKING:
     from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["LinearTasks", "Realizability"]
+
+PART = 2**22  # numbers predicted at once: 32 MiB
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,54 @@ class LinearTasks(Problem):
     @abstractmethod
     def num_rows(self) -> IntArray:
         """n_m for every task."""
+
+    # -------------------------------------------------------------------------------------------------- accuracy
+
+    #: for tasks made from class labels: the names of the classes that the outputs of each task stand for
+    classes: tuple[tuple[str, ...], ...] | None = None
+
+    @abstractmethod
+    def labels_of(self, task: int) -> Array:
+        """The labels of a task, (n,) or (n, c)."""
+
+    @abstractmethod
+    def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
+        """The predictions for the rows of a task at each of a stack of w, and the size that each is rounded from."""
+
+    @cached_property
+    def labels_stand_for(self) -> Literal["signs", "classes"] | None:
+        """What labels are, so that there is an accuracy: "signs" (+1 and -1), "classes" (one-hot), or None (numbers)."""
+        return kind_of_labels([self.labels_of(task) for task in range(self.num_tasks)])
+
+    def accuracy(self, w: Any) -> Array:
+        """The share of the rows of every task whose class is predicted at w, T numbers between 0 and 1.
+
+        The class is the sign of x.w where labels are +1 and -1, and the largest output among the classes of the task
+        where they are one-hot. Classes that are equally likely up to rounding share the row: guessing.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0], [-1.0]], [[2.0]]], [[1.0, 1.0], [-1.0]])
+        >>> tasks.accuracy([3.0])
+        array([0.5, 0. ])
+        """
+        return self.accuracies(self.point(w)[None])[0]
+
+    def accuracies(self, points: Array) -> Array:
+        """`accuracy` at each of a stack of w, (len(points), T)."""
+        if self.labels_stand_for is None:
+            raise NotSupportedError(
+                "accuracy needs classes: labels +1 and -1, or tasks made by RegressionTasks.from_labels"
+            )
+        table = np.empty((len(points), self.num_tasks))
+        for task in range(self.num_tasks):
+            own = None if self.classes is None else len(self.classes[task])
+            width = max(1, int(self.num_rows[task]) * (self.outputs or 1))
+            size = max(1, PART // width)
+            for start in range(0, len(points), size):
+                predictions, sizes = self.predictions(task, points[start : start + size])
+                share = correct_share(predictions, self.labels_of(task), sizes, own)
+                table[start : start + size, task] = share
+        return table
 
     @property
     def ranks(self) -> IntArray:

@@ -29,6 +29,7 @@ from forgetting._arrays import (
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import Geometry, Matrix
+from forgetting.tasks.class_labels import one_hot
 from forgetting.tasks.linear_tasks import LinearTasks
 
 __all__ = ["RegressionTasks", "as_task_lists", "as_task_matrix", "split_rows"]
@@ -151,6 +152,56 @@ class RegressionTasks(LinearTasks):
         matrices, labels, names = split_rows(X, y, groups)
         return cls(matrices, labels, **{"names": names, **options})
 
+    @classmethod
+    def from_labels(
+        cls, X: Any, labels: Any, groups: Any, classes: Literal["all", "task"] = "all", **options: Any
+    ) -> RegressionTasks:
+        """Tasks from class labels: one-hot targets, learned by regression, so that tasks have an accuracy.
+
+        Args:
+            X, groups, options: as for `from_arrays`.
+            labels: the class of every row, whole numbers or words.
+            classes: "all" for one output for each class of all tasks, and predictions among all of them
+                (class-incremental learning). "task" if the task is known when a row is predicted: outputs stand for the
+                first, second, ... class of the task, and predictions are among the classes of the task.
+
+        >>> import forgetting as fg
+        >>> X, labels, groups = [[1.0, 0], [0, 1], [1, 1], [1, -1]], ["cat", "dog", "owl", "cat"], [0, 0, 1, 1]
+        >>> tasks = fg.RegressionTasks.from_labels(X, labels, groups)
+        >>> tasks.outputs, tasks.classes[0], fg.run(tasks, "cyclic", k=2).accuracy[-1].tolist()
+        (3, ('cat', 'dog', 'owl'), [0.5, 1.0])
+        >>> fg.RegressionTasks.from_labels(X, labels, groups, classes="task").classes
+        (('cat', 'dog'), ('cat', 'owl'))
+        """
+        matrix = X.tocsr() if is_sparse(X) else any_array(X, "X")
+        if matrix.ndim != 2:
+            raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
+        given = one_column(any_array(labels, "labels"))
+        if len(given) != matrix.shape[0]:
+            raise InvalidInputError(f"X has {matrix.shape[0]} rows, but there are {len(given)} labels")
+        names, members = group_rows(groups, matrix.shape[0])
+        targets, known = one_hot(labels, members, classes)
+        tasks = cls([matrix[_as_slice(rows)] for rows in members], targets, **{"names": names, **options})
+        tasks.classes = known
+        return tasks
+
+    def labels_of(self, task: int) -> Array:
+        return self.task(task)[1]
+
+    def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
+        X, _ = self.task(task)
+        sizes = np.sqrt(self._row_squares(task))[None] * np.linalg.norm(points.reshape(len(points), -1), axis=1)[:, None]
+        if self.outputs is None:
+            return np.asarray((X @ points.T).T), sizes
+        c = self.outputs
+        flat = np.ascontiguousarray(np.moveaxis(points, 0, 1)).reshape(self.dim, -1)  # d x (points c)
+        return np.moveaxis(np.asarray(X @ flat).reshape(X.shape[0], -1, c), 0, 1), sizes
+
+    def _row_squares(self, task: int) -> Array:
+        X, _ = self.task(task)
+        squares = X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X)
+        return np.asarray(squares).ravel()
+
     def file_arrays(self) -> dict[str, Any]:
         from forgetting.tasks.files import regression_arrays
 
@@ -185,12 +236,17 @@ class RegressionTasks(LinearTasks):
     ) -> RegressionTasks:
         """Tasks of other data, with the same loss and tolerances and, if no names are given, the same names.
 
+        As many tasks with as many outputs stand for the same classes.
+
         >>> import forgetting as fg
         >>> fg.families.two_lines(0.5).with_data([[[1.0]], [[2.0]]], [[1.0], [2.0]])
         RegressionTasks(T=2, d=1, rows=2)
         """
         options: dict[str, Any] = {"loss": self.loss_kind, "rank_tol": self.rank_tol, "rtol": self.rtol}
-        return RegressionTasks(matrices, labels, names=self.names if names is None else names, **options)
+        made = RegressionTasks(matrices, labels, names=self.names if names is None else names, **options)
+        if made.num_tasks == self.num_tasks and made.outputs == self.outputs:
+            made.classes = self.classes
+        return made
 
     def digest_parts(self) -> Iterator[tuple[object, ...]]:
         """The loss and the tolerances, then the data of each task; identical tasks give the same objects."""

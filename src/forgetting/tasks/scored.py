@@ -54,6 +54,7 @@ class ScoredTasks(LinearTasks):
         self._set_options(learned.loss_kind, learned.rank_tol, learned.rtol)
         self._noise = noise
         self.noisy = 0 if noise is None else sum(part.columns.shape[1] for part in noise) + 1
+        self.classes = learned.classes
         self.outputs = learned.outputs if noise is None else (learned.outputs or 1) + self.noisy
 
     @property
@@ -117,6 +118,23 @@ class ScoredTasks(LinearTasks):
         X, y = self.tests.task(m)
         labels = y if self._noise is None else np.column_stack([y, np.zeros((len(y), self.noisy))])
         return X, labels, self._divisor(self.tests, m)
+
+    def labels_of(self, task: int) -> Array:
+        return self.learned.labels_of(task)
+
+    def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
+        return self.learned.predictions(task, self._without_noise(points))
+
+    def test_accuracies(self, points: Array) -> Array:
+        """The accuracy of the held-out data of every task at each of a stack of w, (len(points), T)."""
+        if self.tests is None:
+            raise NotSupportedError("the accuracy of held-out data needs held-out data: test=")
+        return self.tests.accuracies(self._without_noise(points))
+
+    def _without_noise(self, points: Array) -> Array:
+        if self.noisy:
+            raise NotSupportedError("accuracy is no expectation over noise: leave out noise=")
+        return points
 
     def task_losses(self, w: Any) -> Array:
         """L_m for every task, from the geometry."""

@@ -40,9 +40,14 @@ class DeterministicEngine(Engine):
         return Cost(0.0, 0.0)  # no engine takes less than one run
 
     def solve(self, request: Request) -> Outcome:
+        quadratic = tuple(quantity for quantity in request.quantities if quantity.form.quadratic)
+        if request.linear is not None and 0 < len(quadratic) < len(request.quantities):
+            outcome = self.solve(replace(request, quantities=quadratic))
+            others = replace(request, quantities=tuple(q for q in request.quantities if q not in quadratic))
+            return replace(outcome, values={**outcome.values, **self.solve(others).values}, intervals={})
         trajectory = made_run(request)
         detail = f"{request.ordering} has no randomness: one run"
-        if request.linear is None:
+        if request.linear is None or not quadratic:
             values = values_of(request, trajectory)
             detail = f"{detail}, its rounding not bounded"
             return Outcome(detail, values, notes=trajectory.remarks, heading=ONE_RUN)

@@ -25,7 +25,8 @@ def refusal(request: Request, *laws: type[Law]) -> str | None:
         return f"it does not cover {request.ordering}"
     if request.linear is None:
         return f"it needs a linear scheme on regression tasks, not {request.scheme}"
-    return None
+    odd = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
+    return f"{odd[0]} is no quadratic form of w" if odd else None
 
 
 def products_of_step(request: Request) -> float:
