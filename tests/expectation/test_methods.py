@@ -100,13 +100,22 @@ def test_what_cannot_be_answered_is_refused_in_words(call, error, message):
         call()
 
 
-def test_unrealizable_tasks_are_simulated_without_a_promise_and_refused_by_exact_methods():
+def test_tasks_that_no_w_solves_are_exact_and_their_simulation_promises_nothing():
     tasks = fg.RegressionTasks([[[1.0, 0.0]], [[2.0, 0.0]]], [[1.0], [0.0]])
-    with pytest.raises(NotRealizableError, match="task"):
-        fg.expect(tasks, od.WithReplacement(), 3, method="moments")
     e = fg.expect(tasks, od.WithReplacement(), 3)
-    assert e.method == "monte-carlo"
-    assert any("heavy tails" in note for note in e.notes)
+    assert e.method == "moments"
+    # w is 1 or 0 with probability 1/2 each: the loss of the other task is 1/2 at w = 0 and 2 at w = 1
+    np.testing.assert_allclose(e.loss, 0.5 * (0.25 + 1.0), rtol=1e-14)
+    assert any("not jointly realizable" in note for note in e.notes)
+    simulated = fg.expect(tasks, od.WithReplacement(), 3, method="monte-carlo")
+    assert any("heavy tails" in note for note in simulated.notes)
+
+
+def test_the_error_needs_tasks_that_some_w_solves():
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[2.0, 0.0]]], [[1.0], [0.0]])
+    for ordering in (od.WithReplacement(), od.Cyclic(), od.WithoutReplacement()):
+        with pytest.raises(NotRealizableError, match="task"):
+            fg.expect(tasks, ordering, 2, quantities="error")
 
 
 def test_the_same_seed_gives_the_same_result_whatever_the_threads():
@@ -352,5 +361,8 @@ def test_printed_columns_never_touch():
 def test_a_comparison_says_what_its_intervals_are_worth():
     tasks = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]])
     found = fg.compare(tasks, fg.orderings.WithReplacement(), fg.orderings.Reshuffled(), 6, runs=64)
+    assert found.method == "exact difference"
     assert any("not jointly realizable" in note for note in found.notes)
+    arms = (od.WithReplacement(), fg.schemes.GradientDescent()), (od.Reshuffled(), fg.schemes.GradientDescent())
+    found = fg.compare(tasks, *arms, 6, runs=64)
     assert any("normal approximations" in note for note in found.notes)

@@ -200,7 +200,7 @@ def _from_pairs(tasks: RegressionTasks, given: Any) -> RegressionTasks:
             f"test: expected regression tasks, a pair (X, y) for each task, or a covariance for each, got {given!r:.80}"
         ) from None
     try:
-        return tasks.with_data(matrices, labels, names=tasks.names if len(matrices) == tasks.num_tasks else ())
+        return tasks.with_data(matrices, labels, names=[str(m) for m in range(len(matrices))])
     except InvalidInputError as error:
         raise InvalidInputError(f"test: {error}") from error
 

@@ -41,6 +41,7 @@ __all__ = ["Moments", "Reading", "Squares", "State", "batches", "moment_map"]
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
+WIDE = 24  # directions of a task up to which compiled loops are quicker than matrix products
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
 
 
@@ -481,7 +482,15 @@ class Moments:
         left, right = self.left[0][:rows], self.right[0][:rows]
         products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
         quadratic = np.empty((count, rows))
-        _plain().complete_blocks(left, right, self.geometry.offsets[: tasks + 1], products, quadratic)
+        if float(np.max(self.geometry.ranks[:tasks], initial=0.0)) <= WIDE:
+            _plain().complete_blocks(left, right, self.geometry.offsets[: tasks + 1], products, quadratic)
+            return products, quadratic
+        for m in range(tasks):  # the same, by matrix products
+            block = self.geometry.block(m)
+            own = np.ascontiguousarray(np.swapaxes(products[block], 0, 1))
+            square = own @ right[block].T
+            quadratic[:, block] = np.diagonal(square, axis1=1, axis2=2)
+            products[block] = np.swapaxes(0.5 * square @ left[block] - own, 0, 1)
         return products, quadratic
 
     @cached_property
