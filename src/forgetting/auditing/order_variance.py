@@ -44,7 +44,7 @@ class OrderVariance:
     @property
     def num_seeds(self) -> int:
         """M."""
-        return self.products.shape[1]
+        return len(self.products[0])
 
     @property
     def variances(self) -> Array:
@@ -104,7 +104,7 @@ class OrderVariance:
         known = [part for part in shares if part is not None]
         if len(known) < M:
             return None
-        return np.sqrt((M - 1) * np.var(known, axis=0))
+        return np.asarray(np.sqrt((M - 1) * np.var(known, axis=0)))
 
 
 def _different(products: Array) -> Array:
@@ -117,7 +117,7 @@ def _different(products: Array) -> Array:
 def _ratios(signal: Array | None, scale: float) -> Array | None:
     if signal is None or math.sqrt(max(float(signal.sum()), 0.0)) <= ROUNDING * scale:
         return None
-    return signal / signal.sum()
+    return np.asarray(signal / signal.sum())
 
 
 def split_variance(permutations: IntArray, values: Array) -> OrderVariance:
