@@ -11,7 +11,7 @@ from forgetting.auditing.api import audit
 from forgetting.auditing.findings import Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
-from forgetting.auditing.order_variance import OrderVariance, split_variance
+from forgetting.auditing.order_variance import OrderVariance
 from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
 from forgetting.auditing.reading import read_tasks
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
@@ -55,7 +55,6 @@ __all__ = [
     "random_influence",
     "read_tasks",
     "search_orders",
-    "split_variance",
     "subsample_rows",
 ]
 __dir__ = only(__all__)

@@ -82,7 +82,7 @@ def _explained(found: Landscape) -> str:
 
 
 def _parts(shares: Sequence[float] | Any) -> str:
-    *first, last = [f"{100 * float(share) + 0.0:.0f} %" for share in shares]
+    *first, last = [f"{round(100 * float(share))} %" for share in shares]
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -171,6 +171,7 @@ def landscape_report(found: Landscape, title: str, order: Any = None) -> Report:
         "seeds": found.seeds.tolist(),
         "quantity": found.quantity,
         "higher is better": found.higher_is_better,
+        **({"parts": _numbers(found)} if found.complete else {}),
         "versions": versions(),
     }
     section = Section("landscape", "Orders", "", tuple(items))
@@ -187,23 +188,30 @@ def _extremes(found: Landscape) -> Table:
 
 def _variance_table(found: Landscape) -> Table:
     split = found.variance
-    shares = split.shares
-    assert shares is not None
-    heads: tuple[str, ...] = ("part", "dimension", "variance", "share", "by chance")
-    columns: list[Any] = [PARTS, split.dimensions, column(split.variances), column(shares), column(split.chance)]
-    if split.noise is not None and split.signal is not None:
-        heads += ("noise of seeds / M", "signal")
-        columns += [column(split.noise / split.num_seeds), column(split.signal)]
-        if split.signal_shares is not None:
-            heads += ("share of signal",)
-            columns.append(column(split.signal_shares))
+    known = (
+        ("dimension", split.dimensions),
+        ("by chance, %", _percent(split.chance)),
+        ("share, %", _percent(split.shares)),
+        ("of signal, %", _percent(split.signal_shares)),
+        ("error, %", _percent(split.signal_errors)),
+    )
+    columns = {"part": PARTS} | {name: values for name, values in known if values is not None}
     caption = (
         f"The variance over orders of the mean over {split.num_seeds} seed(s), {split.variance:.4g}, in orthogonal "
         "parts: position (which task stands where), what pairs of tasks at pairs of positions add, and the rest. By "
-        "chance: the shares of values that do not depend on the order. variance = signal + noise of seeds / M; the "
-        "signal, what seeds have in common, is estimated without bias from products of different seeds, and may be "
-        "negative."
+        "chance: the shares of values that do not depend on the order. The signal is what seeds have in common, "
+        "estimated without bias from products of different seeds, so that the estimate of a part may be negative."
     )
-    return Table(
-        "variance", "What explains the differences between orders", caption, heads, tuple(zip(*columns, strict=True))
-    )
+    rows = tuple(zip(*columns.values(), strict=True))
+    return Table("variance", "What explains the differences between orders", caption, tuple(columns), rows)
+
+
+def _percent(shares: Any) -> tuple[float, ...] | None:
+    return None if shares is None else tuple(round(100 * share, 2) + 0.0 for share in column(shares))
+
+
+def _numbers(found: Landscape) -> dict[str, Any]:
+    """The parts of the variance at full precision, for machines."""
+    split = found.variance
+    known = {"variance": split.variances, "signal": split.signal, "noise of a seed": split.noise}
+    return {name: dict(zip(PARTS, column(part), strict=True)) for name, part in known.items() if part is not None}

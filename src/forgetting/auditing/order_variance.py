@@ -14,6 +14,8 @@ __all__ = ["PARTS", "OrderVariance", "split_variance"]
 PARTS = ("position", "pairs", "rest")
 #: standard deviations over orders below this share of the largest value are rounding
 ROUNDING = 1e-13
+#: a signal below this share of the variance of a seed is what is left of sums that cancel
+CANCELLED = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,7 @@ class OrderVariance:
 
     Attributes:
         dimensions: the number of free parameters of each part; together T! - 1.
+        variances: (3,) the variance over orders of each part, of the mean over seeds.
         products: (3, M, M); entry (part, s, t) is the mean over orders of the part of seed s times that of seed t.
         table: (T, T), for the mean over seeds: the mean over orders with task i at position a, minus the mean over all
             orders.
@@ -37,6 +40,7 @@ class OrderVariance:
     """
 
     dimensions: tuple[int, ...]
+    variances: Array
     products: Array
     table: Array
     scale: float
@@ -45,11 +49,6 @@ class OrderVariance:
     def num_seeds(self) -> int:
         """M."""
         return len(self.products[0])
-
-    @property
-    def variances(self) -> Array:
-        """The variance over orders of each part, of the mean over seeds."""
-        return np.asarray(self.products.mean(axis=(1, 2)))
 
     @property
     def variance(self) -> float:
@@ -75,7 +74,7 @@ class OrderVariance:
         if M < 2:
             return None
         trace = np.trace(self.products, axis1=1, axis2=2)
-        return np.asarray((trace - M * self.variances) / (M - 1))
+        return np.asarray(np.maximum(trace - M * self.variances, 0.0) / (M - 1))
 
     @property
     def signal(self) -> Array | None:
@@ -91,7 +90,7 @@ class OrderVariance:
 
         A ratio of two unbiased estimates: it has a bias of its own, which falls with the number of seeds.
         """
-        return _ratios(self.signal, self.scale)
+        return None if self.num_seeds < 2 else _signal_shares(self.products)
 
     @property
     def signal_errors(self) -> Array | None:
@@ -100,7 +99,7 @@ class OrderVariance:
         if M < 3 or self.signal_shares is None:
             return None
         kept = [np.delete(np.arange(M), seed) for seed in range(M)]
-        shares = [_ratios(_different(self.products[:, seeds][:, :, seeds]), self.scale) for seeds in kept]
+        shares = [_signal_shares(self.products[:, seeds][:, :, seeds]) for seeds in kept]
         known = [part for part in shares if part is not None]
         if len(known) < M:
             return None
@@ -114,8 +113,10 @@ def _different(products: Array) -> Array:
     return np.asarray((products.sum(axis=(1, 2)) - trace) / (M * (M - 1)))
 
 
-def _ratios(signal: Array | None, scale: float) -> Array | None:
-    if signal is None or math.sqrt(max(float(signal.sum()), 0.0)) <= ROUNDING * scale:
+def _signal_shares(products: Array) -> Array | None:
+    """The shares of the parts in the signal; None if the signal is rounding, or negative."""
+    signal = _different(products)
+    if signal.sum() <= CANCELLED * products.sum(axis=0).trace() / products.shape[1]:
         return None
     return np.asarray(signal / signal.sum())
 
@@ -144,8 +145,10 @@ def split_variance(permutations: IntArray, values: Array) -> OrderVariance:
     ((4, 1, 0), [1.0, 0.0, 0.0])
     """
     count, T = permutations.shape
-    centred = values - values.mean(axis=0)
-    seeds = range(values.shape[1])
+    M = values.shape[1]
+    with_mean = np.column_stack([values, values.mean(axis=1)])  # a mean of products of seeds would lose half the digits
+    centred = with_mean - with_mean.mean(axis=0)
+    seeds = range(M + 1)
     tables = np.stack(
         [[_means(permutations[:, a], centred[:, s], T) for a in range(T)] for s in seeds], axis=-1
     )  # position, task, seed
@@ -165,7 +168,8 @@ def split_variance(permutations: IntArray, values: Array) -> OrderVariance:
     first = (T - 1) ** 2
     second = (T * max(T - 3, 0) // 2) ** 2 + ((T - 1) * (T - 2) // 2) ** 2
     dimensions = (first, second, count - 1 - first - second)
-    return OrderVariance(dimensions, products, tables.mean(axis=-1).T, float(np.abs(values).max()))
+    scale = float(np.abs(values).max())
+    return OrderVariance(dimensions, products[:, M, M], products[:, :M, :M], tables[:, :, M].T, scale)
 
 
 def _means(groups: IntArray, values: Array, number: int) -> Array:
