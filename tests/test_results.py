@@ -94,6 +94,8 @@ RESULTS = {
     "hunt": lambda: fg.claims.get("lem:regret_bound").hunt(budget=12),
     "hunt that refutes": lambda: fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=30),
     "audit": lambda: fg.audit(gaussian()),
+    "landscape": lambda: fg.auditing.landscape(gaussian(), per_task=True),
+    "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
 }
 OTHERS = {
     "bound": lambda: fg.bounds.get("thm:cl_by_sgd_main/loss"),

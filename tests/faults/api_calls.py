@@ -86,7 +86,7 @@ def _targets(module: Any, path: str) -> Iterator[Target | None]:
             yield from _targets(thing, source)
         elif inspect.isclass(thing):
             made_by_users = source not in RESULTS and not inspect.isabstract(thing) and path != "fg.auditing"
-            if made_by_users or source == "fg.auditing.RandomFeatures":
+            if made_by_users or source in ("fg.auditing.RandomFeatures", "fg.auditing.Landscape"):
                 yield make_target(source, source, thing)
             yield from _methods(thing, source)
         elif callable(thing):

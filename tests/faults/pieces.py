@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets  # noqa: F401  (for the pieces)
 from collections.abc import Callable
 from dataclasses import replace  # noqa: F401  (for the pieces)
 from datetime import date  # noqa: F401  (for the pieces)
@@ -113,6 +114,18 @@ def frame() -> Any:
 @cache
 def small_audit() -> auditing.Audit:
     return fg.audit(tasks())
+
+
+def small_landscape() -> auditing.Landscape:
+    return auditing.Landscape([[0, 1], [1, 0]], [[1.0, 2.0], [3.0, 5.0]], task_values=np.ones((2, 2, 2)))
+
+
+def values_file() -> Path:
+    """A file of values of orders in the current folder."""
+    path = Path("values.npz")
+    if not path.exists():
+        small_landscape().to_npz(path)
+    return path
 
 
 @cache
@@ -377,6 +390,8 @@ GOOD = {
     "geometry": ["tasks().geometry"],
     "similarity": ["auditing.principal_angles(tasks().geometry)"],
     "near": ["0.1"],
+    "performance": ["[[0.9, 0.5], [0.7, 0.8]]"],
+    "per_task": ["True", "False"],
     "realizable": ["True"],
     "orders": ["[[0, 1, 2]]"],
     "exact": ["True", "False"],
@@ -474,6 +489,22 @@ GOOD_FOR = {
     "fg.claims.Instance.extra": {"name": ["'gamma'"]},
     "fg.claims.unregister": {"label": ["'lem:regret_bound'"]},
     "fg.ConvexSets.nearest_in_intersection": {"method": ["'auto'", "'dykstra'"]},
+    "fg.auditing.Landscape": {
+        "permutations": ["[[0, 1], [1, 0]]", "[[1, 0], [0, 1]]"],
+        "values": ["[1.0, 2.0]", "[[1.0], [2.0]]"],
+        "seeds": ["None", "[3]", "['a']"],
+        "task_values": ["None", "np.ones((2, 2))"],
+        "complete": ["True", "False"],
+    },
+    "fg.auditing.Landscape.from_npz": {
+        "path": ["values_file()"],
+        "permutations_key": ["'permutations'"],
+        "values_key": ["'values'"],
+        "seeds_key": ["'seeds'", "None"],
+        "values_layout": ["'group-by-seed'", "'seed-by-group'"],
+    },
+    "fg.auditing.Landscape.to_npz": {"path": ["f'{secrets.token_hex(8)}.npz'"]},
+    "fg.auditing.landscape": {"higher_is_better": ["None", "False"]},
     "fg.auditing.search_orders": {"quantity": ["'forgetting'"]},
     "fg.orderings.Explicit.check": {"k": ["3"]},
     "fg.auditing.Audit.to_text": {"width": ["80"]},
@@ -492,6 +523,7 @@ MORE = {
     "fg.bounds.table": {"T": ["3"], "d": ["3"], "rank_avg": ["1.5"]},
     "fg.bounds.Setting.of": {"eta": ["0.5"]},
     "fg.auditing.read_tasks": {"loss": ["'mean'"]},
+    "fg.auditing.Landscape.from_npz": {"quantity": ["'accuracy'"], "complete": ["False"], "names": ["['a', 'b']"]},
     "fg.load": {"loss": ["'mean'"], "names": ["['a', 'b']"]},
     "fg.claims.declare": {"label": ["'demo'"]},
     "fg.bounds.declare": {
@@ -539,6 +571,7 @@ OBJECTS = {
     "fg.orderings.TaskView": VIEW,
     "fg.orderings.Visits": "orderings.Visits(orderings.Cyclic(), orderings.TaskView(3), np.random.default_rng(0))",
     "fg.auditing.Audit": "small_audit()",
+    "fg.auditing.Landscape": "small_landscape()",
     **{f"fg.{name[:-1].split('(')[0]}": name for name in ORDERINGS},
     **{f"fg.{name[:-1].split('(')[0]}": name for name in SCHEMES[1:]},
 }
@@ -594,7 +627,7 @@ GOOD_FOR |= {
     f"{name}.load": {"path": [f"saved({OBJECTS[name]})"]}
     for name in (
         "fg.Trajectory", "fg.Ensemble", "fg.Expectation", "fg.bounds.Evaluation", "fg.bounds.Table",
-        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit",
+        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape",
     )
 }  # fmt: skip
 #: what the pieces are evaluated with

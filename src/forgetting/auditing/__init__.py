@@ -10,9 +10,12 @@ from forgetting._names import only
 from forgetting.auditing.api import audit
 from forgetting.auditing.findings import Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
+from forgetting.auditing.landscapes import Landscape, landscape
+from forgetting.auditing.order_variance import OrderVariance
 from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
 from forgetting.auditing.reading import read_tasks
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.robustness import OrderDisparity, OrderSpread, SeedAgreement, order_disparity
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, digits, image_tasks, mnist, subsample_rows
 from forgetting.tasks.readers import Reading
@@ -24,13 +27,18 @@ __all__ = [
     "FoundOrder",
     "Guarantee",
     "Influence",
+    "Landscape",
     "Offer",
+    "OrderDisparity",
     "OrderSearch",
+    "OrderSpread",
+    "OrderVariance",
     "OrderingRow",
     "Outlier",
     "Pass",
     "RandomFeatures",
     "Reading",
+    "SeedAgreement",
     "Similarity",
     "Split",
     "TaskRow",
@@ -40,7 +48,9 @@ __all__ = [
     "find_duplicates",
     "forgetting_matrix",
     "image_tasks",
+    "landscape",
     "mnist",
+    "order_disparity",
     "principal_angles",
     "random_influence",
     "read_tasks",

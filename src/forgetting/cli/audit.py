@@ -18,6 +18,7 @@ SOURCES = ("digits", "mnist")
 
 @reads_files
 def audit_command(
+    context: typer.Context,
     tasks: Annotated[
         list[str],
         typer.Argument(
@@ -59,7 +60,14 @@ def audit_command(
       forgetting audit digits rotated tasks=8 rows=7
       forgetting audit digits split --rows 20 --features 200
       forgetting audit catastrophic eps=1.5
+      forgetting audit landscape.npz quantity=accuracy higher_is_better=true
+                                     (values of orders; docs/audit.md)
     """
+    from forgetting.cli.landscape_audit import audit_values, names_values
+
+    if names_values(tasks):
+        return audit_values(tasks, context, as_json=as_json, out=out, force=force)
+
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
     from forgetting.errors import InvalidInputError

@@ -1,0 +1,217 @@
+"""A landscape of orders in sentences, figures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forgetting._text import one_line
+from forgetting.auditing.order_variance import PARTS
+from forgetting.auditing.robustness import LEVELS
+from forgetting.figures.items import Curves, Item, Matrix, Series, Table
+from forgetting.figures.numbers import column
+from forgetting.report.document import Report, Section
+from forgetting.report.provenance import versions
+
+if TYPE_CHECKING:
+    from forgetting.auditing.landscapes import Landscape
+
+__all__ = ["histogram", "landscape_report", "positions", "sentences"]
+
+BINS = 30  # most bars of a histogram
+FEW = 5  # orders listed at each end
+LEAST = 0.1  # share that positions must explain to be drawn
+
+
+def sentences(found: Landscape) -> tuple[str, ...]:
+    """What the values say: spread, what explains it, agreement of seeds, disparity of tasks."""
+    spread, better = found.spread, "high" if found.higher_is_better else "low"
+    said = [
+        f"Over {'all' if found.complete else 'the'} {len(found.values)} orders, the {found.quantity} is "
+        f"{spread.mean:.4g} on average (standard deviation {spread.sd:.2g}; {better} values are good): best "
+        f"{spread.best.value:.4g} in the order {_words(spread.best.order)}, worst {spread.worst.value:.4g} in the "
+        f"order {_words(spread.worst.order)}."
+    ]
+    said.append(_explained(found))
+    agreement = found.agreement
+    if agreement is not None:
+        said.append(
+            f"The best order is the best of {agreement.best_agree} of {agreement.seeds} seeds (which have "
+            f"{agreement.different_best} different best orders), and the worst order the worst of "
+            f"{agreement.worst_agree} ({agreement.different_worst} different worst orders)."
+        )
+        if agreement.correlation is not None:
+            said[-1] += f" Two seeds have a rank correlation of {agreement.correlation:.2f} over orders, on average."
+    if found.disparity is not None:
+        most = int(np.argmax(found.disparity.per_task))
+        said.append(
+            f"Order-normalised performance disparity (Yoon et al. 2020; largest minus smallest value of a task over "
+            f"orders): {found.disparity.mean:.4g} on average over tasks, at most {found.disparity.maximum:.4g} (task "
+            f"{one_line(found.names[most], 40)})."
+        )
+    return tuple(said)
+
+
+def _explained(found: Landscape) -> str:
+    if not found.complete:
+        return (
+            f"The orders are a sample: better and worse ones may exist among the others, and what positions and pairs "
+            f"explain is known only if all orders of {found.num_tasks} tasks are there."
+        )
+    split = found.variance
+    if split.shares is None:
+        return "All orders have the same value: the order does not matter."
+    said = (
+        f"Which task stands where explains {_parts(split.shares[:1])} of the variance over orders, pairs of tasks "
+        f"{_parts(split.shares[1:2])} more, and {_parts(split.shares[2:])} needs three tasks or more (pure noise: "
+        f"{_parts(split.chance)})."
+    )
+    if split.noise is None or split.signal is None:
+        return said
+    shares, errors = split.signal_shares, split.signal_errors
+    if shares is None:
+        return f"{said} But no variance over orders is common to the seeds: what there is, is their noise."
+    inflated = float(split.noise.sum()) / split.num_seeds / split.variance
+    error = "" if errors is None else f" (standard errors {', '.join(f'{100 * value:.1g}' for value in errors)} %)"
+    return (
+        f"{said} Noise of the seeds is {100 * inflated:.0f} % of that variance; without it the shares are "
+        f"{_parts(shares)}{error}."
+    )
+
+
+def _parts(shares: Sequence[float] | Any) -> str:
+    *first, last = [f"{round(100 * float(share))} %" for share in shares]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _words(order: Sequence[int]) -> str:
+    return " ".join(map(str, order[:20])) + (" ..." if len(order) > 20 else "")
+
+
+def histogram(found: Landscape, order: Any = None) -> Curves:
+    """The distribution of the means over seeds as steps, with marks at the best, the worst, the mean and an order."""
+    values, spread = found.means, found.spread
+    low, high = float(values.min()), float(values.max())
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # all orders alike
+        low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
+    counts, edges = np.histogram(values, int(np.clip(np.sqrt(len(values)), 6, BINS)), (low, high))
+    share = 100.0 * counts / len(values)
+    air = edges[1] - edges[0]  # an empty bar at each end, so that marks at the ends are seen
+    x = np.concatenate([[edges[0] - air], np.repeat(edges, 2), [edges[-1] + air]])
+    y = np.concatenate([[0.0, 0.0], np.repeat(share, 2), [0.0, 0.0]])
+    top = 1.08 * float(share.max())
+    marks = [("best", spread.best.value), ("worst", spread.worst.value), ("mean over orders", spread.mean)]
+    if order is not None:
+        row = found.row(order)
+        marks.append((f"order {_words(found.permutations[row].tolist())}", float(values[row])))
+    series = [Series("orders", column(x), column(y), (0.0,) * len(x), column(y), group=0)]
+    for group, (name, value) in enumerate(marks, 1):
+        role: Any = "reference" if name == "mean over orders" else "exact"
+        series.append(
+            Series(name, (value, value), (0.0, top), role=role, group=group, label=f"{name}, {value:.4g}")
+        )  # fmt: skip
+    label = f"{found.quantity}{', mean over seeds' if found.num_seeds > 1 else ''}"
+    return Curves("distribution", found.headline, "", label, "orders, %", tuple(series), xlog=False, ylog=False)
+
+
+def positions(found: Landscape) -> Matrix | None:
+    """What a task at a position adds to the mean; None if positions explain little, or no more than noise would."""
+    if not found.complete or found.variance.shares is None:
+        return None
+    split = found.variance
+    shares = split.shares if split.num_seeds < 2 else split.signal_shares
+    if shares is None or shares[0] < max(LEAST, split.chance[0]):
+        return None
+    places = tuple(str(place) for place in range(1, found.num_tasks + 1))
+    caption = (
+        f"Mean {found.quantity} over the orders with a task at a position, minus the mean over all orders. Position "
+        f"alone explains {100 * shares[0]:.0f} % of the variance over orders."
+    )
+    table = tuple(column(row) for row in split.table)
+    title = f"{found.quantity}: which task stands where"
+    return Matrix("positions", title, caption, "position", "task", found.names, places, table)
+
+
+def landscape_report(found: Landscape, title: str, order: Any = None) -> Report:
+    """Sentences, figures and tables of a landscape, for the renderers of `forgetting.report`."""
+    spread = found.spread
+    numbers: list[tuple[str, Any]] = [("best", spread.best.value)]
+    numbers += [
+        (f"{100 * level:g} % of orders below", value) for level, value in zip(LEVELS, spread.quantiles, strict=True)
+    ]
+    numbers += [("worst", spread.worst.value), ("mean", spread.mean), ("standard deviation", spread.sd)]
+    summary = list(found.findings)
+    if order is not None:
+        row = found.row(order)
+        rank, value = int(found.ranks[row]), float(found.means[row])
+        numbers.append((f"order {_words(found.permutations[row].tolist())}", value))
+        summary.insert(
+            1,
+            f"The order {_words(found.permutations[row].tolist())} has {value:.4g}, rank {rank} of "
+            f"{len(found.values)}: {100 * (rank - 1) / len(found.values):.0f} % of the orders are better.",
+        )
+    items: list[Item] = [
+        Table("spread", f"{found.quantity} over orders", "", ("over orders", found.quantity), tuple(numbers)),
+        histogram(found, order),
+        _extremes(found),
+    ]
+    if found.complete and found.variance.shares is not None:
+        items.append(_variance_table(found))
+    matrix = positions(found)
+    items += [] if matrix is None else [matrix]
+    if found.disparity is not None:
+        rows = tuple(zip(found.names, found.disparity.per_task, strict=True))
+        caption = "Largest minus smallest value of the task at the end of an order, of the mean over seeds."
+        items.append(Table("disparity", "Disparity of tasks over orders", caption, ("task", "disparity"), rows))
+    meta = {
+        "tasks": found.num_tasks,
+        "orders": len(found.values),
+        "seeds": found.seeds.tolist(),
+        "quantity": found.quantity,
+        "higher is better": found.higher_is_better,
+        **({"parts": _numbers(found)} if found.complete else {}),
+        "versions": versions(),
+    }
+    section = Section("landscape", "Orders", "", tuple(items))
+    return Report(title, (section,), meta, tuple(summary), lead="distribution")
+
+
+def _extremes(found: Landscape) -> Table:
+    """The best and the worst orders."""
+    total = len(found.values)
+    rows = np.unique(np.concatenate([np.arange(min(FEW, total)), np.arange(max(total - FEW, 0), total)]))
+    columns = found._columns(rows, full=False)
+    return Table("orders", "Best and worst orders", "", tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
+def _variance_table(found: Landscape) -> Table:
+    split = found.variance
+    known = (
+        ("dimension", split.dimensions),
+        ("by chance, %", _percent(split.chance)),
+        ("share, %", _percent(split.shares)),
+        ("of signal, %", _percent(split.signal_shares)),
+        ("error, %", _percent(split.signal_errors)),
+    )
+    columns = {"part": PARTS} | {name: values for name, values in known if values is not None}
+    caption = (
+        f"The variance over orders of the mean over {split.num_seeds} seed(s), {split.variance:.4g}, in orthogonal "
+        "parts: position (which task stands where), what pairs of tasks at pairs of positions add, and the rest. By "
+        "chance: the shares of values that do not depend on the order. The signal is what seeds have in common, "
+        "estimated without bias from products of different seeds, so that the estimate of a part may be negative."
+    )
+    rows = tuple(zip(*columns.values(), strict=True))
+    return Table("variance", "What explains the differences between orders", caption, tuple(columns), rows)
+
+
+def _percent(shares: Any) -> tuple[float, ...] | None:
+    return None if shares is None else tuple(round(100 * share, 2) + 0.0 for share in column(shares))
+
+
+def _numbers(found: Landscape) -> dict[str, Any]:
+    """The parts of the variance at full precision, for machines."""
+    split = found.variance
+    known = {"variance": split.variances, "signal": split.signal, "noise of a seed": split.noise}
+    return {name: dict(zip(PARTS, column(part), strict=True)) for name, part in known.items() if part is not None}

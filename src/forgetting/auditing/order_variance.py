@@ -1,0 +1,178 @@
+"""The variance of a quantity over all orders of T tasks, split by what an order says: positions, pairs, the rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+
+__all__ = ["PARTS", "OrderVariance", "split_variance"]
+
+PARTS = ("position", "pairs", "rest")
+#: standard deviations over orders below this share of the largest value are rounding
+ROUNDING = 1e-13
+#: a signal below this share of the variance of a seed is what is left of sums that cancel
+CANCELLED = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class OrderVariance:
+    """The variance over orders, split into orthogonal parts, for one or more seeds.
+
+    f(order) - mean = position + pairs + rest, where "position" is the sum over tasks of a number for each task and
+    position (the best fit of that kind), "pairs" is what numbers for two tasks at two positions add to the fit, and
+    "rest" is what needs three tasks or more. The parts are orthogonal, so that their variances sum to that of f.
+
+    Each seed has its own f, and seeds differ by noise. The variance of the mean over M seeds contains 1/M of the
+    variance of the noise. Products of different seeds do not: their mean is an unbiased estimate of the variance of the
+    signal, which all seeds share. For each part, variances = signal + noise / M.
+
+    Attributes:
+        dimensions: the number of free parameters of each part; together T! - 1.
+        variances: (3,) the variance over orders of each part, of the mean over seeds.
+        products: (3, M, M); entry (part, s, t) is the mean over orders of the part of seed s times that of seed t.
+        table: (T, T), for the mean over seeds: the mean over orders with task i at position a, minus the mean over all
+            orders.
+        scale: the largest absolute value, against which variances are rounding or not.
+    """
+
+    dimensions: tuple[int, ...]
+    variances: Array
+    products: Array
+    table: Array
+    scale: float
+
+    @property
+    def num_seeds(self) -> int:
+        """M."""
+        return len(self.products[0])
+
+    @property
+    def variance(self) -> float:
+        """The variance over orders of the mean over seeds."""
+        return float(self.variances.sum())
+
+    @property
+    def shares(self) -> Array | None:
+        """The part of the variance that each part explains; None if all orders have the same value."""
+        if math.sqrt(max(self.variance, 0.0)) <= ROUNDING * self.scale:
+            return None
+        return self.variances / self.variance
+
+    @property
+    def chance(self) -> Array:
+        """The shares of pure noise, independent from order to order: dimensions / (T! - 1)."""
+        return np.array(self.dimensions) / sum(self.dimensions)
+
+    @property
+    def noise(self) -> Array | None:
+        """The variance between seeds of each part (divided by M - 1); None for a single seed."""
+        M = self.num_seeds
+        if M < 2:
+            return None
+        trace = np.trace(self.products, axis1=1, axis2=2)
+        return np.asarray(np.maximum(trace - M * self.variances, 0.0) / (M - 1))
+
+    @property
+    def signal(self) -> Array | None:
+        """The unbiased estimate of the variance that all seeds share, for each part; None for a single seed.
+
+        It is the mean of the products of different seeds, and may be negative where there is no signal.
+        """
+        return None if self.num_seeds < 2 else _different(self.products)
+
+    @property
+    def signal_shares(self) -> Array | None:
+        """The shares of the parts in the signal; None for a single seed, or if no signal stands out from the noise.
+
+        A ratio of two unbiased estimates: it has a bias of its own, which falls with the number of seeds.
+        """
+        return None if self.num_seeds < 2 else _signal_shares(self.products)
+
+    @property
+    def signal_errors(self) -> Array | None:
+        """Standard errors of `signal_shares`, by leaving out one seed at a time; None for fewer than three seeds."""
+        M = self.num_seeds
+        if M < 3 or self.signal_shares is None:
+            return None
+        kept = [np.delete(np.arange(M), seed) for seed in range(M)]
+        shares = [_signal_shares(self.products[:, seeds][:, :, seeds]) for seeds in kept]
+        known = [part for part in shares if part is not None]
+        if len(known) < M:
+            return None
+        return np.asarray(np.sqrt((M - 1) * np.var(known, axis=0)))
+
+
+def _different(products: Array) -> Array:
+    """The mean of the products of different seeds."""
+    M = products.shape[1]
+    trace = np.trace(products, axis1=1, axis2=2)
+    return np.asarray((products.sum(axis=(1, 2)) - trace) / (M * (M - 1)))
+
+
+def _signal_shares(products: Array) -> Array | None:
+    """The shares of the parts in the signal; None if the signal is rounding, or negative."""
+    signal = _different(products)
+    if signal.sum() <= CANCELLED * products.sum(axis=0).trace() / products.shape[1]:
+        return None
+    return np.asarray(signal / signal.sum())
+
+
+def split_variance(permutations: IntArray, values: Array) -> OrderVariance:
+    """Split the variance over orders: all T! permutations, one per row, and their values for M seeds, (T!, M).
+
+    In words of representations of the symmetric group S_T, the parts are the isotypic components of the partitions
+    (T - 1, 1); (T - 2, 2) and (T - 2, 1, 1); and all others (Diaconis 1988, Group Representations in Probability and
+    Statistics, chapter 8). Conditional means give the projections in closed form. With m(i, a) the mean of the centred
+    values over orders with task i at position a,
+
+        position(order) = (T - 1)/T sum_a m(order[a], a),
+
+    and with g_ab(i, j) the mean over orders with i at a and j at b of what is left, split into its symmetric part s and
+    its antisymmetric part t,
+
+        pairs(order) = sum_{a < b} (T - 3)/(T - 1) s_ab(order[a], order[b]) + (T - 2)/T t_ab(order[a], order[b]).
+
+    Cost: about T^2 T! M operations.
+
+    >>> from itertools import permutations
+    >>> orders = np.array(list(permutations(range(3))))
+    >>> last = split_variance(orders, (orders[:, 2:] == 0).astype(float))    # 1 if task 0 comes last
+    >>> last.dimensions, last.shares.round(12).tolist()
+    ((4, 1, 0), [1.0, 0.0, 0.0])
+    """
+    count, T = permutations.shape
+    M = values.shape[1]
+    with_mean = np.column_stack([values, values.mean(axis=1)])  # a mean of products of seeds would lose half the digits
+    centred = with_mean - with_mean.mean(axis=0)
+    seeds = range(M + 1)
+    tables = np.stack(
+        [[_means(permutations[:, a], centred[:, s], T) for a in range(T)] for s in seeds], axis=-1
+    )  # position, task, seed
+    position = np.zeros_like(centred)
+    for a in range(T):
+        position += (T - 1) / T * tables[a][permutations[:, a]]
+    left = centred - position
+    pairs = np.zeros_like(centred)
+    for a in range(T):
+        for b in range(a + 1, T):
+            both = permutations[:, a] * T + permutations[:, b]
+            for s in seeds:
+                g = _means(both, left[:, s], T * T).reshape(T, T)
+                fitted = max(T - 3, 0) / (T - 1) * (g + g.T) / 2 + (T - 2) / T * (g - g.T) / 2
+                pairs[:, s] += fitted.ravel()[both]
+    products = np.stack([part.T @ part / count for part in (position, pairs, left - pairs)])
+    first = (T - 1) ** 2
+    second = (T * max(T - 3, 0) // 2) ** 2 + ((T - 1) * (T - 2) // 2) ** 2
+    dimensions = (first, second, count - 1 - first - second)
+    scale = float(np.abs(values).max())
+    return OrderVariance(dimensions, products[:, M, M], products[:, :M, :M], tables[:, :, M].T, scale)
+
+
+def _means(groups: IntArray, values: Array, number: int) -> Array:
+    """The mean of the values in each group; 0 for groups without members."""
+    counts = np.bincount(groups, minlength=number)
+    return np.asarray(np.bincount(groups, values, minlength=number) / np.maximum(counts, 1))
