@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.errors import InvalidInputError, NotRealizableError, NotSupportedError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import (
     HALF_SQUARED_DISTANCE,
     Cost,
@@ -231,7 +231,9 @@ class Halfway(fg.schemes.Scheme):
 )
 @pytest.mark.parametrize(("scheme", "same"), [(None, None), (Halfway(), fg.schemes.SGD(0.5))], ids=["natural", "own"])
 def test_orderings_and_schemes_from_outside_have_exact_expectations(own, ours, ks, scheme, same):
-    names = tuple(name for name in quantities if quantities.get(name).form.quadratic and not quantities.get(name).held_out)
+    names = tuple(
+        name for name in quantities if quantities.get(name).form.quadratic and not quantities.get(name).held_out
+    )
     a = fg.expect(GAUSSIAN, own, ks, scheme, quantities=names)
     b = fg.expect(GAUSSIAN, ours, ks, same, quantities=names)
     assert a.method == b.method != "monte-carlo"

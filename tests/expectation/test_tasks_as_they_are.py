@@ -39,7 +39,9 @@ def orders_of(ordering, p, k):
 
 
 def losses(matrices, labels, w, mean):
-    return np.array([0.5 * np.sum((X @ w - y) ** 2) / (len(X) if mean else 1) for X, y in zip(matrices, labels, strict=True)])
+    return np.array(
+        [0.5 * np.sum((X @ w - y) ** 2) / (len(X) if mean else 1) for X, y in zip(matrices, labels, strict=True)]
+    )
 
 
 def along(case, labels, order, k):
@@ -86,7 +88,7 @@ def over_noise(case, k):
 
 
 def problem(seed):
-    """A random problem: ragged ranks, sometimes clones, weights, w_0, mean losses, two outputs, noise, held-out data."""
+    """A random problem: ragged ranks, sometimes clones, weights, w_0, mean losses, two outputs, noise, test data."""
     rng = np.random.default_rng([16, seed])
     T, d = int(rng.integers(2, 4)), int(rng.integers(1, 4))
     several = (2,) if rng.random() < 0.4 else ()
@@ -119,7 +121,6 @@ def problem(seed):
 
 
 def asked(case, names, **options):
-    T = len(case["X"])
     orderings = {
         "with replacement": fg.orderings.WithReplacement(case["p"]),
         "without replacement": fg.orderings.WithoutReplacement(),
@@ -131,7 +132,6 @@ def asked(case, names, **options):
     test = fg.RegressionTasks(case["Xt"], case["yt"], loss=loss) if set(names) & set(HELD_OUT) else None
     noise = case["noise"] if np.any(case["noise"]) else None
     settings = {"scheme": case["scheme"], "w0": case["w0"], "quantities": names, "test": test, "noise": noise}
-    assert T == tasks.num_tasks
     return tasks, fg.expect(tasks, orderings[case["ordering"]], case["k"], **settings, **options)
 
 
@@ -187,7 +187,9 @@ def test_many_rows_of_noise_are_turned_into_few_outputs_with_the_same_values(mon
     from forgetting.tasks import scored
 
     rng = np.random.default_rng(1)
-    tasks = fg.RegressionTasks([rng.standard_normal((9, 2)) for _ in range(3)], [rng.standard_normal(9) for _ in range(3)])
+    tasks = fg.RegressionTasks(
+        [rng.standard_normal((9, 2)) for _ in range(3)], [rng.standard_normal(9) for _ in range(3)]
+    )
     names = ("loss", "forgetting", "regret", "test_loss")
     before = fg.expect(tasks, "with-replacement", 4, noise=0.7, test=tasks, quantities=names)
     monkeypatch.setattr(scored, "FEW_ROWS", 0)
@@ -212,7 +214,7 @@ def test_population_risk_is_the_quadratic_form_of_the_covariance():
 
 
 def test_excess_risk_of_noise_alone_is_that_of_least_squares():
-    """One task of n rows, learned once from 0: w - w* = X^+ noise, so that E risk = sigma^2 / 2 tr(Sigma (X^T X)^-1)."""
+    """One task of n rows, learned once from 0: w - w* = X^+ noise, so E risk = sigma^2 / 2 tr(Sigma (X^T X)^-1)."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 3))
     tasks = fg.RegressionTasks([X], [X @ np.ones(3)])
@@ -283,7 +285,8 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
     np.testing.assert_allclose(fg.metrics.average_incremental(table, order), np.mean(seen), atol=1e-12)
     np.testing.assert_allclose(e.loss, fg.run(tasks, order, 3).losses[-1], rtol=1e-12)
     random = fg.expect(tasks, "without-replacement", 3, quantities=names, runs=600)
-    assert random.method == "monte-carlo" and random.ranges["accuracy"] == (0.0, 1.0)
+    assert random.method == "monte-carlo"
+    assert random.ranges["accuracy"] == (0.0, 1.0)
     every = [fg.run(tasks, list(o), 3).accuracy[-1].mean() for o in itertools.permutations(range(3))]
     low, high = random.interval("accuracy")
     assert low <= np.mean(every) <= high

@@ -15,7 +15,14 @@ from forgetting._arrays import Array, IntArray, as_index, numbers
 from forgetting._names import only
 from forgetting.errors import InvalidInputError
 
-__all__ = ["average_incremental", "backward_transfer", "forgetting", "forward_transfer", "paper_forgetting", "paper_regret"]
+__all__ = [
+    "average_incremental",
+    "backward_transfer",
+    "forgetting",
+    "forward_transfer",
+    "paper_forgetting",
+    "paper_regret",
+]
 __dir__ = only(__all__)
 
 quietly = np.errstate(over="ignore", invalid="ignore")  # a run that diverges has infinite losses
@@ -69,7 +76,9 @@ def average_incremental(R: Any, order: Any) -> float:
     0.8
     """
     values, first = _table(R, order)
-    seen = np.array([[first.get(task, len(values)) <= row for task in range(values.shape[1])] for row in range(len(values))])
+    seen = np.array(
+        [[first.get(task, len(values)) <= row for task in range(values.shape[1])] for row in range(len(values))]
+    )
     return float(np.mean([np.mean(row[known]) for row, known in zip(values, seen, strict=True)]))
 
 

@@ -307,7 +307,7 @@ class Trajectory(Result):
 
     @cached_property
     def predictions(self) -> Array:
-        """For kernel tasks: the predictions for all rows at the recorded steps, (len(steps), N) or (len(steps), N, c)."""
+        """For kernel tasks: the predictions for all rows at the recorded steps, (len(steps), N[, c])."""
         if self.problem.kernel is None:
             raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
         kernel = self.problem.kernel

@@ -18,15 +18,24 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_kind
+from forgetting._arrays import Array
 from forgetting._registry import Registry
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.tasks import Problem
-from forgetting.tasks.scored import ScoredTasks
 
-__all__ = ["ACCURACY", "ERROR_RATE", "HALF_SQUARED_DISTANCE", "LOSS", "Form", "Quantity", "quantities", "register_quantity", "resolved"]
+__all__ = [
+    "ACCURACY",
+    "ERROR_RATE",
+    "HALF_SQUARED_DISTANCE",
+    "LOSS",
+    "Form",
+    "Quantity",
+    "quantities",
+    "register_quantity",
+    "resolved",
+]
 
 Average = Literal["tasks", "each", "visited", "next", "learnt", "incremental", "error"]
 Iterate = Literal["last", "mean"]
@@ -114,7 +123,7 @@ class _Accuracy(Form):
         return 1 - run.accuracy if self.wrong else run.accuracy
 
     def along_tests(self, run: Trajectory) -> Array:
-        shares = as_kind(run.problem, ScoredTasks, "tasks with held-out data").test_accuracies(run.iterates)
+        shares = run.problem.test_accuracies(run.iterates)
         return 1 - shares if self.wrong else shares
 
     def bound(self, problem: Problem) -> None:

@@ -155,7 +155,9 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     )
     owner = np.repeat(np.arange(len(ranks)), ranks)
     halves = (np.array([high for high, _ in unexplained]), np.array([low for _, low in unexplained]))
-    several = halves[0].ndim == 2
+    each = None
+    if halves[0].ndim == 2:  # several outputs
+        each, halves = halves[0].T, twofold.total(halves)
     solution, leftover, slack = _solve(rows, targets, np.array(rounded), owner)
     if not np.isfinite(solution[0]).all():  # with 31 digits there are fewer directions than float64 decided
         return None
@@ -170,10 +172,8 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
         squares=twofold.div(*squares, parts[owner], np.zeros(len(owner))),
         solution=solution,
         leftover=twofold.zeros(*leftover[0].shape) if zero else leftover,
-        unexplained=twofold.div(
-            *(twofold.total(halves) if several else halves), parts, np.zeros(len(parts))
-        ),
-        unexplained_parts=halves[0].T / parts if several else None,
+        unexplained=twofold.div(halves[0], halves[1], parts, np.zeros(len(parts))),
+        unexplained_parts=None if each is None else each / parts,
         fits=np.array(fits),
         label_norms=np.array([np.linalg.norm(label) for label in labels]) / np.sqrt(parts),
         frame=frame,
@@ -301,20 +301,19 @@ def _solve(rows: Pair, targets: Pair, rounded: Array, owner: IntArray) -> tuple[
     """
     dim = rows[0].shape[1]
     if targets[0].ndim == 2:
-        columns = [(np.ascontiguousarray(high), np.ascontiguousarray(low)) for high, low in zip(*_rows_of(targets), strict=True)]
+        high, low = targets[0].T, targets[1].T
+        columns: list[Pair] = [
+            (np.ascontiguousarray(a), np.ascontiguousarray(b)) for a, b in zip(high, low, strict=True)
+        ]
         each = [_solve(rows, column, rounded, owner) for column in columns]
-        v, remainder = (_stacked([found[part] for found in each]) for part in range(2))
-        return v, remainder, _slack(_rows_of(targets)[0], v[0], rounded, owner, 16 * (dim + 4) * UNIT)
+        v, remainder = _stacked([found[0] for found in each]), _stacked([found[1] for found in each])
+        return v, remainder, _slack(high, v[0], rounded, owner, 16 * (dim + 4) * UNIT)
     v, remainder = twofold.zeros(dim), targets
     for _ in range(2):  # the second pass refines the solution
         v = twofold.add(*v, *twofold.least_squares(*rows, *remainder))
         high, low = twofold.products(*rows, v[0][None], v[1][None])
         remainder = twofold.sub(*targets, high[:, 0], low[:, 0])
     return v, remainder, _slack(targets[0], v[0], rounded, owner, 16 * (dim + 4) * UNIT)
-
-
-def _rows_of(columns: Pair) -> Pair:
-    return columns[0].T, columns[1].T
 
 
 def _stacked(pairs: Sequence[Pair]) -> Pair:

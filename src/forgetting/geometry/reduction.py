@@ -5,8 +5,9 @@ position of the start. `Geometry` holds these, in an orthonormal frame of the jo
 D <= min(d, N)), and stores identical tasks once. A `Geometry` is itself a regression problem in R^D, whose coordinates
 z are errors relative to the offline solution; `Frame` maps between z and the user's w.
 
-With c outputs a label is a row of c numbers, w is d x c, and the outputs share everything but the labels. States are then
-c x D, one row an output, so that formulas along the last axis are those of one output; losses are sums over outputs.
+With c outputs a label is a row of c numbers, w is d x c, and the outputs share everything but the labels. States are
+then c x D, one row an output, so that formulas along the last axis are those of one output; losses are sums over
+outputs.
 """
 
 from __future__ import annotations
@@ -585,7 +586,7 @@ def _refined(geometry: Geometry) -> Geometry:
     # a part of the labels that float64 counts as rounding stays 0
     parts = geometry.unexplained_parts
     unexplained = np.where(geometry.unexplained > 0, np.maximum(precise.unexplained[0], 0.0), 0.0)
-    if parts is not None:
+    if parts is not None and precise.unexplained_parts is not None:
         parts = np.where(parts > 0, np.maximum(precise.unexplained_parts, 0.0), 0.0)
         unexplained = parts.sum(axis=0)
     return replace(

@@ -57,7 +57,9 @@ def _classes(labels: Any) -> Any:
     if column.ndim != 1 or not column.size:
         raise InvalidInputError(f"labels: expected one class for each row, got shape {column.shape}")
     if column.dtype.kind == "O":
-        column = np.asarray([value if isinstance(value, str) else _whole(value, row) for row, value in enumerate(column)])
+        column = np.asarray(
+            [value if isinstance(value, str) else _whole(value, row) for row, value in enumerate(column)]
+        )
     if column.dtype.kind == "f":
         column = np.array([_whole(value, row) for row, value in enumerate(column.tolist())])
     if column.dtype.kind not in "biuU":

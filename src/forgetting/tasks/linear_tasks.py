@@ -120,7 +120,7 @@ class LinearTasks(Problem):
 
     @cached_property
     def labels_stand_for(self) -> Literal["signs", "classes"] | None:
-        """What labels are, so that there is an accuracy: "signs" (+1 and -1), "classes" (one-hot), or None (numbers)."""
+        """What labels are, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None (numbers)."""
         return kind_of_labels([self.labels_of(task) for task in range(self.num_tasks)])
 
     def accuracy(self, w: Any) -> Array:
@@ -134,7 +134,7 @@ class LinearTasks(Problem):
         >>> tasks.accuracy([3.0])
         array([0.5, 0. ])
         """
-        return self.accuracies(self.point(w)[None])[0]
+        return np.asarray(self.accuracies(self.point(w)[None])[0])
 
     def accuracies(self, points: Array) -> Array:
         """`accuracy` at each of a stack of w, (len(points), T)."""

@@ -182,6 +182,10 @@ class Problem(Shown, ABC):
         """Whether some w solves all tasks; None if this is not known."""
         return None
 
+    def test_accuracies(self, points: Array) -> Array:
+        """The accuracy of the held-out data of every task at each of a stack of w; an error if there are none."""
+        raise NotSupportedError("the accuracy of held-out data needs held-out data: test=")
+
     def signed_rows(self, task: int) -> Array | None:
         """The rows y_i x_i of a classification task; None for other tasks."""
         return None

@@ -100,8 +100,8 @@ class RegressionTasks(LinearTasks):
                 width = matrix.shape[1]
                 if self._labels and label.shape[1:] != self._labels[0].shape[1:]:
                     raise InvalidInputError(
-                        f"task {task}: y has {_outputs(label)}, but task 0 has {_outputs(self._labels[0])}; all need the "
-                        "same outputs"
+                        f"task {task}: y has {_outputs(label)}, but task 0 has {_outputs(self._labels[0])}; all need "
+                        "the same outputs"
                     )
                 same = by_content.setdefault(fingerprint(matrix, label), len(self._matrices))
                 if same == len(self._matrices):
@@ -190,7 +190,9 @@ class RegressionTasks(LinearTasks):
 
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         X, _ = self.task(task)
-        sizes = np.sqrt(self._row_squares(task))[None] * np.linalg.norm(points.reshape(len(points), -1), axis=1)[:, None]
+        sizes = (
+            np.sqrt(self._row_squares(task))[None] * np.linalg.norm(points.reshape(len(points), -1), axis=1)[:, None]
+        )
         if self.outputs is None:
             return np.asarray((X @ points.T).T), sizes
         c = self.outputs

@@ -1,8 +1,9 @@
 """Tasks with held-out data and with label noise, for expectations.
 
-Held-out data of a task are a task of their own that is never learned: its loss is the test loss. Label noise is outputs:
-every expectation is quadratic in the labels, so that zero-mean noise of covariance sum_j q_j q_j^T adds what outputs with
-labels q_j and start 0 would add (their held-out labels are 0). So both need nothing but more tasks and more outputs.
+Held-out data of a task are a task of their own that is never learned: its loss is the test loss. Label noise is
+outputs: every expectation is quadratic in the labels, so that zero-mean noise of covariance sum_j q_j q_j^T adds what
+outputs with labels q_j and start 0 would add (their held-out labels are 0). So both need nothing but more tasks and
+more outputs.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class ScoredTasks(LinearTasks):
     def test_accuracies(self, points: Array) -> Array:
         """The accuracy of the held-out data of every task at each of a stack of w, (len(points), T)."""
         if self.tests is None:
-            raise NotSupportedError("the accuracy of held-out data needs held-out data: test=")
+            return super().test_accuracies(points)
         return self.tests.accuracies(self._without_noise(points))
 
     def _without_noise(self, points: Array) -> Array:
@@ -189,7 +190,9 @@ def _are_covariances(given: Any) -> bool:
     """Whether the entries, or all of them together, are matrices rather than pairs."""
     if hasattr(given, "ndim"):
         return True
-    return isinstance(given, Sequence) and not any(isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 2 for entry in given)
+    return isinstance(given, Sequence) and not any(
+        isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 2 for entry in given
+    )
 
 
 def _from_pairs(tasks: RegressionTasks, given: Any) -> RegressionTasks:
@@ -209,10 +212,12 @@ def _from_covariances(tasks: RegressionTasks, given: Any) -> RegressionTasks:
     """Rows Sigma^(1/2), whose squared residual is (w - w*)^T Sigma (w - w*)."""
     T, d = tasks.num_tasks, tasks.dim
     whole = real_array(given, "test", squares=True)
-    if whole.shape == (d, d) and whole.shape != (T, d, d):
+    if whole.ndim == 2 and whole.shape == (d, d):
         whole = np.broadcast_to(whole, (T, d, d))
     if whole.shape != (T, d, d):
-        raise InvalidInputError(f"test: expected {T} covariances of shape ({d}, {d}), or one for all, got {whole.shape}")
+        raise InvalidInputError(
+            f"test: expected {T} covariances of shape ({d}, {d}), or one for all, got {whole.shape}"
+        )
     tasks.require_realizable("test= by covariances, which are scored against w_star,")
     teacher = tasks.w_star
     roots = [_root(covariance, f"test, task {m}") for m, covariance in enumerate(whole)]

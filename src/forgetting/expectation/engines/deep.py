@@ -302,7 +302,9 @@ def answer(
 
     def compute() -> tuple[dict[str, Numbers], Decimal]:
         # every quantity is a sum over outputs
-        parts = [part(geometry, w0) for geometry, w0 in zip(request.geometry.each_output, _starts(request), strict=True)]
+        parts = [
+            part(geometry, w0) for geometry, w0 in zip(request.geometry.each_output, _starts(request), strict=True)
+        ]
         tables = [table for table, _ in parts]
         return {name: sum(table[name] for table in tables) for name in tables[0]}, max(scale for _, scale in parts)
 

@@ -1,10 +1,11 @@
 """Second moments of the error: E[z z^T] under random orderings evolves linearly, and losses are linear in it.
 
 Learning task m multiplies z by S_m = I - a_m b_m^T with b_m = U_m and a_m = U_m diag(g), so that A = E[z z^T] becomes
-S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_m). With c outputs the state is a matrix V
-of z (D x c) above the identity, b_m = (U_m, -c_m) has c constants, and A = E[V V^T] sums over outputs. Small problems are computed in
-numbers of two floats (31 digits), which leaves enough when subspaces nearly coincide and losses are a tiny part of
-|z|^2; large ones in float64, by matrix products.
+S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_m). With c outputs the state is a matrix
+V of z (D x c) above the identity, b_m = (U_m, -c_m) has c constants, and A = E[V V^T] sums over outputs. Held-out data
+are tasks that are never learned: they come last, and steps leave them out. Small problems are computed in numbers of
+two floats (31 digits), which leaves enough when subspaces nearly coincide and losses are a tiny part of |z|^2; large
+ones in float64, by matrix products.
 
 Beside A runs a matrix E with -E <= (error of A) <= E in the order of symmetric matrices. E obeys the same recursion,
 plus what each step adds: gamma A for relative errors, gamma tr(A) I for all others. Since the c_m(k) add up to k, the
