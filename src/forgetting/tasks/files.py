@@ -35,6 +35,8 @@ __all__ = [
 
 def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     """The arrays that represent the tasks: the distinct tasks, stacked, and for each task its distinct task."""
+    from forgetting.tasks.preparation_files import preparation_arrays
+
     matrices, labels = tasks._matrices, tasks._labels
     arrays: dict[str, Any] = {
         "format": np.array(tasks.format),
@@ -52,7 +54,7 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
         arrays["dim"] = np.array(tasks.dim)
     else:
         arrays["X"] = np.concatenate(matrices)
-    return arrays
+    return arrays | preparation_arrays(tasks.preparation)
 
 
 def _options(tasks: LinearTasks) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def _options_from(arrays: dict[str, Any]) -> dict[str, Any]:
 
 def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     """The tasks of the arrays that `regression_arrays` made."""
+    from forgetting.tasks.preparation_files import preparation_from
     from forgetting.tasks.regression import RegressionTasks
 
     y = entry(arrays, "y", "f", 1)
@@ -91,9 +94,13 @@ def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     labels = np.split(y, ends[:-1])
     index = as_index(entry(arrays, "index", "iu", 1), len(ends), "index")
     names = words(arrays, "names", len(index))
-    return RegressionTasks(
+    tasks = RegressionTasks(
         [matrices[i] for i in index], [labels[i] for i in index], names=names, **_options_from(arrays)
     )
+    tasks.preparation = preparation_from(arrays, tasks.dim)
+    steps = () if tasks.preparation is None else tasks.preparation.steps
+    tasks.notes = tuple(note for step in steps for note in step.notes())
+    return tasks
 
 
 def _ends(arrays: dict[str, Any], total: int) -> IntArray:

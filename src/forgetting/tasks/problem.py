@@ -25,6 +25,7 @@ from forgetting.storage.records import Codec, add_codec
 
 if TYPE_CHECKING:
     from forgetting.tasks.linear_tasks import LinearTasks
+    from forgetting.tasks.preparation import Preparation
 
 __all__ = ["Finding", "Kind", "Problem", "as_problem", "is_saved", "no_common_solution", "no_tasks", "problem_from"]
 
@@ -78,6 +79,9 @@ class Problem(Shown, ABC):
 
     #: what a reader of results should know about the data; see `fg.load`
     notes: tuple[str, ...] = ()
+
+    #: what was done with the columns of X; None if nothing was
+    preparation: Preparation | None = None
 
     dim: int
 
