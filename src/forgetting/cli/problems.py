@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
 
 __all__ = [
     "Loaded",
+    "family_maker",
     "family_names",
     "is_file",
     "load_problem",
@@ -26,6 +27,7 @@ __all__ = [
 
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
 TOP = ("title", "seed", "problem", "report")
+DATA_SETS = ("diabetes", "digits", "mnist", "sensor_drift")  # of `forgetting.datasets`
 REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")
 
 
@@ -100,14 +102,26 @@ def is_file(word: str) -> bool:
 
 
 def family_names() -> list[str]:
-    """The names of the families that need nothing but parameters.
+    """The names of the families and data sets that need nothing but parameters.
 
-    >>> "gaussian" in family_names(), "repeated" in family_names()
-    (True, False)
+    >>> "gaussian" in family_names(), "repeated" in family_names(), "diabetes" in family_names()
+    (True, False, True)
     """
     from forgetting import families
 
-    return [name for name in families.__all__ if name != "repeated"]
+    return [*(name for name in families.__all__ if name != "repeated"), *DATA_SETS]
+
+
+def family_maker(name: str) -> Callable[..., Problem]:
+    """The function that makes the tasks of a family or a data set.
+
+    >>> family_maker("sensor_drift")(T=2, n=5, d=3)
+    RegressionTasks(T=2, d=3, rows=10)
+    """
+    from forgetting import datasets, families
+
+    found: Callable[..., Problem] = getattr(datasets if name in DATA_SETS else families, name)
+    return found
 
 
 def read_config(path: Path, seed: int | None = None, columns: Columns | None = None) -> Loaded:
@@ -170,12 +184,10 @@ ForgettingErrors = (InvalidInputError, ProblemFileError)
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
-    from forgetting import families
-
     key = name.replace("-", "_")
     if key not in family_names():
         raise InvalidInputError(f"no family {name!r}{nearest(key, family_names())}")
-    make = getattr(families, key)
+    make = family_maker(key)
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     if "seed" in inspect.signature(make).parameters and "seed" not in values:
         values = {**values, "seed": seed}

@@ -41,7 +41,8 @@ def sensor_drift(
 
     The defaults follow the ten batches of 16 metal-oxide sensors that Vergara et al. (Chemical gas sensor drift
     compensation using classifier ensembles, Sensors and Actuators B, 2012) measured over three years; the numbers are
-    generated, not measured. Without drift and noise the linear response is solved by one w with an intercept.
+    generated, not measured. Without drift and noise one w with an intercept solves all sessions, if the
+    response is linear and d >= outputs.
 
     Args:
         T, n, d: the numbers of sessions, of measurements in each, and of sensors.

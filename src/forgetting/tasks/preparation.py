@@ -22,6 +22,7 @@ __all__ = ["Preparation", "UnknownMap", "as_feature_map", "as_standardize", "pre
 
 LISTED = 5  # columns in a note
 MOST_STEPS = 8  # preparations one after the other
+ROWS = "rows to prepare"  # how messages call rows that belong to no task
 Standardize = Literal["all", "first"]
 
 
@@ -157,7 +158,7 @@ class Preparation:
 
         Sparse rows stay sparse if only an intercept is added.
         """
-        matrix = as_task_matrix(X, "X")
+        matrix = as_task_matrix(X, ROWS)
         original = self.steps[0].columns
         if matrix.shape[1] != original:
             same = "; these rows may be prepared already" if matrix.shape[1] == self.dim else ""
@@ -166,7 +167,7 @@ class Preparation:
                 f"({self.in_words}){same}"
             )
         for step in self.steps:
-            matrix = step._finished(_mapped(_as_function(step.features, step.columns), matrix, "X"), "X")
+            matrix = step._finished(_mapped(_as_function(step.features, step.columns), matrix, ROWS), ROWS)
         return matrix
 
     def apply_to(self, tasks: Problem) -> RegressionTasks:
@@ -338,7 +339,7 @@ def _mapped(function: Callable[[Any], Any] | None, X: Matrix, name: str) -> Matr
     """The features of X, checked."""
     if function is None:
         return X
-    values = as_task_matrix(function(X), f"{name}, features of X")
+    values = as_task_matrix(function(X), f"features of {name}")
     if values.shape[0] != X.shape[0]:
         raise InvalidInputError(f"{name}: the feature map makes {values.shape[0]} rows of {X.shape[0]}")
     return values
