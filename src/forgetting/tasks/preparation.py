@@ -136,8 +136,9 @@ class Preparation:
         said = [f"X was {'' if self.before is None else 'then '}prepared: {self.own_words}"]
         constant = np.flatnonzero(self.deviation == 0).tolist() if self.deviation is not None else []
         if constant:
-            named = bool(names) and self.features is None
-            listed = ", ".join(repr(one_line(names[j], 40)) if named else str(j) for j in constant[:LISTED])
+            known = dict(enumerate(names)) if self.features is None else {}
+            words = [str(j) if known.get(j, str(j)) == str(j) else repr(one_line(known[j], 40)) for j in constant]
+            listed = ", ".join(words[:LISTED])
             more = ", ..." if len(constant) > LISTED else ""
             where = "" if self.standardize == "all" else " in the first task"
             count = f"{len(constant)} of {self.width} columns are" if len(constant) > 1 else "one column is"
