@@ -358,12 +358,11 @@ def _dense(X: Matrix, name: str) -> Array:
 def _statistics(matrices: Sequence[Array], counts: Sequence[int]) -> dict[str, Array]:
     """Mean, what rounding left of the mean, and deviation of each column, where matrix i counts counts[i] times.
 
-    In three passes, each about numbers that the pass before has centred: sums of squares of data far from 0 would lose
-    all digits. Deviations are computed relative to the largest, so that no square underflows.
+    In three passes: the second corrects the mean, and the third sums squares of centred numbers, since those of data far
+    from 0 would lose all digits. Deviations are computed relative to the largest, so that no square underflows.
     """
     rows = float(sum(X.shape[0] * n for X, n in zip(matrices, counts, strict=True)))
-    shift = matrices[0][0]
-    mean = shift + sum(n * (X - shift).sum(axis=0) for X, n in zip(matrices, counts, strict=True)) / rows
+    mean = sum(n * X.sum(axis=0) for X, n in zip(matrices, counts, strict=True)) / rows
     rest = sum(n * (X - mean).sum(axis=0) for X, n in zip(matrices, counts, strict=True)) / rows
     largest = np.max([np.abs((X - mean) - rest).max(axis=0) for X in matrices], axis=0)
     unit = np.where(largest > 0, largest, 1.0)
