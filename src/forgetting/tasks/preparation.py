@@ -358,7 +358,7 @@ def _dense(X: Matrix, name: str) -> Array:
 def _statistics(matrices: Sequence[Array], counts: Sequence[int]) -> dict[str, Array]:
     """Mean, what rounding left of the mean, and deviation of each column, where matrix i counts counts[i] times.
 
-    In three passes: the second corrects the mean, and the third sums squares of centred numbers, since those of data far
+    In three passes: the second corrects the mean, and the third sums squares of centred numbers: those of data far
     from 0 would lose all digits. Deviations are computed relative to the largest, so that no square underflows.
     """
     rows = float(sum(X.shape[0] * n for X, n in zip(matrices, counts, strict=True)))
