@@ -15,6 +15,7 @@ MODULES = [
     "forgetting.bounds",
     "forgetting.checks",
     "forgetting.claims",
+    "forgetting.datasets",
     "forgetting.dynamics.metrics",
     "forgetting.errors",
     "forgetting.estimators",

@@ -43,7 +43,7 @@ from forgetting.tasks import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forgetting import bounds, checks, claims, reductions
+    from forgetting import bounds, checks, claims, datasets, reductions
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.estimators import ContinualClassifier, ContinualRegressor
@@ -78,6 +78,7 @@ __all__ = [
     "checks",
     "claims",
     "compare",
+    "datasets",
     "decay_rate",
     "errors",
     "expect",
@@ -114,6 +115,7 @@ _LATER = {
     "certify": "forgetting.claims",
     "checks": None,
     "claims": None,
+    "datasets": None,
     "estimators": None,
     "load": "forgetting.tasks.readers",
     "reductions": None,

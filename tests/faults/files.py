@@ -81,6 +81,7 @@ def regression_files() -> Iterator[bytes]:
     yield saved(tasks)
     yield saved(fg.RegressionTasks(matrices, labels, loss="mean", names=["a", "b", "ä b"], rank_tol=1e-6))
     yield saved(fg.families.repeated(tasks, 2))
+    yield saved(tasks.prepared(features=6, standardize="all", intercept=True).prepared(standardize="first"))
     sparse = [sp.csr_array(np.where(abs(one) > 0.5, one, 0)) for one in matrices]
     yield saved(fg.RegressionTasks(sparse, labels))
     yield saved(fg.RegressionTasks([*sparse, matrices[0], sparse[0]], [*labels, labels[0], labels[0]]))

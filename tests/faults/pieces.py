@@ -385,6 +385,9 @@ GOOD = {
     "draw": ["None", "lambda rng, index: instance()"],
     "sample_weight": ["np.ones(4)", "[1, 2, 0, 1]"],
     "drop_nan": ["True"],
+    "intercept": ["True", "False"],
+    "standardize": ["'all'", "None"],
+    "share": ["0.25", "0.5"],
     "drop": ["()", "'0'", "['0', '1']"],
     "source": ["file()", "rows_file()", "frame()", "(matrix(), vector(), [0, 0, 1, 1])", "[(matrix(), vector())]"],
     "geometry": ["tasks().geometry"],
@@ -471,7 +474,30 @@ GOOD_FOR = {
     "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"]},
     "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
     "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]},
-    "fg.auditing.image_tasks": {"labels": ["range(10)"], "tasks": ["2"], "kind": ["'split'", "'rotated'"]},
+    "fg.datasets.image_tasks": {
+        "labels": ["range(10)"],
+        "tasks": ["2"],
+        "kind": ["'split'", "'rotated'"],
+        "part": ["'all'"],
+    },
+    "fg.datasets.hold_out": {"tasks": ["fg.families.gaussian(T=3, d=5, rank=3, seed=0)"]},
+    "fg.datasets.diabetes": {"bins": ["3"], "by": ["'age'", "'bmi'"], "part": ["'all'", "'test'"]},
+    "fg.datasets.sensor_drift": {
+        "T": ["3"],
+        "n": ["5"],
+        "d": ["4"],
+        "outputs": ["1"],
+        "drift": ["0.1"],
+        "noise": ["0.0"],
+        "response": ["'linear'", "'power'"],
+        "part": ["'train'"],
+    },
+    "fg.auditing.image_tasks": {
+        "labels": ["range(10)"],
+        "tasks": ["2"],
+        "kind": ["'split'", "'rotated'"],
+        "part": ["'all'"],
+    },
     "fg.auditing.Audit.ordering": {"name": ["'given order'"], "passes": ["1"]},
     "fg.auditing.Audit.write_page": {"path": ["'page.html'"]},
     "fg.RegressionTasks.with_data": {
@@ -595,7 +621,9 @@ TRUSTED = {
 }
 # fmt: on
 #: they bring their own data, which takes long, or write to places of their own
-LEFT_OUT = {"fg.auditing.mnist", "fg.auditing.digits", "fg.claims.declare", "fg.bounds.declare"}
+LEFT_OUT = {"fg.claims.declare", "fg.bounds.declare"} | {
+    f"fg.{module}.{name}" for module in ("auditing", "datasets") for name in ("digits", "mnist")
+}
 SLOW = {
     "fg.audit",
     "fg.auditing.audit",

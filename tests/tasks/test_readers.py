@@ -197,8 +197,8 @@ def test_a_problem_is_what_it_is_and_a_saved_one_comes_back(tmp_path):
     for source in (EXPECTED, tmp_path / "saved.npz"):
         with pytest.raises(InvalidInputError, match=r"without columns that label= \(--label\) could name"):
             fg.load(source, label="price")
-        with pytest.raises(InvalidInputError, match="which has its own loss; loss= is for rows"):
-            fg.load(source, loss="mean")
+        with pytest.raises(InvalidInputError, match="which has its own rtol; rtol= is for rows"):
+            fg.load(source, rtol=0.1)
         assert fg.load(source, drop_nan=True).num_tasks == 3  # there is nothing to drop, which is no mistake
 
 

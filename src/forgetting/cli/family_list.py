@@ -18,16 +18,15 @@ def families_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Describe this family in full.", show_default=False)] = "",
     as_json: Json = False,
 ) -> None:
-    """The named families of tasks and their parameters.
+    """The named families of tasks and the data sets, with their parameters.
 
     \b
     Examples:
       forgetting families
       forgetting families catastrophic
     """
-    import forgetting as fg
     from forgetting.cli.output import emit, result, say, terminal_width
-    from forgetting.cli.problems import family_names
+    from forgetting.cli.problems import family_maker, family_names
     from forgetting.errors import InvalidInputError
     from forgetting.figures.items import Table
 
@@ -37,18 +36,18 @@ def families_command(
         raise InvalidInputError(f"no family {name!r}{nearest(key, names)}")
     rows = []
     for family in [key] if name else names:
-        make = getattr(fg.families, family)
+        make = family_maker(family)
         parameters = inspect.signature(make).parameters.values()
         shown = " ".join(p.name + ("=" if p.default is p.empty else f"={p.default}") for p in parameters)
-        rows.append((family, shown, _first(make.__doc__)))
+        rows.append((family, shown, _first(make.__doc__ or "")))
     if as_json:
         table = Table("families", "Families", "", ("family", "parameters", "what it is"), tuple(rows))
         emit(result("Named families of tasks", "families", [table], [], method="listing"), as_json=True, out=None)
         return
     width = terminal_width()
     for family, shown, words in rows:
-        say(f"{family} {shown}")
-        prose = inspect.cleandoc(getattr(fg.families, key).__doc__).split(">>>")[0] if name else words
+        say(textwrap.fill(f"{family} {shown}", width, subsequent_indent="  ", break_long_words=False))
+        prose = inspect.cleandoc(family_maker(key).__doc__ or "").split(">>>")[0] if name else words
         for paragraph in prose.strip().split("\n\n"):
             say(textwrap.fill(" ".join(paragraph.split()), width, initial_indent="    ", subsequent_indent="    "))
     if not name:

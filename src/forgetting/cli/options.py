@@ -96,7 +96,7 @@ Out = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that this program wrote.")]
 
-#: how the rows of files are read; the names are the fields of `Columns`
+#: how the rows of files are read, and what is done with their features; the names are the fields of `Columns`
 READING = {
     "task": Annotated[str, typer.Option("--task", help="Of a file: the column that names the task of a row.")],
     "label": Annotated[str, typer.Option("--label", help="Of a file: the column of labels.")],
@@ -108,17 +108,41 @@ READING = {
         list[str], typer.Option("--drop", help="A column that is no feature; may be repeated.", show_default=False)
     ],
     "drop_nan": Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")],
+    "intercept": Annotated[bool, typer.Option("--intercept", help="Add a last column of ones to the features.")],
+    "standardize": Annotated[
+        str | None,
+        typer.Option(
+            "--standardize",
+            metavar="all|first",
+            help="Standardize each feature by the rows of all tasks, or of the first.",
+            show_default=False,
+        ),
+    ],
+    "features": Annotated[
+        int | None,
+        typer.Option("--features", help="Map the features to this many random ones, by --seed.", show_default=False),
+    ],
+    "loss": Annotated[
+        str | None,
+        typer.Option(
+            "--loss", metavar="sum|mean", help="Sum the loss of a task over its rows, or average.", show_default=False
+        ),
+    ],
 }
 
 
 def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how the rows of files are read; it gets them as `reading`."""
+    """Give a command the options that say how the rows of files are read; it gets them as `reading`.
+
+    A command that has an option of the same name keeps its own.
+    """
     own = inspect.signature(command, eval_str=True)
     shared = [
         inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=READING[field.name]
         )
         for field in fields(Columns)
+        if field.name not in own.parameters
     ]
     parameters = [*(parameter for parameter in own.parameters.values() if parameter.name != "reading"), *shared]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
@@ -13,11 +13,12 @@ from forgetting._arrays import as_count, as_seed
 from forgetting._registry import call_with, values_in
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.tasks import Problem
-from forgetting.tasks.readers import ENDINGS, Columns, read
+from forgetting.tasks import Problem, prepare
+from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
 
 __all__ = [
     "Loaded",
+    "family_maker",
     "family_names",
     "is_file",
     "load_problem",
@@ -26,6 +27,7 @@ __all__ = [
 
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
 TOP = ("title", "seed", "problem", "report")
+DATA_SETS = ("diabetes", "digits", "mnist", "sensor_drift")  # of `forgetting.datasets`
 REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")
 
 
@@ -40,18 +42,22 @@ class Loaded:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """The entries of a result that say which problem it is about: name, SHA-256, seed, and notes on its data."""
-        from forgetting.report.provenance import problem_hash
+        """The entries of a result that say which problem it is about.
+
+        Name, SHA-256, seed, what was done with the features, and notes on the data.
+        """
+        from forgetting.report.provenance import preparation_of, problem_hash
 
         notes = {"notes": list(self.problem.notes)} if self.problem.notes else {}
-        return {"problem": self.name, "sha256": problem_hash(self.problem), "seed": self.seed, **notes}
+        identity = {"problem": self.name, "sha256": problem_hash(self.problem), "seed": self.seed}
+        return {**identity, **preparation_of(self.problem), **notes}
 
 
 def load_problem(words: Sequence[str] | None, seed: int | None = None, columns: Columns | None = None) -> Loaded:
     """Load a problem: a family with its parameters, one or more files, or a config; without words, the default family.
 
     `copies=n` repeats all tasks n times. `seed` goes to families that have such a parameter, unless the words set it.
-    `columns` says how the rows of files are read.
+    `columns` says how the rows of files are read, and what is done with the features of any problem.
 
     >>> load_problem(["two_lines", "theta=0.5", "copies=10"]).problem.num_tasks
     20
@@ -60,7 +66,7 @@ def load_problem(words: Sequence[str] | None, seed: int | None = None, columns: 
     forgetting.errors.InvalidInputError: no family 'gausian'; did you mean 'gaussian'? ...
     """
     first, *rest = words or DEFAULT
-    columns = columns or Columns()
+    columns = (columns or Columns()).seeded(seed or 0)
     if first.endswith(".toml"):
         if rest:
             raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
@@ -77,7 +83,9 @@ def load_problem(words: Sequence[str] | None, seed: int | None = None, columns: 
     values = values_in(rest)
     copies = values.pop("copies", 1)
     problem, name = _family(first, values, seed or 0)
-    columns.require_unused(f"{first} is a family of tasks")
+    columns.require_unused(f"{first} is a family of tasks", preparing=False)
+    if columns.preparing:
+        problem = prepare(problem, **columns.preparing)
     return Loaded(_copies(problem, copies), name + _times(copies), seed or 0)
 
 
@@ -94,14 +102,26 @@ def is_file(word: str) -> bool:
 
 
 def family_names() -> list[str]:
-    """The names of the families that need nothing but parameters.
+    """The names of the families and data sets that need nothing but parameters.
 
-    >>> "gaussian" in family_names(), "repeated" in family_names()
-    (True, False)
+    >>> "gaussian" in family_names(), "repeated" in family_names(), "diabetes" in family_names()
+    (True, False, True)
     """
     from forgetting import families
 
-    return [name for name in families.__all__ if name != "repeated"]
+    return [*(name for name in families.__all__ if name != "repeated"), *DATA_SETS]
+
+
+def family_maker(name: str) -> Callable[..., Problem]:
+    """The function that makes the tasks of a family or a data set.
+
+    >>> family_maker("sensor_drift")(T=2, n=5, d=3)
+    RegressionTasks(T=2, d=3, rows=10)
+    """
+    from forgetting import datasets, families
+
+    found: Callable[..., Problem] = getattr(datasets if name in DATA_SETS else families, name)
+    return found
 
 
 def read_config(path: Path, seed: int | None = None, columns: Columns | None = None) -> Loaded:
@@ -123,7 +143,7 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
         raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
     except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
         raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
-    (columns or Columns()).require_unused(f"{path} is a config, which says how its file is read")
+    (columns or Columns()).require_unused(f"{path} is a config, which says in [problem] how its file is read")
     _known(config, TOP, f"{path}: unknown key")
     for name in ("problem", "report"):
         if not isinstance(config.get(name, {}), dict):
@@ -138,6 +158,7 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
         said = f", not {' and '.join(sources)}" if sources else close
         raise InvalidInputError(f"{path}: [problem] needs one of family, file and tasks{said}")
     source = values.pop(sources[0])
+    later = {} if sources[0] == "file" else {name: values.pop(name) for name in PREPARING if name in values}
     try:
         if sources[0] == "family":
             problem, name = _family(str(source), values, chosen)
@@ -145,12 +166,14 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
             _known(values, ("copies", *(field.name for field in fields(Columns))), "unknown key in [problem]")
             files = source if isinstance(source, list) else [source]
             problem = read(
-                [path.parent / str(file) for file in files], Columns(**values), {}
+                [path.parent / str(file) for file in files], Columns(**values).seeded(chosen), {}
             ).tasks  # beside the config
             name = path.stem
         else:
             _known(values, ("copies",), "unknown key in [problem]")
             problem, name = _inline(source), path.stem
+        if later:
+            problem = prepare(problem, **Columns(**later).seeded(chosen).preparing)
     except ForgettingErrors as error:
         raise InvalidInputError(f"{path}: {error}") from error
     name = str(config.get("title", name + _times(copies)))
@@ -161,12 +184,10 @@ ForgettingErrors = (InvalidInputError, ProblemFileError)
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
-    from forgetting import families
-
     key = name.replace("-", "_")
     if key not in family_names():
         raise InvalidInputError(f"no family {name!r}{nearest(key, family_names())}")
-    make = getattr(families, key)
+    make = family_maker(key)
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     if "seed" in inspect.signature(make).parameters and "seed" not in values:
         values = {**values, "seed": seed}

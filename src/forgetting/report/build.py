@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from forgetting._workers import run_parts
 from forgetting.figures.items import Curves, Series
 from forgetting.report.document import Report, Section
-from forgetting.report.provenance import problem_hash, versions
+from forgetting.report.provenance import preparation_of, problem_hash, versions
 from forgetting.report.section_registry import section_makers
 from forgetting.report.settings import Settings, Step, no_step
 from forgetting.tasks.problem import no_common_solution
@@ -60,6 +60,7 @@ def build_report(settings: Settings, progress: Step = no_step, processes: int = 
     meta = {
         "problem": settings.name,
         "sha256": problem_hash(settings.problem),
+        **preparation_of(settings.problem),
         "seed": settings.seed,
         "method": {series.name: series.method for series in _main_curves(sections)},
         "versions": versions(),

@@ -1,4 +1,4 @@
-"""Where a result came from: versions, seed, and a hash of the problem."""
+"""Where a result came from: versions, seed, a hash of the problem, and what was done with its features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from forgetting.tasks import Problem
 
-__all__ = ["problem_hash", "versions"]
+__all__ = ["preparation_of", "problem_hash", "versions"]
 
 AT_ONCE = 2**20  # entries of a dense matrix that are looked at together
 
@@ -30,6 +30,16 @@ def versions() -> dict[str, str]:
         except Exception as error:  # a damaged installation computes nothing wrong by being unnamed
             installed[name] = f"unreadable ({type(error).__name__})"
     return installed
+
+
+def preparation_of(problem: Problem) -> dict[str, str]:
+    """The entry of a result that says what was done with the features; empty if nothing was.
+
+    >>> import forgetting as fg
+    >>> preparation_of(fg.families.two_lines(0.5).prepared(intercept=True))
+    {'preparation': 'an intercept as the last column'}
+    """
+    return {} if problem.preparation is None else {"preparation": problem.preparation.in_words}
 
 
 def problem_hash(problem: Problem) -> str:

@@ -6,7 +6,9 @@ from forgetting.tasks.classification import ClassificationTasks, one_versus_rest
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.kernel import KernelTasks
 from forgetting.tasks.linear_tasks import LinearTasks, Realizability
+from forgetting.tasks.preparation import Preparation, prepare
 from forgetting.tasks.problem import Problem
+from forgetting.tasks.random_features import RandomFeatures
 from forgetting.tasks.regression import RegressionTasks
 from forgetting.tasks.separability import Separability
 
@@ -15,11 +17,14 @@ __all__ = [
     "ConvexSets",
     "KernelTasks",
     "LinearTasks",
+    "Preparation",
     "Problem",
+    "RandomFeatures",
     "Realizability",
     "RegressionTasks",
     "Separability",
     "families",
     "one_versus_rest",
+    "prepare",
 ]
 __dir__ = only(__all__)

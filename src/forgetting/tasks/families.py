@@ -189,7 +189,9 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     n = as_count(n, "n", least=1)
     _require_room(n * tasks.num_tasks, 0, tasks.dim)
     pairs = [tasks.task(m) for m in range(tasks.num_tasks)] * n
-    return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs], tasks.names * n)
+    copies = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs], tasks.names * n)
+    copies.preparation = tasks.preparation
+    return copies
 
 
 def principal_angles(angles: Sequence[float], seed: Seed = None) -> RegressionTasks:

@@ -35,6 +35,8 @@ __all__ = [
 
 def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     """The arrays that represent the tasks: the distinct tasks, stacked, and for each task its distinct task."""
+    from forgetting.tasks.preparation_files import preparation_arrays
+
     matrices, labels = tasks._matrices, tasks._labels
     arrays: dict[str, Any] = {
         "format": np.array(tasks.format),
@@ -55,7 +57,7 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
         arrays["dim"] = np.array(tasks.dim)
     else:
         arrays["X"] = np.concatenate(matrices)
-    return arrays
+    return arrays | preparation_arrays(tasks.preparation)
 
 
 def _options(tasks: LinearTasks) -> dict[str, Any]:
@@ -80,6 +82,7 @@ def _options_from(arrays: dict[str, Any]) -> dict[str, Any]:
 
 def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     """The tasks of the arrays that `regression_arrays` made."""
+    from forgetting.tasks.preparation_files import preparation_from
     from forgetting.tasks.regression import RegressionTasks
 
     y = _labels(arrays)
@@ -99,6 +102,9 @@ def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     )
     if "classes" in arrays:
         tasks.classes = _classes(arrays, len(index), tasks.outputs)
+    tasks.preparation = preparation_from(arrays, tasks.dim)
+    steps = () if tasks.preparation is None else tasks.preparation.steps
+    tasks.notes = tuple(note for step in steps for note in step.notes())
     return tasks
 
 

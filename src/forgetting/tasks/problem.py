@@ -25,6 +25,7 @@ from forgetting.storage.records import Codec, add_codec
 
 if TYPE_CHECKING:
     from forgetting.tasks.linear_tasks import LinearTasks
+    from forgetting.tasks.preparation import Preparation
 
 __all__ = ["Finding", "Kind", "Problem", "as_problem", "is_saved", "no_common_solution", "no_tasks", "problem_from"]
 
@@ -81,6 +82,9 @@ class Problem(Shown, ABC):
 
     #: c if labels are rows of c numbers, so that w is d x c; None if w is a vector
     outputs: int | None = None
+
+    #: what was done with the columns of X; None if nothing was
+    preparation: Preparation | None = None
 
     dim: int
 

@@ -14,6 +14,7 @@ from forgetting import geometry as _geometry
 from forgetting._arrays import (
     Array,
     IntArray,
+    Seed,
     any_array,
     as_index,
     as_task,
@@ -234,9 +235,13 @@ class RegressionTasks(LinearTasks):
         return self
 
     def with_data(
-        self, matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None = None
+        self,
+        matrices: Sequence[Any],
+        labels: Sequence[Any],
+        names: Sequence[str] | None = None,
+        loss: Literal["sum", "mean"] | None = None,
     ) -> RegressionTasks:
-        """Tasks of other data, with the same loss and tolerances and, if no names are given, the same names.
+        """Tasks of other data, with the same tolerances and, unless they are given, the same names and loss.
 
         As many tasks with as many outputs stand for the same classes.
 
@@ -244,7 +249,7 @@ class RegressionTasks(LinearTasks):
         >>> fg.families.two_lines(0.5).with_data([[[1.0]], [[2.0]]], [[1.0], [2.0]])
         RegressionTasks(T=2, d=1, rows=2)
         """
-        options: dict[str, Any] = {"loss": self.loss_kind, "rank_tol": self.rank_tol, "rtol": self.rtol}
+        options: dict[str, Any] = {"loss": loss or self.loss_kind, "rank_tol": self.rank_tol, "rtol": self.rtol}
         made = RegressionTasks(matrices, labels, names=self.names if names is None else names, **options)
         if made.num_tasks == self.num_tasks and made.outputs == self.outputs:
             made.classes = self.classes
@@ -302,6 +307,41 @@ class RegressionTasks(LinearTasks):
         column = as_index([o], self.outputs, "output")[0]
         pairs = [self.task(m) for m in range(self.num_tasks)]
         return self.with_data([X for X, _ in pairs], [y[:, column] for _, y in pairs])
+
+    def prepared(
+        self,
+        intercept: bool = False,
+        standardize: Literal["all", "first"] | None = None,
+        features: Any = None,
+        seed: Seed = 0,
+        loss: Literal["sum", "mean"] | None = None,
+    ) -> RegressionTasks:
+        """The same tasks with X replaced: a feature map, then standardized columns, then a last column of ones.
+
+        `preparation` of the result is what was done: `preparation.apply(X)` does the same with other rows, such as test
+        data, and `preparation.apply_to(tasks)` with other tasks. It is saved with the tasks.
+
+        Args:
+            intercept: whether a last column of ones is added; w then has one more entry, which is learned like others.
+            standardize: whether each feature is replaced by (x - mean) / deviation: those of the rows of "all" tasks
+                (a task that is there twice counts twice), or of the "first", which is all that a learner has seen
+                when it begins. Columns that are constant there become 0, and a note says so. Sparse X is refused,
+                since it would be dense.
+            features: a number of random ReLU features, a `RandomFeatures`, another function of X, or a fitted
+                scikit-learn transformer.
+            seed: of the random features, where `features` is their number.
+            loss: "sum" or "mean"; that of these tasks if left out.
+
+        Cost: a few passes over X.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0], [3.0]], [[5.0], [7.0]]], [[1.0, 2.0], [3.0, 4.0]])
+        >>> tasks.prepared(standardize="first", intercept=True).task(1)[0].tolist()
+        [[3.0, 1.0], [5.0, 1.0]]
+        """
+        from forgetting.tasks.preparation import prepare
+
+        return prepare(self, intercept, standardize, features, seed, loss)
 
     def __repr__(self) -> str:
         several = "" if self.outputs is None else f", outputs={self.outputs}"

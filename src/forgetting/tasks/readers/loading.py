@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from forgetting._arrays import is_sparse
 from forgetting._memory import require_memory
 from forgetting._text import one_line
 from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
+from forgetting.tasks.preparation import prepare
 from forgetting.tasks.problem import Problem, is_saved, no_tasks, problem_from
 from forgetting.tasks.readers.memory import is_frame, sheet_from_arrays, sheet_from_frame, sheet_from_mapping
 from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
-from forgetting.tasks.readers.sheet import Columns, Origin, Sheet, first_repeated
+from forgetting.tasks.readers.sheet import PREPARING, Columns, Origin, Sheet, first_repeated
 
 __all__ = ["ENDINGS", "load", "read", "warn_of_doubts"]
 
@@ -36,13 +38,17 @@ def load(
     positive: str | None = None,
     drop: str | Sequence[str] = (),
     drop_nan: bool = False,
+    intercept: bool = False,
+    standardize: Literal["all", "first"] | None = None,
+    features: Any = None,
+    loss: Literal["sum", "mean"] | None = None,
     **options: Any,
 ) -> Problem:
     """Tasks from a file, a DataFrame, arrays or tensors; the commands read their files in the same way.
 
     Sources:
 
-    - a file that `save` wrote, with tasks of any kind; read as it is, without any of the options below;
+    - a file that `save` wrote, with tasks of any kind; how rows are read cannot be chosen for such a file;
     - a CSV or TSV file with a header, and commas, semicolons or tabs between its columns, or a Parquet file: the column
       `task` says which task a row belongs to, the column `label` is y, and all others are features. pyarrow reads
       these tables: `pip install 'forgetting[data]'`;
@@ -65,7 +71,9 @@ def load(
         drop: columns that are no features.
         drop_nan: leave out rows with a missing number (empty, NaN or infinite) or task, and note how many; otherwise
             they are refused.
-        **options: for `RegressionTasks`: loss, rank_tol, rtol, names.
+        intercept, standardize, features: what is done with the features, as in `RegressionTasks.prepared`.
+        loss: "sum" (the default) or "mean".
+        **options: for `RegressionTasks`: rank_tol, rtol, names.
 
     >>> import forgetting as fg
     >>> tasks = fg.load({"X": [[1.0, 0.5], [0.5, 1.0], [2.0, 1.5]], "y": [0.5, 1.5, 2.5], "task": ["b", "a", "b"]})
@@ -76,7 +84,8 @@ def load(
     task 'a' has one row
     tasks are in order of first appearance: 'b', 'a'
     """
-    reading = read(source, Columns(task, label, positive, drop, drop_nan), options)
+    columns = Columns(task, label, positive, drop, drop_nan, intercept, standardize, features, loss)
+    reading = read(source, columns, options)
     warn_of_doubts(reading, stacklevel=3)
     return reading.tasks
 
@@ -88,7 +97,21 @@ def warn_of_doubts(reading: Reading, stacklevel: int) -> None:
 
 
 def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
-    """Read any source of `load`."""
+    """Read any source of `load`, and prepare its features; what is to be done with them may be in `options`, too."""
+    preparing = {name: value for name, value in options.items() if name in PREPARING}
+    columns = replace(columns, **preparing)
+    reading = _read(source, columns, {name: value for name, value in options.items() if name not in PREPARING})
+    if not columns.preparing:
+        return reading
+    tasks = prepare(reading.tasks, **columns.preparing)
+    done = tasks.preparation
+    if done is None or done is reading.tasks.preparation:  # the loss alone
+        return replace(reading, tasks=tasks)
+    tasks.notes = (*reading.notes, *done.notes(reading.features))
+    return replace(reading, tasks=tasks, notes=tasks.notes, features=done.column_names(reading.features))
+
+
+def _read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
     if isinstance(source, Reading):
         return source
     if isinstance(source, Problem):
@@ -121,7 +144,7 @@ def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
 
 def _require_nothing(source: str, columns: Columns, options: Mapping[str, Any]) -> None:
     """Raise if the caller says how to read what is read as it is."""
-    columns.require_unused(source)
+    columns.require_unused(source, preparing=False)
     if options:
         name = next(iter(options))
         raise InvalidInputError(f"{source}, which has its own {name}; {name}= is for rows that become tasks")

