@@ -11,6 +11,7 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     evron2023,
     levinstein2025,
     linear_rates,
+    noisy_projections,
     nonexpansive,
     proved_here,
     reshuffling,
