@@ -65,7 +65,7 @@ _NOISE_C = _of_misfit("centre_noise", "N_c", "N_c")
 _GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"
 _NOISE_IS = "N = sum_m p_m |X_m^+(y_m - X_m w*)|^2"
 _SMOOTH_IS = "H = the largest eigenvalue of sum_m X_m^T X_m / T"
-_CENTRE_IS = "L_c, g_c, N_c and D_c = L, |grad L|, N and the distance to w_0 at the fixed point of the mean step"
+_CENTRE_IS = "w_c = the fixed point of the mean step: L_c is its loss and g_c its slope and N_c its noise and D_c its distance"
 
 
 def _needs(*names: str) -> Condition:
@@ -81,12 +81,13 @@ _LS = "w* is the minimiser of the mean loss nearest to w_0"
 
 
 def _bound(
-    key: str, title: str, quantity: Quantity, right: Expression, *conditions: Condition, note: str, tight: bool = False
+    key: str, title: str, quantity: Quantity, right: Expression, *conditions: Condition,
+    note: str, tight: bool = False, after: str = "",
 ) -> Bound:  # fmt: skip
     return Bound(
         key=key,
         title=title,
-        source=f"{HERE} ({key.partition('/')[0]})",
+        source=f"{HERE} ({key.partition('/')[0]}){after}",
         quantity=quantity,
         orderings=("i.i.d.",),
         status="proved here",
@@ -223,7 +224,7 @@ _PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
 NEEDELL = Bound(
     key="needell2010:single rows/error",
     title="randomised Kaczmarz with noise: linear rate to a horizon",
-    source="Needell 2010, Theorem 2.1",
+    source="Needell 2010",
     quantity="error",
     orderings=("norm-weighted",),
     expression=((1 - _PER_ROW) ** K * DISTANCE + _KAPPA**2 * _GAMMA**2)
@@ -265,6 +266,7 @@ AVERAGED = _bound(
     "loss for single rows drawn by their squared norms, where L_c = L_min and g_c = 0. That averages escape the horizon "
     "is shown for such rows by Epperly et al. 2024. Reached at lambda_min = 1.",
     tight=True,
+    after=", after Epperly et al. 2024",
 )  # fmt: skip
 checked(
     AVERAGED,
