@@ -196,7 +196,7 @@ def test_tasks_that_no_w_solves_are_certified_by_the_bounds_on_noise():
         "loss": 0.5,  # L_m is 0 for the task learned last, and 1 for the other
         "regret": pytest.approx((0.5 + 0.5 + 0.5) / 3),
         "error": 0.5,  # w* = (1/2, 1/2), and w_k is (1, 1) or (0, 0)
-        "averaged_loss": pytest.approx(0.25 + 0.25 / 3),  # L_min + |mean of three z|^2 / 2, each coordinate of z is 1/2 in size
+        "averaged_loss": pytest.approx(0.25 + 0.25 / 3),  # L_min + |mean of z_0, z_1, z_2|^2 / 2, |z_t|^2 = 1/2
     }
     assert {row.key: round(row.ratio, 9) for row in certificate.bounds} == {
         "here:noise/error": 1.0,

@@ -22,7 +22,10 @@ def bounds_command(
     k: LastStep = None,
     scheme: Scheme = None,
     quantity: Annotated[
-        str, typer.Option(help="loss, forgetting, regret, objective, averaged_objective, residual, error, averaged_loss, or all.")
+        str,
+        typer.Option(
+            help="loss, forgetting, regret, objective, averaged_objective, residual, error, averaged_loss, or all."
+        ),
     ] = "loss,forgetting",
     everything: Annotated[
         bool, typer.Option("--all", help="List bounds that do not apply, too, with the reason.")

@@ -46,7 +46,13 @@ NAMES = {
 KINDS: tuple[str, ...] = get_args(Kind)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 STATUSES: tuple[str, ...] = get_args(Status)
-PARAMETERS = (*(parameter.name for parameter in fields(Setting)), "span", "scale", "sgd_dist_sq", "sigma_star")  # what a formula may need
+PARAMETERS = (
+    *(parameter.name for parameter in fields(Setting)),
+    "span",
+    "scale",
+    "sgd_dist_sq",
+    "sigma_star",
+)  # what a formula may need
 
 
 #: the fields that every bound has to have, and what they say

@@ -82,7 +82,7 @@ class Misfit:
         }
         if p is None:
             return cls(**known, message=message)
-        drawn = np.bincount(geometry.index, p, geometry.num_distinct)
+        drawn: Array = np.bincount(geometry.index, p, geometry.num_distinct).astype(np.float64)
         chances = drawn[geometry.owner]
         steps = geometry.per_task(geometry.errors(best) ** 2)
         centre = minimiser(geometry, chances, start)

@@ -33,7 +33,7 @@ def noisy(matrices: Sequence[Any], w: Array, residuals: Sequence[Array], counts:
     False
     """
     labels = [matrix @ w + residual for matrix, residual in zip(matrices, residuals, strict=True)]
-    which = np.repeat(np.arange(len(matrices)), 1 if counts is None else counts)
+    which = np.repeat(np.arange(len(matrices)), 1 if counts is None else counts).tolist()
     return RegressionTasks([matrices[i] for i in which], [labels[i] for i in which])
 
 

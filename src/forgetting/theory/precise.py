@@ -48,7 +48,8 @@ class Precise:
     """`Numbers` at 50 digits, for linear schemes on regression tasks of small dimension.
 
     The problem is the one with the matrices and the w* of the instance, taken as exact; its labels are X_m w*. Where no
-    w solves all tasks, the labels are those of the instance. With `averaged`, iterates are summed on the way, for `averaged_task_losses`.
+    w solves all tasks, the labels are those of the instance. With `averaged`, iterates are summed on the way, for
+    `averaged_task_losses`.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)

@@ -48,8 +48,7 @@ def raw_noise(instance: Instance) -> RawNoise:
     index, shares = tasks.geometry.index, tasks.geometry.counts / tasks.num_tasks
     frame = row_space([matrix for matrix, _ in blocks])
     reduced = [(matrix @ frame.T, label - matrix @ start) for matrix, label in blocks]  # of w - w_0, in the row space
-    best = _least([np.sqrt(share) * X for share, (X, _) in zip(shares, reduced, strict=True)],
-                  [np.sqrt(share) * y for share, (_, y) in zip(shares, reduced, strict=True)])  # fmt: skip
+    best = _least(reduced, shares)
     hessian = sum(share * X.T @ X for share, (X, _) in zip(shares, reduced, strict=True))
 
     def loss(v: Array) -> float:
@@ -58,17 +57,17 @@ def raw_noise(instance: Instance) -> RawNoise:
     known: dict[str, float] = {"floor": loss(best), "smoothness": float(np.linalg.eigvalsh(hessian)[-1])}
     gap = None
     if isinstance(law_of(instance), Independent):
-        p = np.bincount(index, probabilities(instance), len(blocks))
+        p: Array = np.bincount(index, probabilities(instance), len(blocks)).astype(np.float64)
         inverses = [np.linalg.pinv(X, rcond=1e-12) for X, _ in reduced]
         onto = [inverse @ X for inverse, (X, _) in zip(inverses, reduced, strict=True)]
         gap = float(np.linalg.eigvalsh(sum(q * P for q, P in zip(p, onto, strict=True)))[0])
 
         def steps(v: Array) -> Array:
-            moves = [inverse @ (y - X @ v) for inverse, (X, y) in zip(inverses, reduced, strict=True)]
-            return np.array([move @ move for move in moves])
+            there = [inverse @ (y - X @ v) for inverse, (X, y) in zip(inverses, reduced, strict=True)]
+            return np.array([move @ move for move in there])
 
-        centre = _least([np.sqrt(q) * P for q, P in zip(p, onto, strict=True)],
-                        [np.sqrt(q) * (inverse @ y) for q, inverse, (_, y) in zip(p, inverses, reduced, strict=True)])  # fmt: skip
+        moves = [inverse @ y for inverse, (_, y) in zip(inverses, reduced, strict=True)]
+        centre = _least(list(zip(onto, moves, strict=True)), p)
         slope = sum(share * X.T @ (X @ centre - y) for share, (X, y) in zip(shares, reduced, strict=True))
         known |= {
             "noise": float(p @ steps(best)),
@@ -83,11 +82,13 @@ def raw_noise(instance: Instance) -> RawNoise:
         rank_max=max(int(np.linalg.matrix_rank(X)) for X, _ in reduced),
         dist_sq=float(best @ best),
         spectral_gap=None if gap is None else float(np.clip(gap, 0.0, 1.0)),
-        misfit=Misfit(**known),
+        misfit=Misfit(**known, message="no w solves all tasks"),
     )
     return RawNoise(setting, start + best @ frame)
 
 
-def _least(matrices: list[Array], labels: list[Array]) -> Array:
-    """The least-squares solution of least norm."""
+def _least(blocks: list[tuple[Array, Array]], weights: Array) -> Array:
+    """The v of least norm that minimises sum_m weights_m |X_m v - y_m|^2."""
+    matrices = [np.sqrt(weight) * X for weight, (X, _) in zip(weights, blocks, strict=True)]
+    labels = [np.sqrt(weight) * y for weight, (_, y) in zip(weights, blocks, strict=True)]
     return np.asarray(np.linalg.lstsq(np.concatenate(matrices), np.concatenate(labels), rcond=None)[0])

@@ -11,7 +11,6 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     evron2023,
     levinstein2025,
     linear_rates,
-    noisy_projections,
     nonexpansive,
     proved_here,
     reshuffling,
@@ -19,5 +18,6 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     table_of_sgd,
     tsipory2025,
     two_lines,
+    unsolved,
     xu_ma2026,
 )

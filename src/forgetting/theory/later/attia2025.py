@@ -31,6 +31,12 @@ register_bound(_bound("without", "loss", Range(1, "T")))
 register_bound(_bound("without", "forgetting", Range(1, "T")))
 
 
+_AT_MINIMISER = (
+    "sigma_star is the standard deviation of the gradients at w*, the minimiser of f nearest to w_0; the rate is that "
+    "of E f(w_k) - f(w*)."
+)
+
+
 def _any_step(name: str, title: str, right: Expression, assumptions: str) -> Bound:
     return Bound(
         key=f"attia2025:{name}/objective",
@@ -46,10 +52,9 @@ def _any_step(name: str, title: str, right: Expression, assumptions: str) -> Bou
         conditions=(STEP,),
         convention="the source hides constants, logarithms and the distance, which is put back here as D^2",
         needs=("sgd_dist_sq",) if name == "noise" else (),
-        note="sigma_star is the standard deviation of the gradients at w*, the minimiser of f nearest to w_0; the rate is "
-        "that of E f(w_k) - f(w*)." if name == "noise" else "",
+        note=_AT_MINIMISER if name == "noise" else "",
         noisy=name == "noise",
-    )  # fmt: skip
+    )
 
 
 _SIGMA_STAR = parameter("sigma_star", "sigma_star", r"\sigma_\star")

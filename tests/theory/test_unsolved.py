@@ -149,9 +149,7 @@ def test_each_line_of_the_proofs(seed):
     assert loss(w) == pytest.approx(loss(best) + gap @ H @ gap / 2, rel=1e-9)  # (13)
     np.testing.assert_allclose(sum(q * c for q, c in zip(p, moves(centre), strict=True)), 0, atol=1e-9)  # (14)
     slope = sum(X.T @ (X @ centre - y) for X, y in blocks) / len(blocks)
-    assert loss(w) == pytest.approx(
-        loss(centre) + slope @ (w - centre) + (w - centre) @ H @ (w - centre) / 2, rel=1e-9
-    )
+    assert loss(w) == pytest.approx(loss(centre) + slope @ (w - centre) + (w - centre) @ H @ (w - centre) / 2, rel=1e-9)
     off = best - centre
     assert noise(best) == pytest.approx(noise(centre) + off @ mean @ off, rel=1e-8)  # (15)
     assert loss(centre) + top * noise(centre) / (2 * lam) <= (loss(best) + top * noise(best) / (2 * lam)) * (1 + 1e-9)
@@ -243,8 +241,8 @@ def test_both_roads_to_the_noise_agree(index):
 
 @pytest.mark.parametrize(("objective", "w", "sigma"), [("loss", 1.8, 0.8), ("modified", 1.5, 0.5)])
 def test_the_noise_of_sgd_is_that_at_the_minimiser_of_its_own_objective(objective, w, sigma):
-    # X = 1, y = 1 and X = 2, y = 4, drawn evenly. On the loss f' = (w - 1 + 4 w - 8) / 2 is 0 at 9/5, where the gradients
-    # are 4/5 and -4/5; on the modified objective the steps to 1 and to 2 are 1/2 at w = 3/2
+    # X = 1, y = 1 and X = 2, y = 4, drawn evenly. On the loss f' = (w - 1 + 4 w - 8) / 2 is 0 at 9/5, where the
+    # gradients are 4/5 and -4/5; on the modified objective the steps to 1 and to 2 are 1/2 at w = 3/2
     tasks = fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [4.0]])
     step = fg.schemes.SGD(0.1, objective)
     rows = evaluate(tasks, fg.orderings.WithReplacement(), 10, scheme=step)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from forgetting.theory.bound import Bound, Condition, Quantity, Range
 from forgetting.theory.checking import ROUNDING, Expected, all_of, at_most, covers, projection, small, steps
 from forgetting.theory.claim import Paths, Sides
@@ -47,7 +49,7 @@ def times(rate: float, k: int) -> float:
 _GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
 _LEFT = (1 - _GAP) ** K
 _TIMES = Expression(
-    "((1 - (1-lambda_min)^k) / lambda_min)",
+    "(1 - (1-lambda_min)^k) / lambda_min",
     r"\frac{1-(1-\lambda_{\min})^{k}}{\lambda_{\min}}",
     lambda s, k: times(known(s.spectral_gap), k),
     ("spectral_gap",),
@@ -65,7 +67,9 @@ _NOISE_C = _of_misfit("centre_noise", "N_c", "N_c")
 _GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"
 _NOISE_IS = "N = sum_m p_m |X_m^+(y_m - X_m w*)|^2"
 _SMOOTH_IS = "H = the largest eigenvalue of sum_m X_m^T X_m / T"
-_CENTRE_IS = "w_c = the fixed point of the mean step: L_c is its loss and g_c its slope and N_c its noise and D_c its distance"
+_CENTRE_IS = (
+    "w_c = the fixed point of the mean step with loss L_c and slope g_c and noise N_c at the distance D_c from w_0"
+)
 
 
 def _needs(*names: str) -> Condition:
@@ -94,7 +98,9 @@ def _bound(
         expression=right,
         conditions=conditions,
         assumptions=f"any regression tasks, each learned to convergence; {_LS}",
-        convention="squared distances, without the factor 1/2" if quantity == "error" else "losses carry the factor 1/2",
+        convention="squared distances, without the factor 1/2"
+        if quantity == "error"
+        else "losses carry the factor 1/2",
         origin="statement" if key.count("/") == 1 else "tightened",
         note=note,
         tight=tight,
@@ -125,13 +131,20 @@ def _covered(bound: Bound) -> Callable[[Instance], str | None]:
     return lambda instance: bound.not_covered(raw_noise(instance).setting, instance.k)
 
 
+def _rounding(instance: Instance, data: RawNoise, value: float, quantity: str) -> float:
+    """How far rounding may move a square: residuals are differences of numbers as large as X w."""
+    size = float(np.linalg.norm(data.best) + np.linalg.norm(instance.start))
+    unit = size if quantity == "error" else size * instance.tasks.radius
+    return ROUNDING * (value + math.sqrt(value) * unit)
+
+
 def _paths(bound: Bound, left: Callable[[Instance, RawNoise, bool], tuple[float, float, str]]) -> Paths:
     """Both sides of a bound: `left` by the engines (with True at 50 digits), the right side from the data."""
 
     def compare(instance: Instance, *, precise: bool) -> Sides:
         data = raw_noise(instance)
         value, doubt, how = left(instance, data, precise)
-        rounding = ROUNDING * float(bound.compute(data.setting, instance.k))
+        rounding = _rounding(instance, data, float(bound.compute(data.setting, instance.k)), bound.quantity)
         return at_most(value, bound, data.setting, instance.k, doubt + rounding, how)
 
     return Paths(lambda instance: compare(instance, precise=False), lambda instance: compare(instance, precise=True))
@@ -168,9 +181,9 @@ ERROR = _bound(
     "error",
     (_LEFT * DISTANCE + _NOISE * _TIMES).where(_GAP_IS).where(_NOISE_IS),
     _needs("noise"),
-    note="The bound of Gower and Richtarik where one w solves all tasks. For single rows drawn by their squared norms N "
-    "/ lambda_min is |y - X w*|^2 / sigma_min(X)^2, at most the horizon of Needell 2010. Reached by orthogonal tasks, "
-    "each with several labels.",
+    note="The bound of Gower and Richtarik where one w solves all tasks. For single rows drawn by their squared norms "
+    "N / lambda_min is |y - X w*|^2 / sigma_min(X)^2, at most the horizon of Needell 2010. Reached by orthogonal "
+    "tasks, each with several labels.",
     tight=True,
 )
 checked(
@@ -237,8 +250,8 @@ NEEDELL = Bound(
     needs=("rank_max",),
     assumptions=f"single rows, any labels, each learned to convergence; {_LS}",
     convention="squared distances, without the factor 1/2",
-    note="Printed for E|w_k - w|, as the sum of the two roots, for any w with noise y - X w: this is the bound on squares "
-    "from which that follows. Stated there for rows of full column rank; the joint row space is enough.",
+    note="Printed for E|w_k - w|, as the sum of the two roots, for any w with noise y - X w: this is the bound on "
+    "squares from which that follows. Stated there for rows of full column rank; the joint row space is enough.",
     tight=True,
     noisy=True,
 )  # fmt: skip
@@ -257,14 +270,17 @@ AVERAGED = _bound(
     "here:noise/averaged_loss",
     "projections with noise: the loss of the mean of the iterates",
     "averaged_loss",
-    (_CENTRE + _SLOPE * _AWAY / (_GAP * K) + _SMOOTH * (2 - _GAP) / (2 * (_GAP * K) ** 2) * (_AWAY**2 + (K - 1) * _NOISE_C))
-    .where(_CENTRE_IS).where(_SMOOTH_IS).where(_GAP_IS),
+    (
+        _CENTRE
+        + _SLOPE * _AWAY / (_GAP * K)
+        + _SMOOTH * (2 - _GAP) / (2 * (_GAP * K) ** 2) * (_AWAY**2 + (K - 1) * _NOISE_C)
+    ).where(_CENTRE_IS).where(_SMOOTH_IS).where(_GAP_IS),
     _UNSOLVED,
     _SPANNED,
     _needs("centre_loss", "smoothness", "centre_noise"),
     note="The mean of w_0, ..., w_(k-1), which tends to the fixed point of the mean step; that is the minimiser of the "
-    "loss for single rows drawn by their squared norms, where L_c = L_min and g_c = 0. That averages escape the horizon "
-    "is shown for such rows by Epperly et al. 2024. Reached at lambda_min = 1.",
+    "loss for single rows drawn by their squared norms, where L_c = L_min and g_c = 0. That averages escape the "
+    "horizon is shown for such rows by Epperly et al. 2024. Reached at lambda_min = 1.",
     tight=True,
     after=", after Epperly et al. 2024",
 )  # fmt: skip
@@ -305,7 +321,7 @@ def _no_less(instance: Instance, *, precise: bool) -> Sides:
     data = raw_noise(instance)
     value, doubt, how = _loss(instance, data, precise)
     floor = _floor("loss").value(data.setting, instance.k)
-    return Sides(floor, value, doubt + ROUNDING * value, how=how)
+    return Sides(floor, value, doubt + _rounding(instance, data, value, "loss"), how=how)
 
 
 FLOOR = _floor("loss")
