@@ -147,9 +147,13 @@ def test_wrong_usage_names_the_value_and_the_remedy(inside, tmp_path, arguments,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tasks_that_are_not_realizable(inside, tmp_path):
+def test_tasks_that_are_not_realizable_have_a_floor_and_a_horizon(inside, tmp_path):
     fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]]).save(tmp_path / "clash.npz")
-    assert refused(inside("bounds", "clash.npz"), "not jointly realizable")
+    done = inside("bounds", "clash.npz", "-k", "3", "--quantity", "all", "--all")
+    assert done.code == 0
+    assert "the least-squares floor" in done.out
+    assert "tightest on the loss: at most 0.25, projections with noise: the loss" in done.out
+    assert "needs jointly realizable tasks" in done.out
 
 
 @pytest.mark.parametrize(

@@ -214,14 +214,15 @@ def test_settings_are_checked():
             Settings(tasks, **wrong)
 
 
-def test_tasks_that_are_not_realizable_are_reported_without_bounds():
+def test_tasks_that_are_not_realizable_are_reported_with_the_bounds_on_noise():
     clash = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [2.0], [0.0]])
     settings = Settings(clash, "clash", k=10, points=4, runs=20, hunt=1, eps=(3.0,))
     try:
         section = rates_section(settings)
     except ForgettingError as error:
         pytest.fail(f"a report says what is missing instead of ending: {error}")
-    assert "No bounds" in section.text
+    table = next(item for item in section.items if item.key == "last-step")
+    assert any("projections with noise" in str(cell) for row in table.rows for cell in row)
     assert guarantees_section(settings).items
 
 

@@ -69,7 +69,7 @@ def test_all_missing_fields_are_named_at_once_and_at_the_declaration():
     [
         ({"sorce": "x"}, "newer2027:random/loss: a bound has no field 'sorce'; did you mean 'source'"),
         ({"quantity": "joy"}, r"quantity must be one of loss, .*, got 'joy'"),
-        ({"kind": "uper"}, r"kind must be one of upper, lower, rate, got 'uper'"),
+        ({"kind": "uper"}, r"kind must be one of upper, lower, rate, floor, got 'uper'"),
         ({"status": "true"}, r"status must be one of holds as stated, .*, got 'true'"),
         ({"orderings": ("sideways",)}, r"orderings must be from with replacement, .*, got 'sideways'"),
         ({"orderings": "sideways"}, r"orderings must be from with replacement, .*, got 'sideways'"),

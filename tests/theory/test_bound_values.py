@@ -8,7 +8,7 @@ from math import cos, e, exp, log, pi, sqrt
 
 import pytest
 
-from forgetting.bounds import Setting, all_bounds, get
+from forgetting.bounds import Misfit, Setting, all_bounds, get
 from forgetting.theory.closed_forms import last_iterate
 
 # d - r = 25, T r = 100, D - r = 16, S = 18, Rbar |w|^2 = 10, x = eta beta = 1/2, beta |w|^2 = 4
@@ -25,6 +25,14 @@ PAIR = 18 * (1 - COS**2) * (1 + COS) / 8 * COS**2
 COS_12 = (1 + sqrt(721)) / 30
 TWELVE = 18 * (1 - COS_12**2) * (1 + COS_12) / 8 * COS_12**12
 TIP = cos(pi / 21) ** 21
+# D_c = 4, gamma = 3; at k = 2 with lambda_min = 1/4: (1 - lambda_min)^k = 9/16, and (1 - 9/16) / (1/4) = 7/4
+NOISY = {
+    "misfit": Misfit(
+        floor=0.5, smoothness=4, noise=3, noise_max=9, centre_loss=1, centre_slope=2, centre_dist_sq=16,
+        centre_noise=2, sigma=1, sgd_dist_sq=6,
+    )
+}  # fmt: skip
+ROWS = {"rank_max": 1, "rank_avg": 1, "rank_joint": 20}
 
 CASES = [
     ("thm:random_convergence_rate/loss", 11, 4.5 / e, {}),  # 5 * 18 / (2e * 10)
@@ -151,7 +159,18 @@ CASES = [
     *((f"swartworth2023:spiral/{q}", 20, (1 + sqrt(2)) * 171 * TIP * (1 + TIP), {}) for q in ("loss", "forgetting")),
     ("attia2025:any-step/objective", 16, 2 / (0.25 * 1.5 * 8), {}),  # x = 1/2: k^(3/4) = 8
     ("attia2025:noise/objective", 16, 2 / 3 + 0.25 * 4 * 2 / 2.25, {}),  # k^(1/4) = 2, (2 - x)^2 = 2.25
+    # sigma_star = 1 and D^2 = 6 of the misfit: 6 / (0.375 * 8) + 0.25 * 2 / 2.25
+    ("attia2025:noise/objective", 16, 2 + 0.5 / 2.25, {**NOISY, "sigma": None}),
     ("attia2025:projections/residual", 16, 0.5, {}),
+    ("here:noise/error", 2, 6.375, NOISY),  # 9/16 * 2 + 3 * 7/4
+    ("here:noise/error", 2, 1.125, {}),  # 9/16 * 2, without noise
+    ("here:noise/error", 2, 8, {**NOISY, "spectral_gap": 0}),  # 2 + 3 k
+    ("here:noise/loss", 2, 13.25, NOISY),  # 0.5 + 2 * 6.375
+    ("here:noise/loss/centred", 2, 30.5, NOISY),  # 1 + 9/16 * 2 * 4 + 2 (9/16 * 16 + 2 * 7/4)
+    ("here:noise/averaged_loss", 2, 269, NOISY),  # 1 + 2 * 4 / 0.5 + 4 * 1.75 / (2 * 0.25) * (16 + 2)
+    ("needell2010:single rows/error", 2, 37.125, {**NOISY, **ROWS}),  # 9/16 * 2 + 4 * 9
+    ("floor/loss", 2, 0.5, NOISY),
+    ("floor/averaged_loss", 2, 0.5, NOISY),
     *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
     ("derezinski2026:random/loss", 16, 2.25, {}),
     ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),

@@ -186,9 +186,27 @@ def test_bad_requests_are_refused():
         fg.certify(tasks, fg.orderings.WithReplacement(), 0)
     with pytest.raises(ForgettingError, match="3"):
         fg.certify(tasks, fg.orderings.WithoutReplacement(), 3)
+
+
+def test_tasks_that_no_w_solves_are_certified_by_the_bounds_on_noise():
     clash = fg.RegressionTasks([np.eye(2), np.eye(2)], [np.ones(2), np.zeros(2)])
-    with pytest.raises(ForgettingError, match="realizable"):
-        fg.certify(clash, fg.orderings.WithReplacement(), 3)
+    certificate = fg.certify(clash, fg.orderings.WithReplacement(), 3)
+    assert certificate.holds
+    assert {row.quantity: round(row.value, 12) for row in certificate.measured if row.quantity != "forgetting"} == {
+        "loss": 0.5,  # L_m is 0 for the task learned last, and 1 for the other
+        "regret": pytest.approx((0.5 + 0.5 + 0.5) / 3),
+        "error": 0.5,  # w* = (1/2, 1/2), and w_k is (1, 1) or (0, 0)
+        "averaged_loss": pytest.approx(0.25 + 0.25 / 3),  # L_min + |mean of z_0, z_1, z_2|^2 / 2, |z_t|^2 = 1/2
+    }
+    assert {row.key: round(row.ratio, 9) for row in certificate.bounds} == {
+        "here:noise/error": 1.0,
+        "here:noise/loss": 1.0,
+        "here:noise/loss/centred": 1.0,
+        "here:noise/averaged_loss": 1.0,
+    }
+    assert {row.label for row in certificate.claims} == {"here:noise", "floor"}
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert "bounds on the averaged_loss" in str(certificate)
 
 
 SIMULATED = (fg.families.gaussian(30, 20, 3, seed=1), fg.orderings.WithoutReplacement(), 12)

@@ -42,6 +42,8 @@ LINE = fg.ConvexSets([fg.Halfspace([1.0], 1.0)])  # from w = -1: P(w) = 1, f(w) 
 CLASSES = fg.ClassificationTasks([[[1.0, 0.0]], [[0.6, -0.8]]], [[1], [-1]])  # rows z = (1, 0) and (-0.6, 0.8)
 LAST = fg.orderings.Explicit([0, 0, 0, 1])
 S = np.cos(1) ** 2
+# L(a, b) = ((a-1)^2 + (a-3)^2 + b^2)/6, w* = (2, 0), L_min = 1/3, H = 2/3; uniform draws: lambda_min = 1/3, N = 2/3
+CLASH = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
 IDLE = fg.RegressionTasks([[[1.0]]] + [[[0.0]]] * 9999, [[1.0]] + [[0.0]] * 9999)
 
 
@@ -222,6 +224,13 @@ CASES = [
     ("xu-ma2026", None, Instance(LINES, WITH, 2), 9 / 512, 9 / 512),
     # 1/8 sin^2 (1 + cos) cos^2 without, and (1 + cos^2)/2 in place of cos^2 with replacement
     ("reshuffling", "distances, two tasks", Instance(LINES, WITHOUT, 2), 9 / 256, 45 / 512),
+    # w_1 is (1, 0), (3, 0) or (0, 0): squared distances 1, 1, 4 and losses 2/3, 2/3, 5/3
+    ("here:noise", "error", Instance(CLASH, WITH, 1), 2, 2 / 3 * 4 + 2 / 3),
+    ("here:noise", "loss", Instance(CLASH, WITH, 1), 1, 1 / 3 + 1 / 3 * (2 / 3 * 4 + 2 / 3)),
+    ("here:noise", "loss, centred", Instance(CLASH, WITH, 1), 1, 13 / 9),  # w_c = w*
+    ("here:noise", "averaged loss", Instance(CLASH, WITH, 1), 5 / 3, 1 / 3 + 20),  # (2/3)(5/3)/(2/9) * 4
+    ("needell2010:single rows", None, Instance(CLASH, fg.orderings.NormWeighted(), 1), 2, 2 / 3 * 4 + 3),
+    ("floor", "loss", Instance(CLASH, fg.orderings.Cyclic(), 1), 1 / 3, 2 / 3),
     ("reshuffling", "loss", Instance(UNEQUAL, WITHOUT, 2), 0.018432, 0.009472),
     # one of two coordinates is never learned in half of the draws: the mean of (1/4)(1/2) over two starts
     ("reshuffling", "distances, mean of starts", Instance(fg.families.orthogonal(2), WITHOUT, 2), 0.0, 1 / 16),

@@ -52,7 +52,7 @@ def test_what_is_no_guarantee_says_so_and_can_be_left_out(rows):
     words = {"worst": "worst case over all tasks", "rate": "slope only"}
     assert all(words[curve.role] in curve.label for curve in others)
     lower = {bound.key for bound in fg.bounds.all_bounds() if bound.kind != "upper"}
-    assert {bound_role(fg.bounds.get(key)) for key in lower} == {"worst", "rate"}
+    assert {bound_role(fg.bounds.get(key)) for key in lower} == {"worst", "rate", "reference"}
 
 
 def test_guarantees_that_say_nothing_are_minor(rows):

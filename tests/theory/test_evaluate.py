@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.bounds import Bound, Range, Setting, all_bounds, crossovers, evaluate, get, register, unregister
-from forgetting.errors import InvalidInputError, NotRealizableError, NotSupportedError
+from forgetting.errors import InvalidInputError, NotSupportedError
 
 orderings, schemes = fg.orderings, fg.schemes
 TASKS = fg.families.gaussian(T=4, d=6, rank=[1, 2, 2, 3], seed=3)
@@ -264,10 +264,15 @@ def test_classification_is_recognised_by_what_a_problem_states():
 # Errors ---------------------------------------------------------------------------------------------------------------
 
 
-def test_contradicting_tasks_are_refused():
+def test_bounds_that_need_a_common_solution_say_which_task_has_none():
     clash = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]]], [[1.0], [2.0]])
-    with pytest.raises(NotRealizableError):
-        evaluate(clash, orderings.WithReplacement(), 3)
+    rows = evaluate(clash, orderings.WithReplacement(), 3)
+    assert not any(row.applies for row in rows if not row.bound.noisy)
+    row = next(row for row in rows if row.bound.key == "thm:cl_by_sgd_main/loss")
+    assert row.why_not.startswith("needs jointly realizable tasks, but these are not jointly realizable: no w solves")
+    assert "task 0" in row.why_not
+    with pytest.raises(InvalidInputError, match="jointly realizable"):
+        row.bound.value(rows.setting, 3)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,9 @@ BASE = {
 #: settings at which conditions hold that BASE does not meet
 CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5}, {"radius": 1, "T": 6, "rank_avg": 4},
            {"T": 29}, {"rank_avg": 1, "rank_max": 1, "rank_joint": 20}]  # fmt: skip
+NOISE = {"floor": 0.5, "smoothness": 4, "noise": 3, "noise_max": 9, "centre_loss": 1, "centre_slope": 2,
+         "centre_dist_sq": 16, "centre_noise": 2, "sigma": 1, "sgd_dist_sq": 2}  # fmt: skip
+CHANGES += [{"misfit": fg.bounds.Misfit(**NOISE)}, {**CHANGES[-1], "misfit": fg.bounds.Misfit(**NOISE)}]
 SYMBOLS = {
     "|w_0 - w*|^2": "dist_sq", "E L(w_(k-1))": "previous_loss", "max_m(|X_m|^2 / (T p_m))": "weight_ratio",
     "D^2": "dist_sq", "r_max": "rank_max", "Rbar": "radius_sq_mean",
@@ -121,12 +124,19 @@ def value_of(text, s, k):
         "eta": s.eta, "beta": s.beta, "x": x, "sigma": s.sigma, "G": s.G, "rank_max": s.rank_max,
         "dist_sq": s.dist_sq, "radius_sq_mean": s.radius_sq_mean, "weight_ratio": s.weight_ratio,
         "spectral_gap": s.spectral_gap,
-        "previous_loss": s.previous_loss, "r_p": s.rank_weighted,
+        "previous_loss": s.previous_loss, "r_p": s.rank_weighted, "sigma_star": s.sigma_star,
+        "kappa_F": s.spectral_gap**-0.5,
         "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
         "A": lambda n: last_iterate(1, n), "A_x": lambda n: last_iterate(x, n),
         "product": lambda f: math.prod(f(j) for j in range(1, k + 1)),
         "largest": lambda f: max(f(c) for c in np.linspace(0, 1, 20001)),
     }  # fmt: skip
+    if s.misfit is not None:
+        m = s.misfit
+        names |= {"L_min": m.floor, "H": m.smoothness, "N": m.noise, "gamma": m.noise_max**0.5, "L_c": m.centre_loss,
+                  "g_c": m.centre_slope, "D_c": m.centre_dist_sq**0.5, "N_c": m.centre_noise}  # fmt: skip
+    else:
+        names["N"] = names["gamma"] = 0
     for definition in definitions:
         if match := re.match(r"([gh])\(([nk])\) = (.*)", definition):
             name, letter, body = match.groups()

@@ -14,6 +14,7 @@ from forgetting.theory.bound import Bound, Condition, Range
 from forgetting.theory.citing import bibtex as cite
 from forgetting.theory.crossing import Crossovers, Stretch, crossovers
 from forgetting.theory.evaluation import Evaluation, Row, evaluate
+from forgetting.theory.misfit import Misfit
 from forgetting.theory.paper_tables import table
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import all_bounds
@@ -29,6 +30,7 @@ __all__ = [
     "Condition",
     "Crossovers",
     "Evaluation",
+    "Misfit",
     "Range",
     "Row",
     "Setting",

@@ -22,7 +22,10 @@ def bounds_command(
     k: LastStep = None,
     scheme: Scheme = None,
     quantity: Annotated[
-        str, typer.Option(help="loss, forgetting, regret, objective, averaged_objective, residual, error, or all.")
+        str,
+        typer.Option(
+            help="loss, forgetting, regret, objective, averaged_objective, residual, error, averaged_loss, or all."
+        ),
     ] = "loss,forgetting",
     everything: Annotated[
         bool, typer.Option("--all", help="List bounds that do not apply, too, with the reason.")
@@ -92,7 +95,7 @@ def _table(rows: Any, quantity: str) -> Any:
 
     cells = []
     for row in rows.applicable(quantity):
-        sign = {"upper": "<=", "lower": "worst >=", "rate": "O of"}[row.bound.kind]
+        sign = {"upper": "<=", "lower": "worst >=", "rate": "O of", "floor": ">="}[row.bound.kind]
         mark = "tightest" if row.tightest else "vacuous" if row.vacuous else row.bound.status
         mark = "" if mark == "holds as stated" else mark
         cells.append((sign, row.value, row.bound.heading, row.bound.key, mark))

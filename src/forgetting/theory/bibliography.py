@@ -143,6 +143,22 @@ _ENTRIES = {
   volume    = {27},
   year      = {2014}
 }""",
+    "Needell 2010": r"""@article{needell2010noisy,
+  author    = {Needell, Deanna},
+  title     = {Randomized {Kaczmarz} Solver for Noisy Linear Systems},
+  journal   = {BIT Numerical Mathematics},
+  volume    = {50},
+  number    = {2},
+  pages     = {395--403},
+  year      = {2010}
+}""",
+    "Epperly et al. 2024": r"""@misc{epperly2024tail,
+  author    = {Epperly, Ethan N. and Goldshlager, Gil and Webber, Robert J.},
+  title     = {Randomized {Kaczmarz} with Tail Averaging},
+  year      = {2024},
+  eprint    = {2411.19877},
+  archivePrefix = {arXiv}
+}""",
     "Agaskar et al. 2014": r"""@inproceedings{agaskar2014randomized,
   author    = {Agaskar, Ameya and Wang, Chuang and Lu, Yue M.},
   title     = {Randomized {Kaczmarz} Algorithms: Exact {MSE} Analysis and Optimal Sampling Probabilities},

@@ -18,8 +18,10 @@ from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSE
 
 __all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status", "make_bound"]
 
-Quantity = Literal["loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error"]
-Kind = Literal["upper", "lower", "rate"]
+Quantity = Literal[
+    "loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error", "averaged_loss"
+]  # fmt: skip
+Kind = Literal["upper", "lower", "rate", "floor"]
 Origin = Literal["statement", "branch", "proof", "tightened", "trivial"]
 #: What is known about the truth of a statement, for bounds and claims alike.
 Status = Literal[
@@ -39,11 +41,18 @@ NAMES = {
     "objective": "E f(w_k)",
     "averaged_objective": "E f((w_0 + ... + w_(k-1)) / k)",
     "error": "E |w_k - w*|^2",
+    "averaged_loss": "E L((w_0 + ... + w_(k-1)) / k)",
 }
 KINDS: tuple[str, ...] = get_args(Kind)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 STATUSES: tuple[str, ...] = get_args(Status)
-PARAMETERS = (*(parameter.name for parameter in fields(Setting)), "span", "scale")  # what a formula may need
+PARAMETERS = (
+    *(parameter.name for parameter in fields(Setting)),
+    "span",
+    "scale",
+    "sgd_dist_sq",
+    "sigma_star",
+)  # what a formula may need
 
 
 #: the fields that every bound has to have, and what they say
@@ -118,8 +127,10 @@ class Bound:
         title: in a few words.
         source: author, year, theorem.
         quantity: loss, forgetting, objective (of SGD), averaged_objective (of the mean of w_0, ..., w_(k-1)), residual
-            (mean of half squared distances), regret or error (|w_k - w*|^2).
-        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known).
+            (mean of half squared distances), regret, error (|w_k - w*|^2) or averaged_loss (of the mean of w_0, ...,
+            w_(k-1)).
+        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known); floor (a
+            lower bound on the given tasks).
         status: what is known about its truth; `note` says more.
         origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
         orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`.
@@ -132,6 +143,7 @@ class Bound:
         convention: how the source's numbers were converted, and what exactly is bounded.
         bibtex: the entry of the source, for a source that `fg.bounds.cite` does not know by itself.
         tight: whether equality is reached, at least in the limit.
+        noisy: whether tasks that no w solves are covered; their noise is `Setting.misfit`.
         instance: for a lower bound, a function of (T, k) that gives T tasks on which the quantity after k steps is at
             least the bound.
 
@@ -167,6 +179,7 @@ class Bound:
     instance: Callable[[int, int], Problem] | None = field(default=None, repr=False)
     expression: Expression | None = field(default=None, repr=False)
     bibtex: str = field(default="", repr=False)
+    noisy: bool = False
 
     def __post_init__(self) -> None:
         as_kind(self.key, str, "a key such as 'newer2027:random/loss'", "key: ")
@@ -241,7 +254,9 @@ class Bound:
 
     def not_known(self, setting: Setting) -> str | None:
         """Which number is missing or wrong, whatever k is, or None."""
-        as_kind(setting, Setting, "a Setting")
+        misfit = as_kind(setting, Setting, "a Setting").misfit
+        if misfit is not None and not self.noisy:
+            return f"needs jointly realizable tasks, but these are {misfit.message}"
         needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
         missing = sorted(name for name in needed if getattr(setting, name) is None)
         if missing:
@@ -272,7 +287,7 @@ class Bound:
         return {text: float(compute(setting, k)) for text, compute in terms.items()}
 
     def __str__(self) -> str:
-        sign = {"upper": "<=", "lower": ">=", "rate": "= O of"}[self.kind]
+        sign = {"upper": "<=", "lower": ">=", "rate": "= O of", "floor": ">="}[self.kind]
         bounded = NAMES.get(self.quantity, self.quantity)
         return f"{self.heading}: {bounded} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
 

@@ -29,6 +29,8 @@ from forgetting.theory.expectations import Numbers, as_least_squares, probabilit
 from forgetting.theory.instance import Instance
 from forgetting.theory.naming import heading_of, name_by_key
 from forgetting.theory.numbering import PRINTED
+from forgetting.theory.probe import squared_distance
+from forgetting.theory.raw_noise import raw_noise
 from forgetting.theory.setting import describe_ordering, describe_scheme
 from forgetting.theory.statement import all_claims, get_claim
 
@@ -325,7 +327,7 @@ def certify(
     k, seed, ordering = as_count(k, "k", least=1), seed_from(seed), as_ordering(ordering)
     scheme = None if scheme is None else as_scheme(scheme)
     instance = Instance(problem, ordering, k, scheme=scheme, w0=w0, seed=seed, runs=runs)
-    rows = evaluate(problem, ordering, k, w0, scheme=scheme)  # refuses what has no common solution
+    rows = evaluate(problem, ordering, k, w0, scheme=scheme)
     with progress_bar("certify") as report:
         report("expected values", 0, len(all_claims()))
         measured, notes = _measure(instance)
@@ -367,7 +369,25 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
         rows.append(replace(rows[0], quantity="residual"))
     elif regression(instance) is None and isinstance(law, Independent):
         rows += _objective(instance)
+    elif instance.posed.linear is instance.posed and isinstance(law, Independent):
+        rows += _with_noise(instance)
     return tuple(rows), result.notes
+
+
+def _with_noise(instance: Instance) -> list[Measured]:
+    """For tasks that no w solves: E L of the mean of the iterates, and E |w_k - w*|^2 for the least-squares w*."""
+    rows = []
+    try:
+        numbers = Numbers(instance)
+        value = float(numbers.value("averaged_loss", instance.k))
+        if numbers.doubt <= 1e-6 * abs(value):
+            rows.append(Measured("averaged_loss", value, value, value, numbers.how, True))
+        value, doubt, how = squared_distance(instance, raw_noise(instance).best)
+        if doubt <= 1e-6 * abs(value):
+            rows.append(Measured("error", value, value, value, how, True))
+    except ForgettingError:
+        pass  # too large, or not by projections
+    return rows
 
 
 def _objective(instance: Instance) -> list[Measured]:

@@ -20,13 +20,15 @@ NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: i
 
 
 def bound_role(bound: Bound) -> Role:
-    """What the curve of a bound is in a figure: a guarantee, the trivial bound, a worst case, or a rate.
+    """What the curve of a bound is in a figure: a guarantee, the trivial bound, a floor, a worst case, or a rate.
 
     >>> import forgetting as fg
     >>> keys = "thm:cl_by_sgd_main/loss", "trivial/loss", "two-lines:random/loss/lower"
     >>> [bound_role(fg.bounds.get(key)) for key in keys]
     ['bound', 'trivial', 'worst']
     """
+    if bound.kind == "floor":
+        return "reference"
     if bound.kind != "upper":
         return "worst" if bound.kind == "lower" else "rate"
     return "trivial" if bound.origin == "trivial" else "bound"
@@ -50,7 +52,7 @@ def bound_curves(rows: Iterable[Row], quantity: str, *, guarantees: bool = False
     curves = [_curve(group) for group in of_bound.values()]
     if guarantees:
         curves = [curve for curve in curves if curve.role not in NO_GUARANTEE]
-    places = {"bound": 0, "trivial": 1, "worst": 2, "rate": 3}
+    places = {"bound": 0, "trivial": 1, "reference": 2, "worst": 3, "rate": 4}
 
     def place(curve: Series) -> tuple[int, float, float, bool]:
         stated = of_bound[curve.name][0].bound.origin == "statement"
@@ -83,7 +85,7 @@ def _curve(rows: Sequence[Row]) -> Series:
     bound = rows[0].bound
     role = bound_role(bound)
     points = sorted((float(row.k), row.value) for row in rows)
-    curve = through(bound.key, points, role, bound.name + NO_GUARANTEE.get(role, ""))
+    curve = through(bound.key, points, role, bound.name + {**NO_GUARANTEE, "reference": ": no less"}.get(role, ""))
     return replace(curve, method=bound.kind, group=_group(bound) if role == "bound" else -1)
 
 

@@ -69,7 +69,7 @@ class Row:
     def __str__(self) -> str:
         if not self.applies:
             return f"{self.quantity}: {self.bound.heading} does not apply: {self.why_not}"
-        sign = {"upper": "<=", "lower": "worst case >=", "rate": "= O of"}[self.bound.kind]
+        sign = {"upper": "<=", "lower": "worst case >=", "rate": "= O of", "floor": ">="}[self.bound.kind]
         return f"{self.quantity} {sign} {self.value:.6g}  {self.bound.heading}" + (
             f"  ({self.says})" if self.says else ""
         )
@@ -182,7 +182,7 @@ class Evaluation(Result, list[Row]):
 
     def _by_interest(self) -> list[Row]:
         """The rows as a reader wants them: at each k the tightest bounds, then the others by quantity."""
-        kinds = ("upper", "lower", "rate")
+        kinds = ("upper", "floor", "lower", "rate")
 
         def place(row: Row) -> tuple[int, bool, bool, int, int]:
             quantity, kind = QUANTITIES.index(row.bound.quantity), kinds.index(row.bound.kind)
@@ -238,7 +238,7 @@ def evaluate(
     """All bounds of the registry at k: which apply, what they say, which is tightest, which say nothing.
 
     Args:
-        problem: tasks (jointly realizable, else `NotRealizableError`), or a `Setting`.
+        problem: tasks, or a `Setting`. Bounds that need jointly realizable tasks say so if no w solves these.
         ordering: as for `run`; where `problem` is a `Setting` also "with replacement", "any", ..., as bounds name them.
         k: the number of steps, or several.
         w0: the start, 0 if left out.
@@ -253,6 +253,14 @@ def evaluate(
     'thm:random_convergence_rate/loss/proof'
     >>> next(r.why_not for r in rows if r.bound.key == "evron2022:cyclic/forgetting")
     'covers cyclic orderings'
+
+    Tasks that no w solves have bounds of their own, and a floor:
+
+    >>> noisy = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
+    >>> for row in fg.bounds.evaluate(noisy, "with-replacement", k=5).applicable("loss")[:2]:
+    ...     print(row)
+    loss >= 0.333333  the least-squares floor [floor/loss]
+    loss <= 1.08779  projections with noise: the loss [here:noise/loss]  (tightest, proved here)
     """
     scalar = any_array(k, "k").ndim == 0
     steps = tuple(as_count(number, "k") for number in ([k] if scalar else k))  # type: ignore[union-attr]

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["rows_to_latex"]
 
-_SIGN = {"upper": r"\le ", "lower": r"\ge ", "rate": "O"}
+_SIGN = {"upper": r"\le ", "lower": r"\ge ", "rate": "O", "floor": r"\ge "}
 _NOTES = {
     "lower": r"Values with $\ge$ are worst cases: some tasks reach them, and they are no bounds on these tasks.",
+    "floor": r"The least-squares floor, with $\ge$, holds on these tasks: no $w$ has a smaller loss.",
     "rate": r"The constants of $O(\cdot)$ are not known; its values are without them.",
 }
 

@@ -12,9 +12,10 @@ from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit, WithReplacement, laws
 from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks
-from forgetting.theory.draws import MOST_CLONES, MOST_STEPS, Rng, realizable
+from forgetting.theory.draws import MOST_CLONES, MOST_STEPS, Rng
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
+from forgetting.theory.noisy_draws import near, noisy
 
 __all__ = ["mutate"]
 
@@ -86,5 +87,8 @@ def _moved_tasks(rng: Rng, tasks: RegressionTasks, size: float) -> RegressionTas
     if rng.random() < 0.2 and counts.max() > 1:
         counts = np.maximum(1, np.rint(counts * np.exp(size * rng.standard_normal(len(counts)))).astype(int))
         counts = np.maximum(1, (counts * min(1.0, MOST_CLONES / counts.sum())).astype(int))
-    w_star = tasks.w_star if rng.random() < 0.5 else _moved(rng, tasks.w_star, size)
-    return realizable(matrices, w_star, counts)
+    w, residuals = near(tasks)
+    w = w if rng.random() < 0.5 else _moved(rng, w, size)
+    if not tasks.realizability.holds:
+        residuals = [_moved(rng, residual, size) for residual in residuals]
+    return noisy(matrices, w, residuals, counts)

@@ -47,8 +47,9 @@ def at_full_precision(compute: _F) -> _F:
 class Precise:
     """`Numbers` at 50 digits, for linear schemes on regression tasks of small dimension.
 
-    The problem is the one with the matrices and the w* of the instance, taken as exact; its labels are X_m w*. With
-    `averaged`, iterates are summed on the way, for `averaged_task_losses`.
+    The problem is the one with the matrices and the w* of the instance, taken as exact; its labels are X_m w*. Where no
+    w solves all tasks, the labels are those of the instance. With `averaged`, iterates are summed on the way, for
+    `averaged_task_losses`.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
@@ -70,10 +71,10 @@ class Precise:
             raise NotSupportedError(
                 f"50 digits are available only for linear schemes with exact gains, not for {instance.scheme}"
             )
-        self.solves = scheme.solves_task
-        self.deep = Deep(
-            tasks.geometry, scheme, instance.start, tasks.nearest_solution(instance.start), averaged=averaged
-        )
+        realizable = tasks.realizability.holds
+        self.solves = scheme.solves_task and realizable
+        solution = tasks.nearest_solution(instance.start) if realizable else None
+        self.deep = Deep(tasks.geometry, scheme, instance.start, solution, averaged=averaged)
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""
@@ -86,6 +87,10 @@ class Precise:
     def averaged_task_losses(self, k: int) -> Array:
         """E L_m of the mean of w_0, ..., w_(k-1) for every task."""
         return np.array([float(value) for value in self._value("averaged_task_losses", k)])
+
+    def averaged_loss(self, k: int) -> float:
+        """E L of the mean of w_0, ..., w_(k-1)."""
+        return float(self._value("averaged_loss", k))
 
     def error(self, k: int) -> float:
         """E |w_k - w*|^2."""

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, as_vector
+from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -18,6 +18,7 @@ from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import LinearTasks, Problem
 from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.tasks.problem import as_problem
+from forgetting.theory.misfit import MOST_DIMENSIONS, Misfit, minimiser
 
 __all__ = [
     "ORDERINGS",
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 HUGE = 1e100  # numbers below it can be squared and multiplied with each other
-MOST_EIGENVALUES = 2000  # the order of matrices whose eigenvalues take a second
 PROBE = TaskView(3, np.array([1.0, 2.0, 3.0]))  # tasks of which only the norms are known
 #: What a bound may cover; "i.i.d." is sampling with replacement with any weights.
 ORDERINGS = (
@@ -47,7 +47,7 @@ ORDERINGS = (
     "any",
 )
 #: What `describe_scheme` reads off a scheme.
-SCHEMES = ("projection", "sgd", "nonexpansive")
+SCHEMES = ("projection", "sgd", "nonexpansive", "any")
 #: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
 SCHEMES_ELSEWHERE = ("ridge tuned to k", "ridge with an increasing strength")
 #: Kinds of problems.
@@ -90,6 +90,8 @@ class Setting:
         previous_loss: E L(w_(k-1)), for `lem:in_to_all_sample`.
         from_zero: whether w_0 = 0, which some bounds need.
         problem: regression, classification or convex sets.
+        misfit: the noise of tasks that no w solves, None for tasks with a common solution. With a misfit w* is the
+            minimiser of the mean loss nearest to w_0.
 
     >>> Setting(T=2, d=2, rank_avg=1, dist_sq=4, radius=3).scale
     36.0
@@ -113,6 +115,7 @@ class Setting:
     previous_loss: float | None = None
     from_zero: bool = True
     problem: ProblemKind = "regression"
+    misfit: Misfit | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
@@ -125,6 +128,8 @@ class Setting:
         for name in ("eta", "beta", "previous_loss"):  # the range of eta and beta is a matter for each bound
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_number(value, name, below=HUGE))
+        if self.misfit is not None:
+            as_kind(self.misfit, Misfit, "fg.bounds.Misfit(floor=...), the noise of tasks that no w solves", "misfit: ")
         self._check_ranks()
 
     def _check_ranks(self) -> None:
@@ -155,13 +160,27 @@ class Setting:
             return rows if self.d is None else min(float(self.d), rows)
         return None if self.d is None else float(self.d)
 
+    @property
+    def sgd_dist_sq(self) -> float | None:
+        """|w_0 - w*|^2 for the minimiser w* of the objective of SGD; dist_sq for tasks with a common solution."""
+        return self.dist_sq if self.misfit is None else self.misfit.sgd_dist_sq
+
+    @property
+    def sigma_star(self) -> float | None:
+        """sigma if given, else the standard deviation of the gradients at the minimiser, where tasks have a misfit."""
+        return self.sigma if self.sigma is not None or self.misfit is None else self.misfit.sigma
+
     def trivial(self, quantity: str) -> float | None:
         """What holds without any theorem, because steps do not lengthen the error and L_m <= |X_m|^2 |z|^2 / 2.
+
+        None for tasks that no w solves: there a step may lengthen the error.
 
         >>> Setting(dist_sq=2, radius=3, radius_sq_mean=5).trivial("loss")
         5.0
         """
-        if quantity == "loss" and self.radius_sq_mean is not None:
+        if self.misfit is not None:
+            return None
+        if quantity in ("loss", "averaged_loss") and self.radius_sq_mean is not None:
             return self.radius_sq_mean * self.dist_sq / 2
         if quantity == "residual":
             return self.dist_sq / 2
@@ -182,7 +201,8 @@ class Setting:
     ) -> Setting:
         """Read the parameters off a problem; `more` overrides or adds (sigma, G, previous_loss).
 
-        Regression tasks must be jointly realizable. For a kernel d is unknown, so only bounds in the joint rank apply.
+        Of regression tasks that no w solves, `misfit` holds the noise. For a kernel d is unknown, so only bounds in the
+        joint rank apply.
 
         >>> import forgetting as fg
         >>> s = Setting.of(fg.families.two_lines(0.5))
@@ -204,7 +224,10 @@ class Setting:
         linear = problem.linear
         base = _of_sets(problem, start) if linear is None else _of_linear(linear, start)
         _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
-        return replace(base, **{"eta": eta, "beta": beta, **_drawn(as_regression(problem), ordering), **more})
+        drawn = _drawn(as_regression(problem), ordering)
+        if linear is not None and not linear.realizability.holds:
+            drawn |= {"misfit": _misfit(linear, start, scheme, ordering)}
+        return replace(base, **{"eta": eta, "beta": beta, **drawn, **more})
 
 
 def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering | str:
@@ -229,8 +252,10 @@ def as_regression(problem: Problem) -> Problem:
 
 
 def _of_linear(problem: LinearTasks, start: Array) -> Setting:
-    problem.require_realizable("a bound")
-    gap = problem.geometry.start(start)
+    geometry = problem.geometry
+    gap = geometry.start(start)
+    if not problem.realizability.holds and 0 < geometry.dim <= MOST_DIMENSIONS:
+        gap = gap - minimiser(geometry, geometry.loss_weights**2, gap)
     return Setting(
         T=problem.num_tasks,
         d=problem.dim if problem.kernel is None else None,
@@ -262,19 +287,34 @@ def _of_sets(problem: Problem, start: Array) -> Setting:
     )
 
 
-def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, float | None]:
-    """What depends on the probabilities p of independent draws, where it is known."""
+def _misfit(problem: LinearTasks, start: Array, scheme: SchemeLike | None, ordering: OrderingLike | None) -> Misfit:
+    """The noise of tasks that no w solves."""
+    step = as_scheme(scheme).as_sgd(2.0) if scheme is not None else None
+    objective = "modified" if step is None or step.smoothness == 1 else "loss"  # that of the loss grows with the radius
+    geometry, message = problem.geometry, problem.realizability.message
+    return Misfit.of(geometry, geometry.start(start), _probabilities(problem, ordering), objective, message)
+
+
+def _probabilities(problem: Problem, ordering: OrderingLike | None) -> Array | None:
+    """p of independent draws, None for other orderings."""
     law = None if ordering is None else as_ordering(ordering).law
     if not isinstance(law, laws.Independent) or problem.norms is None:
+        return None
+    return law.probabilities(TaskView(problem.num_tasks, problem.norms))
+
+
+def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
+    """What depends on the probabilities p of independent draws, where it is known."""
+    p = _probabilities(problem, ordering)
+    if p is None or problem.norms is None:
         return {}
-    p = law.probabilities(TaskView(problem.num_tasks, problem.norms))
     alpha = problem.norms**2
     seen = alpha > 0
-    result: dict[str, float | None] = {}
+    result: dict[str, Any] = {}
     if problem.linear is not None:
         result["rank_weighted"] = float(p @ problem.linear.ranks)
         geometry = problem.linear.geometry
-        result["spectral_gap"] = geometry.mixing_gap(p) if 0 < geometry.dim <= MOST_EIGENVALUES else None
+        result["spectral_gap"] = geometry.mixing_gap(p) if 0 < geometry.dim <= MOST_DIMENSIONS else None
     if (p[seen] > 0).all():  # a task that is never drawn may keep all of its loss
         result["weight_ratio"] = float(np.max(alpha[seen] / p[seen])) / len(p) if seen.any() else 0.0
     return result
@@ -289,18 +329,18 @@ def describe_scheme(
 
     >>> import forgetting as fg
     >>> sorted(describe_scheme(fg.schemes.Kaczmarz())[0])
-    ['nonexpansive', 'projection', 'sgd']
+    ['any', 'nonexpansive', 'projection', 'sgd']
     >>> describe_scheme(fg.schemes.SGD(0.1, objective="loss"), radius=2.0)[1:]
     (0.1, 4.0)
     """
     if scheme is None and isinstance(problem, Setting) and {problem.eta, problem.beta} - {None, 1.0}:
-        return frozenset({"sgd"}), problem.eta, problem.beta
+        return frozenset({"any", "sgd"}), problem.eta, problem.beta
     if scheme is None:
         scheme = natural_scheme(problem) if isinstance(problem, Problem) else Kaczmarz()
     scheme = as_scheme(scheme)
     step = scheme.as_sgd(radius)
     named = {"projection": scheme.projects, "sgd": step is not None, "nonexpansive": scheme.nonexpansive}
-    tags = frozenset(name for name, states in named.items() if states)
+    tags = frozenset({"any", *(name for name, states in named.items() if states)})
     return (tags, None, None) if step is None else (tags, step.step_size, step.smoothness)
 
 

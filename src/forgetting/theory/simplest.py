@@ -16,9 +16,9 @@ from forgetting.errors import ForgettingError
 from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement, laws
 from forgetting.schemes import SGD
 from forgetting.tasks import ClassificationTasks, Problem, RegressionTasks
-from forgetting.theory.draws import realizable
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
+from forgetting.theory.noisy_draws import near, noisy
 
 __all__ = ["by_hand", "complexity", "shrunk"]
 
@@ -153,8 +153,10 @@ def _problems(problem: Problem, change: Callable[[Any], Any], without: int | Non
         return
     kept = [(m, task) for m, task in enumerate(distinct(data)) if m != without]
     matrices, counts = [change(np.asarray(data.task(task)[0])) for _, task in kept], data.geometry.counts
+    w, residuals = near(data)
+    residuals = [change(residuals[m]) for m, _ in kept]
     for many in ([1 for _ in kept], [(counts[m] + 1) // 2 for m, _ in kept], [counts[m] for m, _ in kept]):
-        yield realizable(matrices, change(data.w_star), many)
+        yield noisy(matrices, change(w), residuals, many)
 
 
 def _less(value: Any, axis: int, dim: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from forgetting import bounds
 from forgetting._arrays import IntArray
 from forgetting.dynamics.ensembles import run_many
-from forgetting.errors import NotRealizableError, NotSupportedError
+from forgetting.errors import NotSupportedError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Curves, Item, Series, Table
 from forgetting.figures.numbers import column, spread_steps
@@ -58,7 +58,7 @@ def rates_section(settings: Settings, _: Step = no_step) -> Section:
         limits = None
         try:
             limits = bounds.evaluate(settings.problem, ordering, steps)
-        except (NotRealizableError, NotSupportedError) as error:
+        except NotSupportedError as error:
             remarks.append(f"No bounds: {error}.")
         bands = _bands(settings, ordering, steps, group)
         for quantity in SYMBOL:

@@ -18,5 +18,6 @@ from forgetting.theory.later import (  # noqa: F401  (they register their statem
     table_of_sgd,
     tsipory2025,
     two_lines,
+    unsolved,
     xu_ma2026,
 )

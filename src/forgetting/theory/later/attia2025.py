@@ -6,7 +6,7 @@ Their abstract has the rates, up to logarithms; the number at the greedy step is
 from __future__ import annotations
 
 from forgetting.theory.bound import Bound, Quantity, Range
-from forgetting.theory.expression import D_SQUARED, DISTANCE, ETA, SIGMA, Expression, K, S, X, root
+from forgetting.theory.expression import D_SQUARED, DISTANCE, ETA, Expression, K, S, X, parameter, root
 from forgetting.theory.paper.last_iterate import STEP, X_IS
 from forgetting.theory.statement import register_bound
 
@@ -31,6 +31,12 @@ register_bound(_bound("without", "loss", Range(1, "T")))
 register_bound(_bound("without", "forgetting", Range(1, "T")))
 
 
+_AT_MINIMISER = (
+    "sigma_star is the standard deviation of the gradients at w*, the minimiser of f nearest to w_0; the rate is that "
+    "of E f(w_k) - f(w*)."
+)
+
+
 def _any_step(name: str, title: str, right: Expression, assumptions: str) -> Bound:
     return Bound(
         key=f"attia2025:{name}/objective",
@@ -45,12 +51,17 @@ def _any_step(name: str, title: str, right: Expression, assumptions: str) -> Bou
         assumptions=assumptions,
         conditions=(STEP,),
         convention="the source hides constants, logarithms and the distance, which is put back here as D^2",
-        note="sigma is the standard deviation of the gradients at w*." if name == "noise" else "",
+        needs=("sgd_dist_sq",) if name == "noise" else (),
+        note=_AT_MINIMISER if name == "noise" else "",
+        noisy=name == "noise",
     )
 
 
+_SIGMA_STAR = parameter("sigma_star", "sigma_star", r"\sigma_\star")
+
+
 _REALIZABLE = D_SQUARED / (ETA * (2 - X) * K ** (1 - X / 2))
-_NOISE = ETA * SIGMA**2 * K ** (X / 2) / (2 - X) ** 2
+_NOISE = ETA * _SIGMA_STAR**2 * K ** (X / 2) / (2 - X) ** 2
 register_bound(_any_step("any-step", "", _REALIZABLE, "convex, beta-smooth, realizable"))
 register_bound(_any_step("noise", ", with noise", _REALIZABLE + _NOISE, "convex, beta-smooth, variance sigma^2 at w*"))
 register_bound(

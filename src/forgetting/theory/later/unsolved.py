@@ -1,0 +1,336 @@
+"""Projections on tasks that no w solves: the horizon, the least-squares floor, and the mean of the iterates.
+
+c_m(x) = X_m^+(y_m - X_m x) is the step of task m at x, in the row space of the task. With z = w - x a step is
+z <- (I - P_m) z + c_m(x), and both parts are orthogonal, whatever x is. Proofs are in docs/new-bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from forgetting.theory.bound import Bound, Condition, Quantity, Range
+from forgetting.theory.checking import ROUNDING, Expected, all_of, at_most, covers, projection, small, steps
+from forgetting.theory.claim import Paths, Sides
+from forgetting.theory.expectations import Numbers
+from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, parameter
+from forgetting.theory.instance import Instance
+from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
+from forgetting.theory.precise import Precise
+from forgetting.theory.probe import squared_distance, with_probe
+from forgetting.theory.raw_noise import RawNoise, raw_noise
+from forgetting.theory.setting import known
+from forgetting.theory.statement import checked, register_bound
+
+LARGEST = 2000  # dimension up to which eigenvalues take a second
+
+# Symbols --------------------------------------------------------------------------------------------------------------
+
+
+def _of_misfit(name: str, text: str, latex: str, of: Callable[[float], float] = float) -> Expression:
+    """A number of the misfit; 0 for tasks with a common solution."""
+    return Expression(text, latex, lambda s, k: 0.0 if s.misfit is None else of(known(getattr(s.misfit, name))))
+
+
+def times(rate: float, k: int) -> float:
+    """1 + l + ... + l^(k-1) = (1 - l^k) / (1 - l) for l = 1 - rate, without cancellation.
+
+    >>> times(0.5, 3), times(0.0, 3), times(1.0, 3), round(times(1e-17, 3), 12)
+    (1.75, 3.0, 1.0, 3.0)
+    """
+    if rate <= 0 or rate >= 1:
+        return float(k) if rate <= 0 else float(min(k, 1))
+    return -math.expm1(k * math.log1p(-rate)) / rate
+
+
+_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
+_LEFT = (1 - _GAP) ** K
+_TIMES = Expression(
+    "(1 - (1-lambda_min)^k) / lambda_min",
+    r"\frac{1-(1-\lambda_{\min})^{k}}{\lambda_{\min}}",
+    lambda s, k: times(known(s.spectral_gap), k),
+    ("spectral_gap",),
+    PRODUCT,
+)
+_FLOOR = _of_misfit("floor", "L_min", r"L_{\min}")
+_SMOOTH = _of_misfit("smoothness", "H", "H")
+_NOISE = _of_misfit("noise", "N", "N")
+_GAMMA = _of_misfit("noise_max", "gamma", r"\gamma", math.sqrt)
+_CENTRE = _of_misfit("centre_loss", "L_c", "L_c")
+_SLOPE = _of_misfit("centre_slope", "g_c", "g_c")
+_AWAY = _of_misfit("centre_dist_sq", "D_c", "D_c", math.sqrt)
+_NOISE_C = _of_misfit("centre_noise", "N_c", "N_c")
+
+_GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"
+_NOISE_IS = "N = sum_m p_m |X_m^+(y_m - X_m w*)|^2"
+_SMOOTH_IS = "H = the largest eigenvalue of sum_m X_m^T X_m / T"
+_CENTRE_IS = (
+    "w_c = the fixed point of the mean step with loss L_c and slope g_c and noise N_c at the distance D_c from w_0"
+)
+
+
+def _needs(*names: str) -> Condition:
+    return Condition(
+        lambda s, k: s.misfit is None or all(getattr(s.misfit, name) is not None for name in names),
+        f"needs {', '.join(names)} of the misfit, not known here",
+    )
+
+
+_UNSOLVED = Condition(lambda s, k: s.misfit is not None, "is for tasks that no w solves")
+_SPANNED = Condition(lambda s, k: known(s.spectral_gap) > 0, "needs tasks with p_m > 0 that span what all tasks do")
+_LS = "w* is the minimiser of the mean loss nearest to w_0"
+
+
+def _bound(
+    key: str, title: str, quantity: Quantity, right: Expression, *conditions: Condition,
+    note: str, tight: bool = False, after: str = "",
+) -> Bound:  # fmt: skip
+    return Bound(
+        key=key,
+        title=title,
+        source=f"{HERE} ({key.partition('/')[0]}){after}",
+        quantity=quantity,
+        orderings=("i.i.d.",),
+        status="proved here",
+        expression=right,
+        conditions=conditions,
+        assumptions=f"any regression tasks, each learned to convergence; {_LS}",
+        convention="squared distances, without the factor 1/2"
+        if quantity == "error"
+        else "losses carry the factor 1/2",
+        origin="statement" if key.count("/") == 1 else "tightened",
+        note=note,
+        tight=tight,
+        noisy=True,
+    )
+
+
+# Checks ---------------------------------------------------------------------------------------------------------------
+
+
+def tasks_with_data(instance: Instance) -> str | None:
+    """Regression tasks given by their data, with or without a common solution."""
+    linear = None if instance.problem is None else instance.problem.linear
+    if linear is None or linear is not instance.problem or linear.kernel is not None:
+        return "is about regression tasks"
+    return None
+
+
+def unsolved(instance: Instance) -> str | None:
+    """Regression tasks that no w solves."""
+    if (reason := tasks_with_data(instance)) is not None:
+        return reason
+    return "is for tasks that no w solves" if instance.tasks.realizability.holds else None
+
+
+def _covered(bound: Bound) -> Callable[[Instance], str | None]:
+    """The conditions of the bound, at the numbers of the data."""
+    return lambda instance: bound.not_covered(raw_noise(instance).setting, instance.k)
+
+
+def _rounding(instance: Instance, data: RawNoise, value: float, quantity: str) -> float:
+    """How far rounding may move a square: residuals are differences of numbers as large as X w."""
+    size = float(np.linalg.norm(data.best) + np.linalg.norm(instance.start))
+    unit = size if quantity == "error" else size * instance.tasks.radius
+    return ROUNDING * (value + math.sqrt(value) * unit)
+
+
+def _paths(bound: Bound, left: Callable[[Instance, RawNoise, bool], tuple[float, float, str]]) -> Paths:
+    """Both sides of a bound: `left` by the engines (with True at 50 digits), the right side from the data."""
+
+    def compare(instance: Instance, *, precise: bool) -> Sides:
+        data = raw_noise(instance)
+        value, doubt, how = left(instance, data, precise)
+        rounding = _rounding(instance, data, float(bound.compute(data.setting, instance.k)), bound.quantity)
+        return at_most(value, bound, data.setting, instance.k, doubt + rounding, how)
+
+    return Paths(lambda instance: compare(instance, precise=False), lambda instance: compare(instance, precise=True))
+
+
+def _error(instance: Instance, data: RawNoise, precise: bool) -> tuple[float, float, str]:
+    if not precise:
+        return squared_distance(instance, data.best)
+    numbers = Precise(with_probe(instance, data.best))
+    return 2 * float(numbers.task_losses(instance.k)[-1]), 0.0, numbers.how
+
+
+def _loss(instance: Instance, data: RawNoise, precise: bool) -> tuple[float, float, str]:
+    numbers: Expected = Precise(instance) if precise else Numbers(instance)
+    return numbers.loss(instance.k), numbers.doubt, numbers.how
+
+
+def _averaged(instance: Instance, data: RawNoise, precise: bool) -> tuple[float, float, str]:
+    if precise:
+        deep = Precise(instance, averaged=True)
+        return deep.averaged_loss(instance.k), 0.0, deep.how
+    numbers = Numbers(instance)
+    return float(numbers.value("averaged_loss", instance.k)), numbers.doubt, numbers.how
+
+
+_ANY = "independent draws with any weights p, any labels"
+_SETUP = (small(LARGEST), projection, steps(1))
+
+# The horizon ----------------------------------------------------------------------------------------------------------
+
+ERROR = _bound(
+    "here:noise/error",
+    "projections with noise: linear rate to a horizon",
+    "error",
+    (_LEFT * DISTANCE + _NOISE * _TIMES).where(_GAP_IS).where(_NOISE_IS),
+    _needs("noise"),
+    note="The bound of Gower and Richtarik where one w solves all tasks. For single rows drawn by their squared norms "
+    "N / lambda_min is |y - X w*|^2 / sigma_min(X)^2, at most the horizon of Needell 2010. Reached by orthogonal "
+    "tasks, each with several labels.",
+    tight=True,
+)
+checked(
+    ERROR,
+    part="error",
+    statement=f"E|w_k - w*|^2 <= {ERROR.formula}, k >= 1, {_ANY}",
+    paths=_paths(ERROR, _error),
+    draw=noisy_projected,
+    missing=all_of(tasks_with_data, *_SETUP, covers("i.i.d."), _covered(ERROR)),
+)
+LOSS = _bound(
+    "here:noise/loss",
+    "projections with noise: the loss",
+    "loss",
+    (_FLOOR + _SMOOTH / 2 * (_LEFT * DISTANCE + _NOISE * _TIMES)).where(_SMOOTH_IS).where(_GAP_IS).where(_NOISE_IS),
+    _UNSOLVED,
+    _needs("floor", "smoothness", "noise"),
+    note="L(w) is L_min + <w - w*, (sum_m X_m^T X_m / T) (w - w*)> / 2, at most L_min + H |w - w*|^2 / 2.",
+    tight=True,
+)
+checked(
+    LOSS,
+    part="loss",
+    statement=f"E L(w_k) <= {LOSS.formula}, k >= 1, {_ANY}",
+    paths=_paths(LOSS, _loss),
+    draw=noisy_projected,
+    missing=all_of(unsolved, *_SETUP, covers("i.i.d."), _covered(LOSS)),
+)
+CENTRED = _bound(
+    "here:noise/loss/centred",
+    "projections with noise: the loss, around the fixed point of the mean step",
+    "loss",
+    (_CENTRE + _LEFT * _SLOPE * _AWAY + _SMOOTH / 2 * (_LEFT * _AWAY**2 + _NOISE_C * _TIMES))
+    .where(_CENTRE_IS).where(_SMOOTH_IS).where(_GAP_IS),
+    _UNSOLVED,
+    _needs("centre_loss", "smoothness", "centre_noise"),
+    note="As k grows, never larger than the bound around the minimiser of the loss.",
+    tight=True,
+)  # fmt: skip
+checked(
+    CENTRED,
+    part="loss, centred",
+    statement=f"E L(w_k) <= {CENTRED.formula}, k >= 1, {_ANY}",
+    paths=_paths(CENTRED, _loss),
+    draw=noisy_projected,
+    missing=all_of(unsolved, *_SETUP, covers("i.i.d."), _covered(CENTRED)),
+)
+
+_KAPPA = Expression("kappa_F", r"\kappa_F", lambda s, k: known(s.spectral_gap) ** -0.5, ("spectral_gap",))
+_PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
+NEEDELL = Bound(
+    key="needell2010:single rows/error",
+    title="randomised Kaczmarz with noise: linear rate to a horizon",
+    source="Needell 2010",
+    quantity="error",
+    orderings=("norm-weighted",),
+    expression=((1 - _PER_ROW) ** K * DISTANCE + _KAPPA**2 * _GAMMA**2)
+    .where("kappa_F = |X|_F |X^+|, all rows stacked").where("gamma = max_i |y_i - x_i.w*| / |x_i|"),
+    conditions=(
+        Condition(lambda s, k: known(s.rank_max) <= 1, "is for tasks of rank 1"),
+        _SPANNED,
+        _needs("noise_max"),
+    ),
+    needs=("rank_max",),
+    assumptions=f"single rows, any labels, each learned to convergence; {_LS}",
+    convention="squared distances, without the factor 1/2",
+    note="Printed for E|w_k - w|, as the sum of the two roots, for any w with noise y - X w: this is the bound on "
+    "squares from which that follows. Stated there for rows of full column rank; the joint row space is enough.",
+    tight=True,
+    noisy=True,
+)  # fmt: skip
+checked(
+    NEEDELL,
+    part=None,
+    statement=f"E|w_k - w*|^2 <= {NEEDELL.formula}, k >= 1, single rows drawn by their squared norms, any labels",
+    paths=_paths(NEEDELL, _error),
+    draw=noisy_rows,
+    missing=all_of(tasks_with_data, *_SETUP, covers("norm-weighted"), _covered(NEEDELL)),
+)
+
+# The mean of the iterates ---------------------------------------------------------------------------------------------
+
+AVERAGED = _bound(
+    "here:noise/averaged_loss",
+    "projections with noise: the loss of the mean of the iterates",
+    "averaged_loss",
+    (
+        _CENTRE
+        + _SLOPE * _AWAY / (_GAP * K)
+        + _SMOOTH * (2 - _GAP) / (2 * (_GAP * K) ** 2) * (_AWAY**2 + (K - 1) * _NOISE_C)
+    ).where(_CENTRE_IS).where(_SMOOTH_IS).where(_GAP_IS),
+    _UNSOLVED,
+    _SPANNED,
+    _needs("centre_loss", "smoothness", "centre_noise"),
+    note="The mean of w_0, ..., w_(k-1), which tends to the fixed point of the mean step; that is the minimiser of the "
+    "loss for single rows drawn by their squared norms, where L_c = L_min and g_c = 0. That averages escape the "
+    "horizon is shown for such rows by Epperly et al. 2024. Reached at lambda_min = 1.",
+    tight=True,
+    after=", after Epperly et al. 2024",
+)  # fmt: skip
+checked(
+    AVERAGED,
+    part="averaged loss",
+    statement=f"E L(mean of w_0, ..., w_(k-1)) <= {AVERAGED.formula}, k >= 1, {_ANY}",
+    paths=_paths(AVERAGED, _averaged),
+    draw=noisy_projected,
+    missing=all_of(unsolved, *_SETUP, covers("i.i.d."), _covered(AVERAGED)),
+)
+
+# The floor ------------------------------------------------------------------------------------------------------------
+
+_FLOOR_SOURCE = f"the definition of the minimum ({HERE})"
+
+
+def _floor(quantity: Quantity) -> Bound:
+    return Bound(
+        key=f"floor/{quantity}",
+        title="the least-squares floor",
+        source=_FLOOR_SOURCE,
+        quantity=quantity,
+        orderings=("any",),
+        schemes=("any",),
+        kind="floor",
+        range=Range(0),
+        expression=_FLOOR.where("L_min = the least mean loss of any w"),
+        conditions=(_UNSOLVED, _needs("floor")),
+        assumptions="any regression tasks, any order, any scheme",
+        tight=True,
+        noisy=True,
+    )
+
+
+def _no_less(instance: Instance, *, precise: bool) -> Sides:
+    """The floor, from the data, against the expected loss."""
+    data = raw_noise(instance)
+    value, doubt, how = _loss(instance, data, precise)
+    floor = _floor("loss").value(data.setting, instance.k)
+    return Sides(floor, value, doubt + _rounding(instance, data, value, "loss"), how=how)
+
+
+FLOOR = _floor("loss")
+checked(
+    FLOOR,
+    part="loss",
+    statement="min_w L(w) <= E L(w_k), k >= 0, any order, any scheme",
+    paths=Paths(lambda instance: _no_less(instance, precise=False), lambda instance: _no_less(instance, precise=True)),
+    draw=any_order,
+    missing=all_of(unsolved, small(LARGEST), covers("any")),
+)
+register_bound(_floor("averaged_loss"))
