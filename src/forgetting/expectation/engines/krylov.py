@@ -42,6 +42,7 @@ class Ritz:
     basis: Array  # one packed symmetric matrix per row
     drift: float = 0.0
     settled: bool = True
+    vectors: Array | None = None  # of the tridiagonal matrix: what turns the vectors of Lanczos into the basis
 
     @property
     def off(self) -> float:
@@ -120,7 +121,7 @@ def lanczos(moments: SelfAdjoint, start: Array, watch: Watch, longest: int, most
     exhausted = (settled < 3 and count < limit) or count == len(start)
     values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
     drift = drift if settled == 3 else 0.0  # what has not settled has a bound instead
-    return Ritz(values, norm * vectors[0], vectors.T @ basis[:count], drift, exhausted or settled == 3)
+    return Ritz(values, norm * vectors[0], vectors.T @ basis[:count], drift, exhausted or settled == 3, vectors)
 
 
 def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ within 2 exp(-m^2 / (2 k)) of x^k on [-1, 1] (Newman and Rivlin, Aequationes Mat
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from forgetting._arrays import Array, IntArray
 from forgetting._progress import track
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.beyond import AffineSpectrum
 from forgetting.expectation.engines.deep import TINIEST
 from forgetting.expectation.engines.digits import concluded, refusal
 from forgetting.expectation.engines.divided import differences
@@ -43,11 +45,12 @@ from forgetting.expectation.engines.timing import (
     reduction,
     seconds_of_diagonalising,
     seconds_of_lanczos,
+    seconds_of_second_differences,
     seconds_of_visits,
 )
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
-from forgetting.expectation.request import Request
+from forgetting.expectation.request import FOREVER, Request
 from forgetting.orderings.laws import Independent
 
 __all__ = ["SpectralEngine", "decay"]
@@ -56,6 +59,8 @@ DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
+AFFINE_LIMIT = 1000  # the first of these orders on tasks that no w solves, where each functional takes its own run
+VISITS_LIMIT = 40  # the dimension D up to which means over visits are computed on tasks that no w solves
 
 
 @register_engine
@@ -63,12 +68,23 @@ class SpectralEngine(Engine):
     """Powers of the eigenvalues of Q, from one factorisation."""
 
     name = "spectral"
-    needs_realizable = True
+    endless = True
 
     def covers(self, request: Request) -> str | None:
-        return "it does not average iterates" if request.averaged else refusal(request, Independent)
+        if request.averaged:
+            return "it does not average iterates"
+        reason = refusal(request, Independent)
+        if reason is None and not request.realizable and request.averages("visited"):
+            D = request.geometry.dim
+            if D > VISITS_LIMIT and request.steps[0] < FOREVER:
+                return (
+                    f"means over visits on tasks that no w solves are for D <= {VISITS_LIMIT} or k = inf, not D = {D}"
+                )
+        return reason
 
     def cost(self, request: Request) -> Cost:
+        if not request.realizable:
+            return _cost_beyond(request)
         geometry, visited = request.geometry, request.averages("visited")
         order = geometry.dim * (geometry.dim + 1) / 2
         columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
@@ -85,17 +101,60 @@ class SpectralEngine(Engine):
         return Cost(needed, begin + run + odds * runs + (1 - odds) * dense)
 
     def solve(self, request: Request) -> Outcome:
-        moments = moment_map(request, homogeneous=True)
-        values, doubts, how = _solve(request, moments)
-        for quantity in request.quantities:
+        moments = moment_map(request, homogeneous=request.realizable)
+        order = f"the map Q on matrices of order {request.geometry.dim}"
+        if moments.size > moments.dim:
+            values, doubts, how = _beyond(request, moments)
+            return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
+        finite = replace(request, steps=request.steps[request.steps < FOREVER])
+        values, doubts, how = _solve(finite, moments) if len(finite.steps) else ({}, {}, "")
+        for quantity in request.quantities if len(finite.steps) else ():
             name = quantity.name
-            doubts[name] = doubts[name] + _from_the_data(request, moments, quantity, values[name]) + TINIEST
+            doubts[name] = doubts[name] + _from_the_data(finite, moments, quantity, values[name]) + TINIEST
             if quantity.average == "visited" and (
                 quantity.subtracts_kept or moments.solves
             ):  # nothing is forgotten yet
-                values[name][request.steps == 1] = doubts[name][request.steps == 1] = 0.0
-        detail = f"the map Q on matrices of order {request.geometry.dim}, {how}; the uncertainty is an estimate"
-        return concluded(request, values, doubts, detail, estimated=True)
+                values[name][finite.steps == 1] = doubts[name][finite.steps == 1] = 0.0
+        if request.forever:
+            endless = replace(request, steps=request.steps[request.steps == FOREVER])
+            limits, limit_doubts, said = _beyond(endless, moments)
+            values = {
+                name: np.concatenate([values[name], limits[name]] if values else [limits[name]]) for name in limits
+            }
+            doubts = {
+                name: np.concatenate([doubts[name], off] if doubts else [off]) for name, off in limit_doubts.items()
+            }
+            how = how or said
+        return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
+
+
+def _beyond(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+    """Values, doubts and how they were found, by the affine recursion."""
+    spectrum = AffineSpectrum(
+        request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
+    )
+    return spectrum.solve()
+
+
+def _cost_beyond(request: Request) -> Cost:
+    """Of tasks that no w solves."""
+    geometry = request.geometry
+    order = geometry.dim * (geometry.dim + 1) / 2
+    columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
+    begin = 1e-3 + reduction(request)
+    finite = int(np.sum(request.steps < FOREVER))
+    if request.averages("visited") and finite:
+        tasks, held = geometry.num_distinct, 8.0 * order * (4 * order + 4 * geometry.dim**2)
+        seconds = seconds_of_visits(request, tasks, order) + seconds_of_second_differences(request, finite)
+        return Cost(held, begin + seconds_of_diagonalising(request) + seconds)
+    needed = 8.0 * order * columns * 2
+    if order <= min(DENSE_LIMIT, AFFINE_LIMIT):
+        return Cost(needed, begin + seconds_of_diagonalising(request))
+    runs = sum(geometry.num_distinct if quantity.average == "each" else 1 for quantity in request.quantities)
+    width = lanczos_width(request, each=False, most=MAX_LANCZOS)
+    lanczos = runs * 2 * seconds_of_lanczos(request, width)  # what the mean adds costs as much again
+    odds = chance_to_settle(request, width, MAX_LANCZOS) if order <= UNSETTLED_LIMIT else 1.0
+    return Cost(needed, begin + lanczos + (1 - odds) * seconds_of_diagonalising(request))
 
 
 def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value: Array) -> Array:
