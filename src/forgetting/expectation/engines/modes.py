@@ -142,9 +142,10 @@ class Modes:
             parts = self.start + np.sum(self.coupling / (self.values[:, None] - inner), axis=1)
             noise = 1e-10 * size * (np.abs(self.start) + np.abs(self.coupling).sum(axis=1) + EPS * self.room(1))
             grown = weights * parts
-            if np.any(growing & (np.abs(grown) > noise)):
-                sign = float(np.sign(np.sum(grown[growing])))
-                return Estimate(sign * np.inf, np.inf)
+            counts = np.flatnonzero(growing & (np.abs(grown) > noise))
+            if counts.size:
+                fastest = counts[np.argmax(np.abs(self.values[counts]))]
+                return Estimate(float(np.sign(grown[fastest])) * np.inf, np.inf)
             gaps, pushed = np.where(growing, 1.0, gaps), np.where(growing, 0.0, pushed)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(pushed == 0, 0.0, weights * pushed / np.maximum(gaps, off))

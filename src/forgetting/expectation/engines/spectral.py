@@ -60,7 +60,7 @@ ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
 AFFINE_LIMIT = 1000  # the first of these orders on tasks that no w solves, where each functional takes its own run
-VISITS_LIMIT = 40  # the dimension D up to which means over visits are computed on tasks that no w solves
+VISITS_LIMIT = 62  # the dimension D up to which means over visits are computed on tasks that no w solves
 
 
 @register_engine

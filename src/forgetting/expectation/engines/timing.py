@@ -115,5 +115,6 @@ def seconds_of_visits(request: Request, tasks: int, width: float) -> float:
 
 
 def seconds_of_second_differences(request: Request, steps: int) -> float:
-    """Means over visits after so many different k on tasks that no w solves: all pairs of modes with all nodes."""
-    return 5e-7 * steps * _order(request) ** 2 * (request.geometry.dim + 1)
+    """Means over visits after so many different k on tasks that no w solves: modes with the nodes near them."""
+    dim, order = request.geometry.dim, _order(request)
+    return 5e-7 * steps * order * (0.05 * order * (dim + 1) + dim**2)

@@ -21,13 +21,15 @@ from forgetting.expectation.engines.pairs import EPS
 
 __all__ = ["OverVisits"]
 
-PART = 2**19  # numbers held at once in a table of second differences
+PART = 2**18  # numbers held at once in a table of second differences
+FAR = 0.03  # the relative distance of two points from which dividing by it costs no digits of note
 
 
 class OverVisits:
     """sum_t f_tau(t) at w_k, expected, with one functional f_m for each distinct task.
 
-    Cost: order^2 (D + 1) second differences at each k, with order = D (D + 1) / 2.
+    Cost: at most order^2 (D + 1) second differences at each k, with order = D (D + 1) / 2; a twentieth of that where
+    most eigenvalues of Q and M are far apart.
     """
 
     def __init__(self, modes: Modes, forms: Sequence[Functional]) -> None:
@@ -71,45 +73,59 @@ class OverVisits:
             self.constant += mine * modes.coupling[:, -1]
         self.scale = float(sum(p[m] * np.linalg.norm(forms[m].matrix) for m in affine.drawn))
 
+        # a node far from an eigenvalue of Q takes a difference of divided differences over two points
+        values, nodes, coupling = modes.values, modes.nodes, modes.coupling
+        gaps = values[:, None] - nodes
+        far = np.abs(gaps) > FAR * np.maximum(np.abs(values)[:, None], np.abs(nodes))
+        apart = np.where(far, coupling, 0.0) / np.where(far, gaps, 1.0)
+        start = modes.start + apart.sum(axis=1)
+        start_size = np.abs(modes.start) + np.abs(apart).sum(axis=1)
+        self.plain, self.plain_size = self.crossed * start, self.crossed_size * start_size
+        self.lifted -= self.crossed @ apart
+        self.lifted_size += self.crossed_size @ np.abs(apart)
+        self.near = np.nonzero(~far)  # (eigenvalues of Q, nodes)
+
     def at(self, k: int) -> Estimate:
         """The sum over the k visits, and an estimate of its error."""
-        modes, one = self.modes, np.ones(1)
+        modes = self.modes
         values, nodes, off, loose = modes.values, modes.nodes, modes.off, modes.loose
-        start, coupling = modes.start, modes.coupling
+        at, with_node = self.near
+        coupling = modes.coupling[self.near]
         value, spread, raised = k * self.floor, k * abs(self.floor), k * abs(self.floor)
 
-        def add(coefs: Array, sizes: Array, x: Array, y: Array, dx: float, dy: Array) -> None:
+        def add(coefs: Array, sizes: Array, x: Array, y: Array, dy: Array | float) -> None:
             """Terms over two points."""
             nonlocal value, spread, raised
             value += float(np.vdot(coefs, differences(x[:, None], y, k)))
             spread += float(np.vdot(sizes, differences(np.abs(x)[:, None], np.abs(y), k)))
-            raised += float(np.vdot(sizes, differences(np.abs(x)[:, None] + dx, np.abs(y) + dy, k)))
+            raised += float(np.vdot(sizes, differences(np.abs(x)[:, None] + off, np.abs(y) + dy, k)))
 
-        def add_three(coefs: Array, sizes: Array, x: Array, y: Array, z: Array, dy: Array, dz: Array) -> None:
+        def add_three(
+            coefs: Array, sizes: Array, points: tuple[Array, Array, Array], dy: Array | float, dz: Array | float
+        ) -> None:
             """Terms over three points, the first an eigenvalue of Q."""
             nonlocal value, spread, raised
-            points = x[:, None, None], y[:, None], z
             table = second_differences(*points, k)
-            value += float(np.vdot(coefs, table))
-            plain = all(np.all(part >= 0) for part in points)
-            sure = table if plain else second_differences(np.abs(points[0]), np.abs(points[1]), np.abs(points[2]), k)
-            spread += float(np.vdot(sizes, sure))
-            larger = np.abs(points[0]) + off, np.abs(points[1]) + dy[:, None], np.abs(points[2]) + dz
-            raised += float(np.vdot(sizes, second_differences(*larger, k)))
+            value += float(np.sum(coefs * table))
+            x, y, z = (np.abs(part) for part in points)
+            positive = all(np.all(part >= 0) for part in points)
+            spread += float(np.sum(sizes * (table if positive else second_differences(x, y, z, k))))
+            raised += float(np.sum(sizes * second_differences(x + off, y + dy, z + dz, k)))
 
         with np.errstate(over="ignore", invalid="ignore"):
-            vague = np.full(len(values), off)
-            add(self.crossed * start, self.crossed_size * np.abs(start), values, values, off, vague)
-            add(self.lifted, self.lifted_size, values, nodes, off, loose)
-            add(self.straight, self.straight_size, nodes[:-1], nodes, off, loose)
-            chunk = max(1, PART // max(1, len(values) * len(nodes)))
+            add(self.plain, self.plain_size, values, values, off)
+            add(self.lifted, self.lifted_size, values, nodes, loose)
+            add(self.straight, self.straight_size, nodes[:-1], nodes, loose)
+            chunk = max(1, PART // max(1, len(at), modes.affine.size**2))
             for i in range(0, len(values), chunk):
                 rows = slice(i, i + chunk)
-                coefs = self.crossed[rows][:, :, None] * coupling
-                sizes = self.crossed_size[rows][:, :, None] * np.abs(coupling)
-                add_three(coefs, sizes, values[rows], values, nodes, vague, loose)
-                add_three(self.bent[rows], self.bent_size[rows], values[rows], nodes[:-1], nodes, loose[:-1], loose)
-                mine = self.constant[rows][:, None, None]
-                add_three(mine, np.abs(mine), values[rows], one, one, np.zeros(1), np.zeros(1))
+                x = values[rows][:, None]
+                points = x, values[at], nodes[with_node]
+                coefs, sizes = self.crossed[rows][:, at] * coupling, self.crossed_size[rows][:, at] * np.abs(coupling)
+                add_three(coefs, sizes, points, off, loose[with_node])
+                bends = x[:, :, None], nodes[:-1, None], nodes
+                add_three(self.bent[rows], self.bent_size[rows], bends, loose[:-1, None], loose)
+                mine = self.constant[rows][:, None]
+                add_three(mine, np.abs(mine), (x, np.ones(1), np.ones(1)), 0.0, 0.0)
             doubt = (raised - spread) + 8 * EPS * spread + 16 * EPS * self.scale * modes.room(k, summed=True)
         return Estimate(value, doubt)
