@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.errors import NotRealizableError, NotSupportedError
+from forgetting.errors import NotSupportedError
 from forgetting.expectation import rates
 from forgetting.expectation.engines import spectral
 
@@ -94,6 +94,11 @@ def test_what_has_no_rate_is_refused():
             fg.decay_rate(lines, ordering)
     with pytest.raises(NotSupportedError, match=r"go through 1.13e\+15 sets of tasks"):
         fg.decay_rate(fg.families.gaussian(T=50, d=60, rank=1, seed=0), RESHUFFLED)
-    apart = fg.RegressionTasks([[[1.0]], [[1.0]]], [[0.0], [1.0]])
-    with pytest.raises(NotRealizableError):
-        fg.decay_rate(apart, CYCLIC)
+
+
+@pytest.mark.parametrize("ordering", [WR, CYCLIC, RESHUFFLED], ids=str)
+def test_labels_that_no_w_fits_leave_the_rate_as_it_is(ordering):
+    tasks = fg.families.gaussian(T=4, d=3, rank=1, seed=2)
+    noisy = fg.RegressionTasks([tasks.task(m)[0] for m in range(4)], [[1.0], [-2.0], [0.5], [3.0]])
+    assert not noisy.realizability.holds
+    assert fg.decay_rate(noisy, ordering) == pytest.approx(fg.decay_rate(tasks, ordering), rel=1e-12)

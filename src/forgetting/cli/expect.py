@@ -60,6 +60,7 @@ def expect_command(
       forgetting expect tasks.csv --label price --drop id -k 10
       forgetting expect tasks.npz --method monte-carlo --runs 4096 --seed 7
       forgetting expect tasks.npz -k 10..10000 --out curve.pdf
+      forgetting expect tasks.npz -k 1e3,1e6,inf
     """
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
@@ -89,7 +90,7 @@ def expect_command(
         )  # fmt: skip
     series = [found.series(name, group=group) for group, name in enumerate(chosen)]
     heads: tuple[str, ...] = ("k", *chosen)
-    rows: list[tuple[Any, ...]] = list(zip(steps, *(curve.y for curve in series), strict=True))
+    rows: list[tuple[Any, ...]] = list(zip(steps, *(column(found.values[name]) for name in chosen), strict=True))
     if not found.exact:
         heads = ("k", "quantity", "value", "low", "high")
         columns = [zip(steps, curve.y, curve.low or (), curve.high or (), strict=True) for curve in series]
@@ -99,14 +100,14 @@ def expect_command(
             medians = {name: list(zip(*map(column, found.median(name)), strict=True)) for name in chosen}
             rows = [(*row, *medians[row[1]][steps.index(row[0])]) for row in rows]
     items: list[Item] = [Table("expect", "Expected values", "", heads, tuple(rows))]
-    if len(steps) > 1:
+    if sum(map(math.isfinite, steps)) > 1:
         title = f"{loaded.name}, {ordering_name(order)}"
         items.append(
             Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
     said = [f"losses: {found.unit}"] if found.unit else []
     said += [*accuracy(found), f"method: {found.method}, {found.detail}", *found.notes]
-    said += not_finite([curve.y for curve in series], said)
+    said += not_finite([column(found.values[name]) for name in chosen], said)
     report = result(
         f"{loaded.name}, {ordering_name(order)}: {found.headline[:1].lower()}{found.headline[1:]}",
         "expect",
@@ -134,16 +135,19 @@ def _levels(found: Expectation, name: str) -> dict[str, list[Any]]:
     return {str(level): [column(part) for part in found.quantile(name, level)] for level in LEVELS}
 
 
-def steps_from(words: str) -> list[int]:
-    """The steps in a text: numbers with commas, or a range such as 10..1000, which gives 25 steps on a log scale.
+def steps_from(words: str) -> list[int | float]:
+    """The steps in a text: numbers with commas, or a range such as 10..1000, which gives 25 steps on a log scale; inf.
 
-    >>> steps_from("1,10,1e3"), len(steps_from("1..1000"))
-    ([1, 10, 1000], 23)
+    >>> steps_from("1,10,1e3"), len(steps_from("1..1000")), steps_from("inf,7")
+    ([1, 10, 1000], 23, [7, inf])
     """
     from forgetting.figures.numbers import spread_steps
 
-    found: list[int] = []
+    found: list[int | float] = []
     for word in words.split(","):
+        if word.strip() == "inf":
+            found.append(math.inf)
+            continue
         ends = [_whole(part, words) for part in word.split("..")]
         if len(ends) > 2 or (len(ends) == 2 and not 1 <= ends[0] <= ends[1]):
             raise InvalidInputError(f"k: a range is first..last with 1 <= first <= last, got {word!r}")

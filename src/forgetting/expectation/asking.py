@@ -16,7 +16,7 @@ from forgetting.expectation.engines import choose, engines, require
 from forgetting.expectation.engines.base import require_realizable
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import Quantity, resolved
-from forgetting.expectation.request import PATIENCE, Request, Simulation
+from forgetting.expectation.request import FOREVER, PATIENCE, Request, Simulation
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import Scheme
@@ -26,16 +26,17 @@ from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 from forgetting.tasks.scored import scored_tasks
 
-__all__ = ["MOST_STEPS", "Question", "as_level", "ask", "expect"]
+__all__ = ["MOST_STEPS", "Question", "Steps", "as_level", "ask", "expect"]
 
 MOST_STEPS = 10**15  # beyond it k eps is no longer small
+Steps = int | float | Sequence[int | float] | IntArray | Array  # a float is a whole number or inf
 
 
 @reports_progress
 def expect(
     problem: Problem,
     ordering: OrderingLike,
-    k: int | Sequence[int] | IntArray,
+    k: Steps,
     scheme: SchemeLike | None = None,
     w0: Any = None,
     method: str = "auto",
@@ -57,7 +58,7 @@ def expect(
     Methods, each of which is an engine in `forgetting.expectation.engines`:
 
     - moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
-    - spectral: the same, for very large k, from one factorisation.
+    - spectral: the same, for very large k and k = inf, from one factorisation.
     - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
     - deterministic: cyclic, explicit and greedy orderings: one run.
     - monte-carlo: anything, simulated: means with intervals, and quantiles with intervals that hold for any tail.
@@ -79,7 +80,8 @@ def expect(
 
     Args:
         problem, ordering, scheme, w0, progress: as for `run`.
-        k: a number of steps, or several.
+        k: a number of steps, or several; np.inf for the limit, of independent draws under a linear scheme: the values
+            of the stationary law, where forgetting, seen_loss and regret are means over what p draws.
         quantities: names as above, or `Quantity` objects of your own.
         seed, runs, rtol: for simulation; `seed` is as for `run`, `rtol` asks for intervals of that half-width relative
             to the value, and `runs` (rounded up to batches of 1024) is then the most to spend.
@@ -107,6 +109,13 @@ def expect(
     >>> e = fg.expect(tasks, "with-replacement", 10, noise=0.1, test=np.eye(2), quantities=("loss", "test_loss"))
     >>> round(float(e.loss), 9), round(float(e.values["test_loss"]), 9)   # the noise is fitted, and spoils w
     (0.004970988, 0.016094706)
+
+    No w solves the tasks w = 0 and w = 1, and the iterate is at either of them for ever:
+
+    >>> apart = fg.RegressionTasks([[[1.0]], [[1.0]]], [[0.0], [1.0]])
+    >>> e = fg.expect(apart, fg.orderings.WithReplacement(), k=[10, 10**8, np.inf])
+    >>> e.k.tolist(), e.loss.round(12).tolist(), e.forgetting.round(6).tolist()
+    ([10.0, 100000000.0, inf], [0.25, 0.25, 0.25], [0.225, 0.25, 0.25])
     """
     simulation = Simulation(
         seed_from(seed),
@@ -158,7 +167,7 @@ class Question(NamedTuple):
 def ask(
     problem: Problem,
     ordering: OrderingLike,
-    k: int | Sequence[int] | IntArray,
+    k: Steps,
     scheme: SchemeLike | None = None,
     w0: Any = None,
     quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
@@ -171,13 +180,13 @@ def ask(
     """Check the arguments of `expect`."""
     ordering = as_ordering(ordering)
     scalar = any_array(k, "k").ndim == 0
-    counted = [as_count(number, "k", most=MOST_STEPS) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
+    counted = [_as_steps(number) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
     steps = np.array(counted, dtype=np.int64)
     if steps.size == 0:
         raise InvalidInputError("k is empty; give at least one number of steps")
     wanted = resolved(quantities)
     chosen, space = resolve(problem, scheme, w0)
-    ordering.check(problem.num_tasks, int(steps.max()))
+    ordering.check(problem.num_tasks, int(np.max(steps, where=steps < FOREVER, initial=0)))
     scheme = chosen.linear_on(problem) or chosen  # engines know the linear scheme that makes the same steps
     tasks, start = _scored(problem, space.w0, scheme, ordering, wanted, noise, test)
     request = Request(
@@ -220,6 +229,13 @@ def _scored(
         raise NotSupportedError(f"the quantity 'error' knows no {given[:-1]}; ask for it in a call of its own")
     scored = scored_tasks(problem, test, noise)
     return scored, scored.start(w0)
+
+
+def _as_steps(given: Any) -> int:
+    """A number of steps, FOREVER for inf."""
+    if isinstance(given, float | np.floating) and given == np.inf:
+        return FOREVER
+    return as_count(given, "k", most=MOST_STEPS)
 
 
 def as_level(confidence: float) -> float:

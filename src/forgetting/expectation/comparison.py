@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from forgetting._arrays import IntArray, Seed, as_count, seed_from
+from forgetting._arrays import Seed, as_count, seed_from
 from forgetting._progress import Progress, reports_progress
-from forgetting.expectation.asking import as_level, ask, expect
+from forgetting.expectation.asking import Steps, as_level, ask, expect
 from forgetting.expectation.engines import choose
 from forgetting.expectation.engines.monte_carlo import DEFAULT_RUNS, gathered
 from forgetting.expectation.intervals import caveats, column_intervals, value_range
@@ -31,7 +31,7 @@ def compare(
     problem: Problem,
     first: Arm,
     second: Arm,
-    k: int | Sequence[int] | IntArray,
+    k: Steps,
     w0: Any = None,
     quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
     seed: Seed = 0,

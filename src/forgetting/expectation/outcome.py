@@ -14,6 +14,7 @@ from forgetting.expectation.intervals import Range
 from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.reliability import median_cells, promises, undecided_means
+from forgetting.expectation.request import steps_shown
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
 from forgetting.orderings import Ordering
@@ -40,7 +41,7 @@ class Expectation(Result):
     as means are, with intervals that hold for any distribution.
 
     Attributes:
-        k: the steps.
+        k: the steps; floats if k = inf is among them.
         method: the name of the engine: "moments", "spectral", "subsets", "deterministic" or "monte-carlo".
         detail: how the values were computed, in words, and with how many digits.
         values: every quantity by its name.
@@ -63,7 +64,7 @@ class Expectation(Result):
     kind = "expectation"
     _along = True
 
-    k: int | IntArray
+    k: int | float | IntArray | Array
     method: str
     detail: str
     values: dict[str, Array | float]
@@ -217,15 +218,17 @@ class Expectation(Result):
         return made
 
     def series(self, name: str, label: str = "", group: int = -1) -> Series:
-        """The curve of a quantity, with its intervals if the values are simulated."""
+        """The curve of a quantity at all finite k, with its intervals if the values are simulated."""
         low, high = (None, None) if self.exact else map(column, np.moveaxis(np.atleast_2d(self.interval(name)), -1, 0))
+        steps, values = np.atleast_1d(self.k), np.atleast_1d(self._get(name, self.values))
+        finite = np.isfinite(steps)
         return Series(
-            label or name, column(self.k), column(self._get(name, self.values)), low, high,
+            label or name, column(steps[finite]), column(values[finite]), low, high,
             role="exact" if self.exact else "simulated", method=f"{self.method}: {self.detail}", group=group,
         )  # fmt: skip
 
     def figure(self, quantity: str | None = None, bounds: bool = False) -> Curves | None:
-        """The expected quantities against k, or one of them; None for a single k.
+        """The expected quantities against all finite k, or one of them; None for a single k.
 
         With `bounds`, also what is guaranteed: every bound on the quantity that applies, or the smallest one at each k
         where several quantities are shown.
@@ -239,7 +242,7 @@ class Expectation(Result):
         if quantity is not None:
             self._get(quantity, self.values)
             shown = [name for name in shown if name == quantity]
-        if np.size(self.k) < 2 or not shown:
+        if np.sum(np.isfinite(self.k)) < 2 or not shown:
             return None
         curves = tuple(self.series(name, group=place) for place, name in enumerate(shown))
         if as_flag(bounds, "bounds"):
@@ -261,7 +264,7 @@ class Expectation(Result):
         lines = [self.headline, *([f"losses: {self.unit}"] if self.unit else [])]
         for row in sorted({*range(min(9, len(ks) + 1)), len(ks)}):
             cells = [f"{column[row]:>{width}}" for column, width in zip(columns, widths, strict=True)]
-            lines.append("  ".join([f"{int(ks[row - 1]) if row else 'k':>10}", *cells]))
+            lines.append("  ".join([f"{f'{ks[row - 1]:.0f}' if row else 'k':>10}", *cells]))
         if len(ks) > 9:
             lines.insert(-1, f"{'...':>10}")
         lines += [*accuracy(self), f"method: {self.method}, {self.detail}"]
@@ -370,7 +373,7 @@ class Outcome:
             return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in picked.items()}
 
         return Expectation(
-            k=int(steps[0]) if scalar else steps,
+            k=steps_shown(steps)[0].item() if scalar else steps_shown(steps),
             method=method,
             detail=self.detail,
             values=shape(self.values),

@@ -10,7 +10,6 @@ from forgetting._arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import engines
-from forgetting.expectation.engines.base import require_realizable
 from forgetting.expectation.engines.counting import states_needed
 from forgetting.expectation.engines.digits import refusal
 from forgetting.expectation.engines.moment_map import Moments, moment_map
@@ -38,6 +37,10 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
     S_pi(1) ... S_pi(T) over permutations pi, computed over the sets of seen tasks as the method "subsets" does. The
     rate is 0 where an epoch leaves no more than rounding.
 
+    Where no w solves all tasks there is no w* to approach, and the rate is that of E|w_k - v_k|^2 for two runs that
+    learn the same tasks from different starts. Expected values then approach their limits (`expect` with k = inf) by
+    this factor per step or by the largest eigenvalue of sum_m p_m S_m, which is at most the root of the rate.
+
     >>> import forgetting as fg
     >>> lines = fg.families.two_lines(np.pi / 3)
     >>> rate = fg.decay_rate(lines, fg.orderings.WithReplacement())
@@ -51,7 +54,6 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
     if reason is not None:
         orders = "independent draws, cyclic orders or reshuffled epochs"
         raise NotSupportedError(f"the decay rate is that of {orders} under a linear scheme: {reason}")
-    require_realizable(request, "the decay rate")
     moments, T = moment_map(request, homogeneous=True), problem.num_tasks
     match request.law:
         case Independent():

@@ -15,9 +15,19 @@ from forgetting.orderings.laws import Law
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["PATIENCE", "Request", "Simulation"]
+__all__ = ["FOREVER", "PATIENCE", "Request", "Simulation", "steps_shown"]
 
 PATIENCE = 30.0  # the default of `expect`
+FOREVER = 2**63 - 1  # k = inf among the steps of a request, after all others
+
+
+def steps_shown(steps: IntArray) -> IntArray | Array:
+    """The steps as callers see them: floats where k = inf is among them.
+
+    >>> steps_shown(np.array([1, FOREVER])).tolist(), steps_shown(np.array([1, 2])).tolist()
+    ([1.0, inf], [1, 2])
+    """
+    return np.where(steps == FOREVER, np.inf, steps) if np.any(steps == FOREVER) else steps
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Request:
     Attributes:
         problem, ordering, w0: as the caller gave them.
         scheme: the scheme, or the linear scheme that makes the same steps on this problem.
-        steps: the numbers of steps k, sorted.
+        steps: the numbers of steps k, sorted; FOREVER for k = inf.
         quantities: what is expected.
         memory: bytes that an exact engine may use.
         patience: seconds that an exact engine may take, as estimated, before `auto` simulates.
@@ -67,6 +77,11 @@ class Request:
     def last(self) -> int:
         """The largest k."""
         return int(self.steps[-1])
+
+    @property
+    def forever(self) -> bool:
+        """Whether k = inf is among the steps."""
+        return self.last == FOREVER
 
     @cached_property
     def law(self) -> Law:

@@ -10,7 +10,6 @@ from forgetting._arrays import Array
 from forgetting._memory import require_memory
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.asking import ask
-from forgetting.expectation.engines.base import require_realizable
 from forgetting.expectation.engines.digits import refusal
 from forgetting.expectation.engines.moment_map import moment_map
 from forgetting.orderings import WithReplacement
@@ -60,7 +59,6 @@ def fastest_weights(problem: Problem, scheme: SchemeLike | None = None) -> Faste
     reason = refusal(request, Independent)
     if reason is not None:
         raise NotSupportedError(f"the fastest weights are those of a linear scheme: {reason}")
-    require_realizable(request, "the decay rate")
     moments = moment_map(request, homogeneous=True)
     geometry, n, count = moments.geometry, moments.size, moments.geometry.num_distinct
     require_memory(32.0 * n**4, f"second moments in dimension {n}", "use tasks of a smaller joint rank")

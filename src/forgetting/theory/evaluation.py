@@ -286,7 +286,7 @@ def curves_beside(expectation: Expectation, quantities: Sequence[str]) -> tuple[
     """What is guaranteed of expected values: every bound on one quantity, the smallest bound on each of several."""
     if expectation.problem is None or expectation.ordering is None:
         return ()
-    steps = [k for k in np.unique(expectation.k).tolist() if k > 0]
+    steps = [int(k) for k in np.unique(expectation.k).tolist() if 0 < k < np.inf]
     rows = evaluate(expectation.problem, expectation.ordering, steps, expectation.w0, scheme=expectation.scheme)
     if len(quantities) == 1:
         return bound_curves(rows, quantities[0], guarantees=True)

@@ -38,6 +38,8 @@ class Engine(ABC):
     exact: ClassVar[bool] = True
     #: whether the engine needs tasks that one w solves
     needs_realizable: ClassVar[bool] = False
+    #: whether the engine knows the limit k = inf; others are not asked for it
+    endless: ClassVar[bool] = False
 
     @abstractmethod
     def covers(self, request: Request) -> str | None:

@@ -14,6 +14,7 @@ from forgetting.expectation.request import Request
 
 __all__ = ["choose", "in_time", "require"]
 
+ENDLESS = "k = inf is for independent draws under a linear scheme"
 SOON = 2.0  # seconds below which the engine registered first, the most accurate, is preferred to a quicker one
 
 
@@ -41,7 +42,10 @@ def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
         soon = [offer for offer in quick if offer.seconds < SOON]
         chosen = soon[0] if soon else min(quick, key=lambda offer: offer.seconds)
         return chosen.engine, _slowed(request, chosen)
-    simulation = min(_offers(request, exact=False), key=lambda offer: offer.seconds)
+    simulations = list(_offers(request, exact=False))
+    if not simulations:
+        return _endless(request, fitting), ()
+    simulation = min(simulations, key=lambda offer: offer.seconds)
     left_out = [_too_large(request, offer) for offer in exact if offer not in fitting]
     if not fitting:
         return simulation.engine, tuple(left_out)
@@ -59,19 +63,40 @@ def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
 
 def require(engine: Engine, request: Request) -> None:
     """Raise unless the engine covers the request and, if it is exact, fits in memory."""
-    reason = engine.covers(request)
+    reason = _refusal(engine, request)
     if reason is not None:
-        raise NotSupportedError(f"the method {engine.name!r} cannot answer: {reason}; use method='auto'")
+        instead = "give finite k" if request.forever else "use method='auto'"
+        raise NotSupportedError(f"the method {engine.name!r} cannot answer: {reason}; {instead}")
     if engine.needs_realizable:
         require_realizable(request, f"the method {engine.name!r}")
     needed = engine.cost(request).bytes if engine.exact else 0.0
     if needed > request.memory:
+        instead = "" if request.forever else " or use method='monte-carlo'"
         raise MemoryLimitError(
             f"the method {engine.name!r} would need about {in_bytes(needed)}, more than the {in_bytes(request.memory)} "
-            "allowed; raise memory= or use method='monte-carlo'",
+            f"allowed; raise memory={instead}",
             needed=needed,
             allowed=request.memory,
         )
+
+
+def _refusal(engine: Engine, request: Request) -> str | None:
+    """Why the engine does not cover the request; None if it does."""
+    if request.forever and not engine.endless:
+        return f"{ENDLESS}, by the method 'spectral'"
+    return engine.covers(request)
+
+
+def _endless(request: Request, fitting: Sequence[_Offer]) -> Engine:
+    """The engine for k = inf, which no simulation reaches, however long that engine takes."""
+    if fitting:
+        return min(fitting, key=lambda offer: offer.seconds).engine
+    candidates = [engine for engine in engines.members() if engine.endless]
+    for engine in candidates:
+        if engine.covers(request) is None:
+            require(engine, request)
+    reasons = "; ".join(f"the method {engine.name!r} cannot answer: {engine.covers(request)}" for engine in candidates)
+    raise NotSupportedError(f"{ENDLESS}; {reasons}; give finite k")
 
 
 def in_time(seconds: float) -> str:
@@ -91,7 +116,7 @@ def in_time(seconds: float) -> str:
 def _offers(request: Request, *, exact: bool) -> Iterator[_Offer]:
     """The engines that cover a request, with their costs."""
     for engine in engines.members():
-        if engine.exact is exact and engine.covers(request) is None:
+        if engine.exact is exact and _refusal(engine, request) is None:
             if engine.needs_realizable and not request.realizable:
                 continue
             yield _Offer(engine, engine.cost(request))

@@ -9,7 +9,7 @@ from forgetting.expectation.engines import deep
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.request import Request
+from forgetting.expectation.request import Request, steps_shown
 from forgetting.orderings.laws import Law
 
 __all__ = ["concluded", "in_two_floats", "products_of_step", "refined", "refusal"]
@@ -86,10 +86,10 @@ def concluded(
         )
     for name, value in values.items():
         doubt = doubts[name]
-        if value.ndim == 1 and 0 < abs(value[-1]) <= doubt[-1]:
+        if value.ndim == 1 and 0 < abs(value[-1]) <= doubt[-1] and np.isfinite(value[-1]):
             above = np.flatnonzero(~(np.abs(value) <= doubt))
-            first = int(request.steps[above[-1] + 1 if above.size else 0])
+            first = steps_shown(request.steps)[above[-1] + 1 if above.size else 0]
             remarks.append(
-                f"{name} from k = {first} is no larger than its error ({doubt[-1]:.1g}): its digits are noise"
+                f"{name} from k = {first:.0f} is no larger than its error ({doubt[-1]:.1g}): its digits are noise"
             )
     return Outcome(detail, values, doubts, notes=tuple(remarks), estimated=estimated)

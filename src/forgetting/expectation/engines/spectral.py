@@ -15,9 +15,8 @@ within 2 exp(-m^2 / (2 k)) of x^k on [-1, 1] (Newman and Rivlin, Aequationes Mat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, Protocol
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -25,8 +24,19 @@ from forgetting._arrays import Array, IntArray
 from forgetting._progress import track
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.beyond import AffineSpectrum
 from forgetting.expectation.engines.deep import TINIEST
 from forgetting.expectation.engines.digits import concluded, refusal
+from forgetting.expectation.engines.divided import differences
+from forgetting.expectation.engines.krylov import (
+    Ritz,
+    SelfAdjoint,
+    diagonalise,
+    lanczos,
+    pack,
+    powers_watched,
+    unpack,
+)
 from forgetting.expectation.engines.moment_map import Moments, moment_map
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.engines.timing import (
@@ -35,30 +45,22 @@ from forgetting.expectation.engines.timing import (
     reduction,
     seconds_of_diagonalising,
     seconds_of_lanczos,
+    seconds_of_second_differences,
     seconds_of_visits,
 )
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
-from forgetting.expectation.request import Request
+from forgetting.expectation.request import FOREVER, Request
 from forgetting.orderings.laws import Independent
 
-__all__ = ["SelfAdjoint", "SpectralEngine", "decay"]
+__all__ = ["SpectralEngine", "decay"]
 
 DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
-
-
-class SelfAdjoint(Protocol):
-    """A self-adjoint map on symmetric matrices of order `size`, such as Q."""
-
-    @property
-    def size(self) -> int:
-        """The order of the matrices."""
-
-    def apply(self, moments: Array, /) -> Array:
-        """The map at one matrix, or at each of several (along the first axis)."""
+AFFINE_LIMIT = 1000  # the first of these orders on tasks that no w solves, where each functional takes its own run
+VISITS_LIMIT = 62  # the dimension D up to which means over visits are computed on tasks that no w solves
 
 
 @register_engine
@@ -66,12 +68,23 @@ class SpectralEngine(Engine):
     """Powers of the eigenvalues of Q, from one factorisation."""
 
     name = "spectral"
-    needs_realizable = True
+    endless = True
 
     def covers(self, request: Request) -> str | None:
-        return "it does not average iterates" if request.averaged else refusal(request, Independent)
+        if request.averaged:
+            return "it does not average iterates"
+        reason = refusal(request, Independent)
+        if reason is None and not request.realizable and request.averages("visited"):
+            D = request.geometry.dim
+            if D > VISITS_LIMIT and request.steps[0] < FOREVER:
+                return (
+                    f"means over visits on tasks that no w solves are for D <= {VISITS_LIMIT} or k = inf, not D = {D}"
+                )
+        return reason
 
     def cost(self, request: Request) -> Cost:
+        if not request.realizable:
+            return _cost_beyond(request)
         geometry, visited = request.geometry, request.averages("visited")
         order = geometry.dim * (geometry.dim + 1) / 2
         columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
@@ -88,17 +101,60 @@ class SpectralEngine(Engine):
         return Cost(needed, begin + run + odds * runs + (1 - odds) * dense)
 
     def solve(self, request: Request) -> Outcome:
-        moments = moment_map(request, homogeneous=True)
-        values, doubts, how = _solve(request, moments)
-        for quantity in request.quantities:
+        moments = moment_map(request, homogeneous=request.realizable)
+        order = f"the map Q on matrices of order {request.geometry.dim}"
+        if moments.size > moments.dim:
+            values, doubts, how = _beyond(request, moments)
+            return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
+        finite = replace(request, steps=request.steps[request.steps < FOREVER])
+        values, doubts, how = _solve(finite, moments) if len(finite.steps) else ({}, {}, "")
+        for quantity in request.quantities if len(finite.steps) else ():
             name = quantity.name
-            doubts[name] = doubts[name] + _from_the_data(request, moments, quantity, values[name]) + TINIEST
+            doubts[name] = doubts[name] + _from_the_data(finite, moments, quantity, values[name]) + TINIEST
             if quantity.average == "visited" and (
                 quantity.subtracts_kept or moments.solves
             ):  # nothing is forgotten yet
-                values[name][request.steps == 1] = doubts[name][request.steps == 1] = 0.0
-        detail = f"the map Q on matrices of order {request.geometry.dim}, {how}; the uncertainty is an estimate"
-        return concluded(request, values, doubts, detail, estimated=True)
+                values[name][finite.steps == 1] = doubts[name][finite.steps == 1] = 0.0
+        if request.forever:
+            endless = replace(request, steps=request.steps[request.steps == FOREVER])
+            limits, limit_doubts, said = _beyond(endless, moments)
+            values = {
+                name: np.concatenate([values[name], limits[name]] if values else [limits[name]]) for name in limits
+            }
+            doubts = {
+                name: np.concatenate([doubts[name], off] if doubts else [off]) for name, off in limit_doubts.items()
+            }
+            how = how or said
+        return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
+
+
+def _beyond(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+    """Values, doubts and how they were found, by the affine recursion."""
+    spectrum = AffineSpectrum(
+        request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
+    )
+    return spectrum.solve()
+
+
+def _cost_beyond(request: Request) -> Cost:
+    """Of tasks that no w solves."""
+    geometry = request.geometry
+    order = geometry.dim * (geometry.dim + 1) / 2
+    columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
+    begin = 1e-3 + reduction(request)
+    finite = int(np.sum(request.steps < FOREVER))
+    if request.averages("visited") and finite:
+        tasks, held = geometry.num_distinct, 8.0 * order * (4 * order + 4 * geometry.dim**2)
+        seconds = seconds_of_visits(request, tasks, order) + seconds_of_second_differences(request, finite)
+        return Cost(held, begin + seconds_of_diagonalising(request) + seconds)
+    needed = 8.0 * order * columns * 2
+    if order <= min(DENSE_LIMIT, AFFINE_LIMIT):
+        return Cost(needed, begin + seconds_of_diagonalising(request))
+    runs = sum(geometry.num_distinct if quantity.average == "each" else 1 for quantity in request.quantities)
+    width = lanczos_width(request, each=False, most=MAX_LANCZOS)
+    lanczos = runs * 2 * seconds_of_lanczos(request, width)  # what the mean adds costs as much again
+    odds = chance_to_settle(request, width, MAX_LANCZOS) if order <= UNSETTLED_LIMIT else 1.0
+    return Cost(needed, begin + lanczos + (1 - odds) * seconds_of_diagonalising(request))
 
 
 def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value: Array) -> Array:
@@ -116,29 +172,6 @@ def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value
     return np.asarray(relative + 2 * np.sqrt(np.abs(value)) * e + e**2)
 
 
-@dataclass(frozen=True)
-class _Ritz:
-    """Q seen from a start v: Q^k v = sum_i (weight_i l_i^k) (row i of basis), exactly or within a Krylov space.
-
-    `drift` is by how much results still moved, relative to the sum of their absolute terms, when Lanczos stopped.
-    """
-
-    values: Array
-    weights: Array
-    basis: Array  # one packed symmetric matrix per row
-    drift: float = 0.0
-    settled: bool = True
-
-    @property
-    def off(self) -> float:
-        """By how much an eigenvalue can be off."""
-        return 4 * EPS * max(1.0, float(np.abs(self.values).max(initial=0.0)))
-
-    def missed(self, k: int) -> float:
-        """By how much Q^k v can be off, relative to |v|, where Lanczos did not settle."""
-        return 0.0 if self.settled else float(min(2.0, 4 * np.exp(-(len(self.values) ** 2) / (2 * max(k, 1)))))
-
-
 class _UnsettledError(Exception):
     """Lanczos did not settle, and there is a better way."""
 
@@ -151,7 +184,7 @@ def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
             return _Spectrum(request, moments, None).solve()
         except _UnsettledError:
             pass
-    return _Spectrum(request, moments, _diagonalise(moments)).solve()
+    return _Spectrum(request, moments, diagonalise(moments)).solve()
 
 
 Kind = Literal["mean", "each", "drawn", "kept", "square"]  # over all tasks; of every task; of the task that is drawn
@@ -162,7 +195,7 @@ class _Spectrum:
 
     def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Array] | None) -> None:
         self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
-        self.start = _pack(moments.second()[0] * moments.unit**2)
+        self.start = pack(moments.second()[0] * moments.unit**2)
         self.functionals = {key: self._functional(*key) for q in request.quantities for key in _keys(q)}
         self.main = self.ritz(self.start, np.concatenate(list(self.functionals.values())))
         self.visits: dict[Form, tuple[Array, Array]] = {}
@@ -175,11 +208,12 @@ class _Spectrum:
             return values, errors, "diagonalised"
         return values, errors, f"by Lanczos{'' if self.main.settled else ', which did not settle'}"
 
-    def ritz(self, vector: Array, against: Array) -> _Ritz:
+    def ritz(self, vector: Array, against: Array) -> Ritz:
         """Q seen from a vector, such that inner products with `against` are accurate."""
         if self.factor is not None:
-            return _Ritz(self.factor[0], self.factor[1] @ vector, self.factor[1])
-        found = _lanczos(self.moments, vector, against, self.steps)
+            return Ritz(self.factor[0], self.factor[1] @ vector, self.factor[1])
+        watch = powers_watched(against, self.steps)
+        found = lanczos(self.moments, vector, watch, max(1, int(np.max(self.steps, initial=1))), MAX_LANCZOS)
         if not found.settled and len(vector) <= UNSETTLED_LIMIT:
             raise _UnsettledError
         return found
@@ -191,11 +225,11 @@ class _Spectrum:
 
         def packed(share: Array) -> Array:
             """sum_i share_i weight_i b_i b_i^T / 2."""
-            return _pack((moments.right[0].T * (0.5 * share * weights)) @ moments.right[0])
+            return pack((moments.right[0].T * (0.5 * share * weights)) @ moments.right[0])
 
         match kind:
             case "square":
-                return _pack(np.eye(moments.size))[None]
+                return pack(np.eye(moments.size))[None]
             case "mean":
                 return packed((geometry.counts / geometry.num_tasks)[owner])[None]
             case "each":
@@ -260,43 +294,27 @@ def decay(moments: SelfAdjoint) -> float:
     By Perron-Frobenius the eigenvector is positive semidefinite, so a Lanczos run from the identity finds it.
     """
     if moments.size * (moments.size + 1) // 2 <= DENSE_LIMIT:
-        return float(np.max(np.abs(_diagonalise(moments)[0]), initial=0.0))
-    identity = _pack(np.eye(moments.size))
-    ritz = _lanczos(moments, identity, identity[None], 10 ** np.arange(9))
+        return float(np.max(np.abs(diagonalise(moments)[0]), initial=0.0))
+    identity = pack(np.eye(moments.size))
+    steps = 10 ** np.arange(9)
+    ritz = lanczos(moments, identity, powers_watched(identity[None], steps), int(steps[-1]), MAX_LANCZOS)
     if ritz.settled:
         return float(np.max(np.abs(ritz.values)))
     if len(identity) <= UNSETTLED_LIMIT:
-        return float(np.max(np.abs(_diagonalise(moments)[0])))
+        return float(np.max(np.abs(diagonalise(moments)[0])))
     raise NotSupportedError(
         f"the decay rate was not found: at least {np.max(ritz.values):.12g}, but {len(ritz.values)} steps of Lanczos "
         f"did not settle, and matrices of order {moments.size} are too large to diagonalise Q"
     )
 
 
-def _divided_differences(a: Array, b: Array, k: int) -> Array:
-    """(a_i^k - b_j^k) / (a_i - b_j), accurate also where a_i and b_j are close: |.| <= k."""
-    x, y = np.broadcast_arrays(a[:, None], b[None, :])
-    if k == 0:
-        return np.zeros(x.shape)
-    large = np.where(np.abs(x) >= np.abs(y), x, y)
-    small = np.where(np.abs(x) >= np.abs(y), y, x)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(large == 0, 0.0, small / large)
-        gap = np.where(large == 0, 1.0, (large - small) / large)  # 1 - ratio without rounding of the ratio
-        close = ratio > 0.5
-        # (1 - r^k) / (1 - r) = -expm1(k log(1 - gap)) / gap for r near 1, plainly otherwise
-        near = np.where(gap == 0, float(k), -np.expm1(k * np.log1p(-np.where(close, gap, 0.5))) / gap)
-        far = (1 - np.power(ratio, k)) / gap
-    return np.asarray(np.power(large, k - 1) * np.where(close, near, far))
-
-
-def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
+def _evaluate(ritz: Ritz, against: Array, start: Array, steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
     """<f, Q^k v> (or its sum over 0..k-1) for each functional f (columns) at each k (rows), with error estimates."""
     inner = against @ ritz.basis.T * ritz.weights
     size = np.linalg.norm(against, axis=1) * float(np.linalg.norm(start))
 
     def at(k: int, products: Array, values: Array) -> Array:
-        terms = _divided_differences(np.ones(1), values, k)[0] if summed else np.power(values, k)
+        terms = differences(np.ones(1), values, k) if summed else np.power(values, k)
         return np.asarray(products @ terms)
 
     most, off = np.abs(ritz.values), ritz.off
@@ -312,15 +330,15 @@ def _evaluate(ritz: _Ritz, against: Array, start: Array, steps: IntArray, *, sum
 
 def _at_most(value: float, k: int, summed: bool) -> float:
     """value^k, or its sum over exponents 0..k-1."""
-    return float(_divided_differences(np.ones(1), np.array([value]), k)[0, 0]) if summed else value**k
+    return float(differences(np.ones(1), np.array([value]), k)[0]) if summed else value**k
 
 
 def _visited(
     moments: Moments,
-    main: _Ritz,
+    main: Ritz,
     start: Array,
     forms: Array,
-    ritz: Callable[[Array, Array], _Ritz],
+    ritz: Callable[[Array, Array], Ritz],
     steps: IntArray,
     *,
     shared: bool,
@@ -354,108 +372,22 @@ def _visited(
     return total, doubt
 
 
-def _cross(moments: Moments, task: int, main: _Ritz, mine: _Ritz) -> Array:
+def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
     """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `main` (columns)."""
     size = moments.size
     moved = np.concatenate(
-        [_pack(moments.step(task, _unpack(main.basis[i : i + 256], size))) for i in range(0, len(main.basis), 256)]
+        [pack(moments.step(task, unpack(main.basis[i : i + 256], size))) for i in range(0, len(main.basis), 256)]
     )
     return np.asarray((mine.basis @ moved.T) * mine.weights[:, None] * main.weights[None, :])
 
 
-def _over_visits(cross: Array, spread: Array, main: _Ritz, mine: _Ritz, steps: IntArray) -> tuple[Array, Array]:
+def _over_visits(cross: Array, spread: Array, main: Ritz, mine: Ritz, steps: IntArray) -> tuple[Array, Array]:
     """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
     found, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
-        found[i] = float(np.vdot(cross, _divided_differences(mine.values, main.values, k)))
-        most = _divided_differences(np.abs(mine.values), np.abs(main.values), k)
-        raised = _divided_differences(np.abs(mine.values) + mine.off, np.abs(main.values) + main.off, k)
+        found[i] = float(np.vdot(cross, differences(mine.values[:, None], main.values, k)))
+        most = differences(np.abs(mine.values)[:, None], np.abs(main.values), k)
+        raised = differences(np.abs(mine.values)[:, None] + mine.off, np.abs(main.values) + main.off, k)
         noise = 4 * EPS + main.drift + mine.drift
         doubt[i] = float(np.vdot(spread, (raised - most) + noise * most))
     return found, doubt
-
-
-def _diagonalise(moments: SelfAdjoint) -> tuple[Array, Array]:
-    """Eigenvalues of Q on symmetric matrices, and its eigenvectors as rows, packed."""
-    size = moments.size
-    order = size * (size + 1) // 2
-    columns = [_pack(moments.apply(_unpack(np.eye(order)[i : i + 256], size))) for i in range(0, order, 256)]
-    matrix = np.concatenate(columns) if columns else np.zeros((0, 0))
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return values, np.ascontiguousarray(vectors.T)
-
-
-def _lanczos(moments: SelfAdjoint, start: Array, against: Array, steps: IntArray) -> _Ritz:
-    """Krylov space of `start`, grown until <f, Q^k start> has settled for every f and k."""
-    size = moments.size
-    norm = float(np.linalg.norm(start))
-    limit = min(MAX_LANCZOS, len(start))
-    basis = np.empty((limit + 1, len(start)))
-    if norm == 0:
-        return _Ritz(np.zeros(1), np.zeros(1), np.zeros((1, len(start))))
-    basis[0] = start / norm
-    diagonal, off = np.empty(limit), np.empty(limit)
-    previous: Array | None = None
-    settled = count = 0
-    drift = top = 0.0
-    longest = max(1, int(np.max(steps, initial=1)))
-    noise = 4 * EPS * np.maximum(1.0, steps)[:, None]  # an eigenvalue is off by eps, its k-th power by k eps
-    check = 5
-    for count in range(1, limit + 1):
-        vector = _pack(moments.apply(_unpack(basis[count - 1], size)))
-        diagonal[count - 1] = vector @ basis[count - 1]
-        for _ in range(2):  # full re-orthogonalisation, twice is enough
-            vector -= basis[:count].T @ (basis[:count] @ vector)
-        off[count - 1] = np.linalg.norm(vector)
-        if off[count - 1] < 10 * EPS * np.abs(diagonal[:count]).max():
-            break
-        basis[count] = vector / off[count - 1]
-        if count >= check or count == limit:
-            check = count + max(5, count // 10)
-            values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-            reach = (against @ basis[:count].T) @ vectors * (norm * vectors[0])
-            terms = np.stack([np.power(values, k) for k in steps.tolist()])
-            current = terms @ reach.T
-            spread = np.abs(terms) @ np.abs(reach.T)
-            if previous is not None:
-                moved = np.abs(current - previous)
-                drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))
-                slack = 1e-13 * np.abs(current) + noise * spread
-                # where all powers vanish nothing moves: then the largest eigenvalue must have been found
-                steady = np.all(spread > 0) or abs(values[-1] - top) <= max(4 * EPS, 1e-7 / longest)
-                settled = settled + 1 if steady and np.all(moved <= slack) else 0
-            previous, top = current, float(values[-1])
-            if settled == 3:
-                break
-    # an invariant space, or all of it: nothing is left to find
-    exhausted = (settled < 3 and count < limit) or count == len(start)
-    values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-    drift = drift if settled == 3 else 0.0  # what has not settled has a bound instead
-    return _Ritz(values, norm * vectors[0], vectors.T @ basis[:count], drift, exhausted or settled == 3)
-
-
-def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
-    from scipy.linalg import eigh_tridiagonal
-
-    values, vectors = eigh_tridiagonal(diagonal, off)
-    return values, vectors
-
-
-@lru_cache(maxsize=4)
-def _packing(size: int) -> tuple[tuple[IntArray, IntArray], Array]:
-    rows, columns = np.triu_indices(size)
-    return (rows, columns), np.where(rows == columns, 1.0, np.sqrt(2.0))
-
-
-def _pack(matrices: Array) -> Array:
-    """Symmetric matrices as vectors with the same inner product."""
-    where, factor = _packing(matrices.shape[-1])
-    return np.asarray(matrices[..., where[0], where[1]] * factor)
-
-
-def _unpack(vectors: Array, size: int) -> Array:
-    where, factor = _packing(size)
-    matrices = np.zeros((*vectors.shape[:-1], size, size))
-    matrices[..., where[0], where[1]] = vectors / factor
-    matrices[..., where[1], where[0]] = vectors / factor
-    return matrices

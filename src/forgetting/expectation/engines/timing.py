@@ -17,6 +17,7 @@ __all__ = [
     "seconds_of_diagonalising",
     "seconds_of_lanczos",
     "seconds_of_moments",
+    "seconds_of_second_differences",
     "seconds_of_subsets",
     "seconds_of_visits",
 ]
@@ -111,3 +112,9 @@ def seconds_of_visits(request: Request, tasks: int, width: float) -> float:
     moved = width * (_product_step(request, tasks, dim) + 1e-8 * tasks * dim**2)
     crossed = width**2 * (2 * tasks * _order(request) / FLOPS + 6e-8 * (tasks > 0) * len(request.steps))
     return float(moved + crossed)
+
+
+def seconds_of_second_differences(request: Request, steps: int) -> float:
+    """Means over visits after so many different k on tasks that no w solves: modes with the nodes near them."""
+    dim, order = request.geometry.dim, _order(request)
+    return 5e-7 * steps * order * (0.05 * order * (dim + 1) + dim**2)
