@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,12 @@ from forgetting.orderings import Explicit
 from forgetting.schemes import Ridge, Scheme
 from forgetting.tasks import LinearTasks, Problem
 
-__all__ = ["Case", "find_cases"]
+__all__ = ["Case", "find_cases", "last_task_share"]
 
 LAMBDAS = (1e-2, 1e-1, 1.0, 10.0, 1e2, 1e3, 1e4)  # of ridge, tried where learning to convergence diverges
 RISE = 1.0 + 1e-9  # a loss above this times the loss before learning has risen
+TWICE = 2.0  # a loss that ends above this many times the loss before learning is said to diverge
+EXPLAINED = 0.99  # only the last task matters if it explains this part of the differences between orders
 LARGE = 10.0  # a task is far larger if its norm is this many times the median of the others,
 SHARE = 0.5  # or if it has this part of the loss before learning, and
 TIMES = 3.0  # this many times its fair share of the loss
@@ -28,7 +30,8 @@ class Case:
     """A degenerate case.
 
     Attributes:
-        kind: "one task", "zero labels", "same tasks", "last task", "rises" or "large task".
+        kind: "one task", "zero labels", "same tasks", "last task", "nearly last task", "rises" or
+            "large task".
         sentence: what there is, and what follows.
 
     >>> Case("one task", "There is one task.").kind
@@ -39,18 +42,37 @@ class Case:
     sentence: str
 
 
-def find_cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float) -> tuple[Case, ...]:
-    """The degenerate cases that these tasks are, the most important first; `start` is the loss before learning.
+def find_cases(
+    problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float = 0.0
+) -> tuple[Case, ...]:
+    """The degenerate cases that these tasks are, the most important first.
+
+    `start` is the loss before learning; `last` is the part of the differences between orders that the last task
+    explains.
 
     >>> import forgetting as fg
     >>> same = fg.families.repeated(fg.RegressionTasks([[[1.0, 0.0]]], [[2.0]]), 3)
     >>> [case.sentence for case in find_cases(same, fg.schemes.Kaczmarz(), np.zeros(2), np.arange(3), 2.0)]
     ['All 3 tasks are the same, so that there is no order to choose.']
     """
-    return tuple(_cases(problem, scheme, w0, given, start))
+    return tuple(_cases(problem, scheme, w0, given, start, last))
 
 
-def _cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float) -> Iterator[Case]:
+def last_task_share(orders: IntArray, values: Sequence[float]) -> float:
+    """The part of the variance of the values of orders that the last task explains; 0 if nothing varies.
+
+    >>> last_task_share(np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0]]), (1.0, 1.0, 3.0, 3.0))
+    1.0
+    """
+    column, ends = np.asarray(values), orders[:, -1]
+    total = float(np.var(column))
+    if orders.shape[1] < 3 or total <= 1e-18 * float(np.max(column**2)):
+        return 0.0
+    within = sum(float(np.var(column[ends == task])) * float(np.mean(ends == task)) for task in np.unique(ends))
+    return 1.0 - within / total
+
+
+def _cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float) -> Iterator[Case]:
     T, linear = problem.num_tasks, problem.linear
     if T == 1:
         yield Case("one task", "There is one task, so that there is no order to choose.")
@@ -65,7 +87,11 @@ def _cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: 
     if linear.geometry.num_distinct == 1:
         yield Case("same tasks", f"All {T} tasks are the same, so that there is no order to choose.")
         return
-    yield from _last_task(linear, scheme)
+    cases = list(_last_task(linear, scheme))
+    if not cases and last >= EXPLAINED:
+        says = "Only the last task learned matters here: which one it is explains"
+        cases.append(Case("nearly last task", f"{says} {100 * last:.1f} % of the differences between orders."))
+    yield from cases
     yield from _rises(linear, scheme, w0, given, start)
     yield from _large_task(linear, w0, start)
 
@@ -87,7 +113,8 @@ def _rises(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, start
     end = _end(tasks, scheme, w0, given)
     if not end > RISE * start:
         return
-    what = "learning to convergence diverges here" if scheme.solves_task else f"{scheme} diverges here"
+    who = "learning to convergence" if scheme.solves_task else str(scheme)
+    what = f"{who} {'diverges' if end > TWICE * start else 'raises the loss'} here"
     losses = {lam: _end(tasks, Ridge(lam), w0, given) for lam in LAMBDAS}
     lam = min(losses, key=lambda key: losses[key])
     helps = losses[lam] < end

@@ -41,7 +41,8 @@ class Measure:
         incremental: of an accuracy, its mean over the steps of a pass on the tasks learned so far (average incremental
             accuracy), for the given, the best and the worst order.
 
-    >>> loss = Measure("training loss", "", False, 2.0, 2.0, 1.0, 2.0, 1.5, 0.0, (1.0, 2.0), *2 * [FoundOrder((0,), 1.0)])
+    >>> order = FoundOrder((0,), 1.0)
+    >>> loss = Measure("training loss", "", False, 2.0, 2.0, 1.0, 2.0, 1.5, 0.0, (1.0, 2.0), order, order)
     >>> loss.compare(loss.mean, loss.given), loss.compare(2.0, 2.0 + 1e-12), loss.share_better
     (1, 0, 0.5)
     """
@@ -125,7 +126,7 @@ class Tried:
 
 
 def orders_to_try(problem: Problem, seed: int) -> Tried:
-    """All different orders of the tasks if there are at most 720, else random orders: 1000, or fewer if they are slow."""
+    """All different orders of the tasks if there are at most 720, else 1000 random orders, or fewer if they are slow."""
     T, geometry = problem.num_tasks, problem.geometry
     counts = np.ones(T, dtype=np.int64) if geometry is None else geometry.counts
     index = np.arange(T) if geometry is None else geometry.index
@@ -179,7 +180,7 @@ def accuracies(problem: Problem, iterates: Any) -> Array:
 
 def _rows(problem: Problem) -> list[tuple[Any, Array]] | None:
     """(X_m, y_m) of every task; None if the tasks have no rows of their own."""
-    data = problem.data if problem.linear is problem else problem  # type: ignore[attr-defined]
+    data = problem.data if problem.linear is problem else problem
     if data is None or not hasattr(data, "task"):
         return None
     pairs = [data.task(task) for task in range(problem.num_tasks)]
@@ -192,7 +193,7 @@ def _are_classes(label: Array) -> bool:
     return bool(np.all((label == 0) | (label == 1)) and np.all(label.sum(axis=1) == 1))
 
 
-# ------------------------------------------------------------------------------------------------------------- measuring
+# ------------------------------------------------------------------------------------------------------------ measuring
 
 
 def measure_orders(
@@ -238,10 +239,11 @@ def measure_orders(
         spread = 0.0 if tried.exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
         low, high = (FoundOrder(tuple(tried.orders[i].tolist()), float(values[i])) for i in
                      (int(np.argmin(values)), int(np.argmax(values))))  # fmt: skip
-        at = [float(value) for value in column[len(tried.orders) :]]
+        own, cyclic, best, worst = (float(value) for value in column[len(tried.orders) :])
+        top, bottom = (high, low) if higher else (low, high)
         measures.append(Measure(
-            name, unit, higher, *at, float(np.mean(values)), spread, tuple(values.tolist()),
-            *((high, low) if higher else (low, high)), incremental.get(name, ()),
+            name, unit, higher, own, cyclic, best, worst, float(np.mean(values)), spread, tuple(values.tolist()), top,
+            bottom, incremental.get(name, ()),
         ))  # fmt: skip
     return tuple(measures)
 

@@ -1,4 +1,4 @@
-"""The tasks as they are learned: rows sub-sampled, then features, standardised columns, an intercept; test rows alike."""
+"""The tasks as they are learned: sub-sampled rows, features, standardised columns, an intercept; test rows alike."""
 
 from __future__ import annotations
 
@@ -176,9 +176,13 @@ def _matched(test: Problem, given: Problem) -> IntArray:
     strangers = [name for name in test.names if name not in given.names]
     if test.num_tasks != T:
         unknown = f"; {strangers[0]!r} is no task" if strangers and len(strangers) < test.num_tasks else ""
-        raise InvalidInputError(f"test: {test.num_tasks} tasks for {T} tasks; give held-out rows of every task{unknown}")
+        raise InvalidInputError(
+            f"test: {test.num_tasks} tasks for {T} tasks; give held-out rows of every task{unknown}"
+        )
     if strangers and len(strangers) < T:
-        raise InvalidInputError(f"test: there is no task {strangers[0]!r}; name the tasks as in the data, or not at all")
+        raise InvalidInputError(
+            f"test: there is no task {strangers[0]!r}; name the tasks as in the data, or not at all"
+        )
     return np.arange(T)
 
 

@@ -37,7 +37,9 @@ def draw_spread(item: Spread, studio: Studio, look: Look) -> Any:
 def plot_panel(item: Spread, panel: Panel, axes: Any) -> None:
     """The histogram of a panel on given axes, and its marks; names with no mark here stay in the legend."""
     everything = [value for value in (*panel.values, *panel.marks) if known(value)]
-    log = bool(everything) and min(everything) > 0 and math.log10(max(everything)) - math.log10(min(everything)) > DECADES
+    log = (
+        bool(everything) and min(everything) > 0 and math.log10(max(everything)) - math.log10(min(everything)) > DECADES
+    )
     values = [clipped(value, log) for value in panel.values if known(value)]
     places = [clipped(mark, log) if known(mark) else None for mark in panel.marks]
     ends = span([*values, *(place for place in places if place is not None)], log, air=0.04)
@@ -57,6 +59,13 @@ def plot_panel(item: Spread, panel: Panel, axes: Any) -> None:
         height = tallest * (1.02 - 0.13 * (number % 7))  # marks at the same place stay apart
         label = {"label": shown_words(name, NAME), "gid": f"class=series;data-series={number}"}
         shown = ([], []) if place is None else ([place, place], [0.0, height])
-        axes.plot(*shown, marker=SHAPES[number % len(SHAPES)], markersize=5, markevery=[1] if shown[0] else None, **look, **label)
+        axes.plot(
+            *shown,
+            marker=SHAPES[number % len(SHAPES)],
+            markersize=5,
+            markevery=[1] if shown[0] else None,
+            **look,
+            **label,
+        )
     axes.set_xlabel(shown_words(panel.xlabel, 2 * LABEL))
     axes.set_ylabel(shown_words(f"% of {item.unit}", LABEL))
