@@ -90,7 +90,7 @@ def audit(
         repeats: the number of draws of rows and random features that the verdict is repeated for, this one included.
         scheme, w0: as for `fg.run`; a linear scheme for regression tasks, and none that draws random numbers.
         seed: the seed of sub-sampling, features, search and simulation; as for `fg.run`.
-        runs: the number of simulated runs where exact values are too expensive; 256 to 4096 by default.
+        runs: the number of simulated runs where exact values are too expensive; 128 to 4096 by default.
         patience: the most seconds (estimated beforehand) for an exact expectation; slower ones are simulated.
         title: the title of the pages.
         progress: as for `fg.run`.
@@ -211,6 +211,7 @@ def audit(
             tried_exact=tried.exact,
             measures=measures,
             verdicts=tuple(verdicts),
+            preparation=words.removeprefix(", "),
             drawn=drawn,
             cases=cases,
             missing=_missing(problem, held, fit),

@@ -22,7 +22,7 @@ __all__ = ["Desk", "from_all_orders", "with_expected_mean"]
 
 Quantity = Literal["forgetting", "loss"]
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
-FEW = 256  # simulated runs where steps are slow
+FEW = 128  # simulated runs where steps are slow
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
 
 

@@ -126,7 +126,7 @@ class Tried:
 
 
 def orders_to_try(problem: Problem, seed: int) -> Tried:
-    """All different orders of the tasks if there are at most 720, else 1000 random orders, or fewer if they are slow."""
+    """All different orders of the tasks if there are at most 720, else up to 1000 random orders."""
     T, geometry = problem.num_tasks, problem.geometry
     counts = np.ones(T, dtype=np.int64) if geometry is None else geometry.counts
     index = np.arange(T) if geometry is None else geometry.index

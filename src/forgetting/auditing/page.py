@@ -50,6 +50,7 @@ def report_of(audit: Audit) -> Report:
         "joint rank": "unknown" if audit.rank_joint is None else audit.rank_joint,
         "radius": "unknown" if audit.radius is None else f"{audit.radius:.6g}",
         "scheme": audit.scheme,
+        "preparation": audit.preparation or "none",
         "seed": audit.seed,
         "method": {f"{row.name}, k = {row.k}": row.method for row in audit.orderings},
         "versions": versions(),
@@ -124,9 +125,8 @@ def _orderings(audit: Audit) -> Section:
     heads = ("ordering", "F once", "L once", f"F x{P}", f"L x{P}", "method")
     caption = (
         f"Expected forgetting F and loss L after one pass (k = {audit.num_tasks}) and after {P} (k = "
-        f"{P * audit.num_tasks}); loss: {audit.unit or 'mean over tasks'}. Best and worst order: {audit.search.method}. "
-        f"{100 * audit.luck:.0f} % of random "
-        "orders forget less in one pass than the given one."
+        f"{P * audit.num_tasks}); loss: {audit.unit or 'mean over tasks'}. Best and worst order: "
+        f"{audit.search.method}. {100 * audit.luck:.0f} % of random orders forget less in one pass than the given one."
     )
     legend = f"F: forgetting, L: loss, expected; once: k = {audit.num_tasks}; x{P}: k = {P * audit.num_tasks}."
     table = Table("orderings", "What each ordering leads to", caption, heads, tuple(rows), (legend,))
@@ -178,20 +178,21 @@ def _measures(audit: Audit) -> list[Table]:
     for measure in audit.measures:
         values = measure.given, measure.best, measure.worst, measure.mean, measure.cyclic
         worse = percent(measure.share_worse, 1.0)
-        rows.append((measure.name, *(measure.number(value) for value in values), worse, measure.unit))
+        rows.append((measure.name, *(measure.number(value) for value in values), worse))
         if measure.incremental:
             cells = (measure.number(value) for value in measure.incremental)
-            unit = "on the tasks learned so far, mean over the steps of a pass"
-            rows.append((f"average incremental {measure.name}", *cells, "", "", "", unit))
+            rows.append((f"incremental {measure.name}", *cells, "", "", ""))
     orders = "all orders" if audit.tried_exact else f"{audit.tried:,} random orders"
-    heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats", "unit")
-    caption = (
-        "The given order, the orders that forget least and most, and the mean over random orders, after one pass; the "
-        f"given order after {audit.passes} passes; and the part of {orders} that are worse than the given order. A "
-        "prediction of exactly 0 counts as wrong."
-    )
-    legend = f"best, worst: the orders that forget least and most; given beats: part of {orders}."
-    return [Table("measures", "Every measure of the orders", caption, heads, tuple(rows), (legend,))]
+    heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats")
+    notes = [
+        f"After one pass: the given order, the orders that forget least (best) and most (worst), and the mean over random "
+        f"orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that are worse."
+    ]
+    notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
+    if any(measure.incremental for measure in audit.measures):
+        notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
+        notes.append("A prediction of exactly 0 counts as wrong.")
+    return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
 
 
 def _missing(audit: Audit) -> list[Section]:

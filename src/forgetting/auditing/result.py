@@ -192,6 +192,7 @@ class Audit(Result):
         tried, tried_exact: the number of orders that the measures are of, and whether these are all different orders.
         measures: every measure of the orders; see `Measure`.
         verdicts: the verdict of this seed, and those of the repeats with other seeds.
+        preparation: what was done with the rows before they were learned, in words; empty if nothing was.
         drawn: what is drawn at random before learning, in words; empty if nothing is.
         cases: degenerate cases, which are said first.
         missing: what was left out of the audit, and why.
@@ -232,6 +233,7 @@ class Audit(Result):
     tried_exact: bool = False
     measures: tuple[Measure, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    preparation: str = ""
     drawn: str = ""
     cases: tuple[Case, ...] = ()
     missing: tuple[str, ...] = ()

@@ -79,7 +79,7 @@ def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
 
 
 def draw_on(item: Item, axes: Any = None) -> Any:
-    """Draw curves, bars, a matrix or the first panel of a spread onto axes of pyplot, new ones if none are given; returns the axes."""
+    """Draw curves, bars, a matrix or the first panel of a spread onto axes of pyplot (None: new ones); returns them."""
     from matplotlib.axes import Axes
 
     own = axes is None
