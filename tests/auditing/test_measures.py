@@ -46,7 +46,7 @@ def agreeing():
     return fg.audit(learned, order=worst, test=held), learned, held
 
 
-# -------------------------------------------------------------------------------------------------------- split digits
+# --------------------------------------------------------------------------------------------------------- split digits
 
 
 def test_the_accuracies_of_split_digits(split_audit):
@@ -68,12 +68,14 @@ def test_on_split_digits_the_disagreement_is_the_headline_and_no_order_is_advise
     assert not verdict.prefer
     assert advises(split_audit) == []
     headline = split_audit.opening[0]
-    assert headline.startswith("By training loss the given order is the worst there is (233.8 against 193.5 on average)")
+    assert headline.startswith(
+        "By training loss the given order is the worst there is (233.8 against 193.5 on average)"
+    )
     assert "by training accuracy the given order is better than 60 % of all orders (68.4 % against 65.2 %" in headline
     assert headline.endswith("these tasks give no ground to prefer an order.")
 
 
-# ------------------------------------------------------------------------------------------------- where all agree
+# ------------------------------------------------------------------------------------------------------ where all agree
 
 
 def test_where_all_measures_agree_an_order_is_advised_without_a_caveat(agreeing):
@@ -83,7 +85,9 @@ def test_where_all_measures_agree_an_order_is_advised_without_a_caveat(agreeing)
     ]  # fmt: skip
     assert audit.cases == ()
     shuffle, prefer = advises(audit)
-    assert "by training loss, held-out loss, training accuracy and held-out accuracy a random order is better" in shuffle
+    assert (
+        "by training loss, held-out loss, training accuracy and held-out accuracy a random order is better" in shuffle
+    )
     assert "it is better than the given and a random one by training loss" in prefer
     assert {shuffle, prefer} <= set(audit.opening)
     assert not any("disagree" in line or "no ground" in line or "but by" in line for line in audit.recommendation)
@@ -124,13 +128,13 @@ def test_average_incremental_accuracy_is_that_of_the_tasks_learned_so_far(agreei
     assert audit.measure("training accuracy").incremental[0] == pytest.approx(np.mean(parts))
 
 
-# ------------------------------------------------------------------------------------------------ branches of the advice
+# ----------------------------------------------------------------------------------------------- branches of the advice
 
 ORDER = FoundOrder((0, 1), 0.0)
 
 
 def measure(name="training loss", given=1.0, best=0.1, mean=0.5, higher=False, error=0.0):
-    values = (given, best, mean)
+    values = (given, mean, mean, mean, best)
     return Measure(name, "", higher, given, given, best, given, mean, error, values, ORDER, ORDER)
 
 
@@ -161,13 +165,38 @@ def test_the_words_of_each_verdict(agreeing):
     audit = agreeing[0]
     undecided = [replace(one, mean=one.given) if one.higher else one for one in audit.measures]
     said = _reworded(audit, undecided)
-    assert any("Nothing is advised, because a random order is no better by training accuracy and held-out" in line for line in said)
+    assert any(
+        "Nothing is advised, because a random order is no better by training accuracy and held-out" in line
+        for line in said
+    )
     worse = [replace(one, best=0.0) if one.name == "held-out accuracy" else one for one in audit.measures]
     assert any("but by held-out accuracy it is worse than the given one" in line for line in _reworded(audit, worse))
-    against = [replace(one, mean=one.given - 0.1) if one.higher else one for one in audit.measures]
+    lower = {"mean": 0.1, "values": (0.1, 0.2)}
+    against = [replace(one, given=0.5, **lower) if one.higher else one for one in audit.measures]
     said = _reworded(audit, against)
     assert said[0].startswith("By training loss the given order is the worst there is")
-    assert "by held-out accuracy the given order is better than" in said[0]
+    assert "by held-out accuracy the given order is the best there is (50.0 % against 10.0 % on average)" in said[0]
+
+
+def test_a_measure_that_speaks_against_the_given_order_alone_is_named(agreeing):
+    audit = agreeing[0]
+    open_ones = [one if one.higher else replace(one, mean=one.given) for one in audit.measures]
+    (verdict,) = audit.verdicts
+    calm = replace(audit, measures=tuple(open_ones), verdicts=(replace(verdict, bad=False, shuffle=False),))
+    values = [one.share_better for one in audit.measures if one.higher]
+    lines = [line for line in opening(calm) if "but not by training loss and held-out loss" in line]
+    assert bool(lines) == (max(values) >= 0.9)
+    sure = [replace(one, values=(0.99,) * 10) if one.higher else one for one in open_ones]
+    (line,) = [line for line in opening(replace(calm, measures=tuple(sure))) if "but not by" in line]
+    assert line.startswith("By training accuracy the given order is the worst there is")
+    assert line.endswith("so that no order is advised.")
+
+
+def test_a_place_in_the_middle_is_no_preference():
+    near = measure(given=1.0, mean=0.9, best=0.1)
+    assert near.random_against_given == 1
+    assert replace(near, values=(1.1, 1.2, 0.3)).random_against_given == 0  # better on average, but not often
+    assert replace(near, error=0.1).random_against_given == 0
 
 
 def _reworded(audit, measures):
@@ -185,7 +214,7 @@ def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
     assert not judge(search, [measure(), level], 1.0, 1e-3, (0.0, 0.0)).conflict
 
 
-# ------------------------------------------------------------------------------------------------------------ accuracy
+# ------------------------------------------------------------------------------------------------------------- accuracy
 
 
 def test_a_prediction_of_zero_is_wrong_and_classes_are_the_largest_output():
@@ -255,12 +284,12 @@ def test_held_out_rows_that_do_not_fit_are_refused(change, words):
 
 
 def test_held_out_rows_of_sets_are_refused():
+    sets = fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Halfspace([1.0], 0.0)])
     with pytest.raises(NotSupportedError, match="ConvexSets have no rows"):
-        sets = fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Halfspace([1.0], 0.0)])
         fg.audit(sets, test=sets)
 
 
-# ----------------------------------------------------------------------------------------------------------- preparation
+# ---------------------------------------------------------------------------------------------------------- preparation
 
 
 def test_rows_are_prepared_alike_in_training_and_test():
@@ -314,7 +343,7 @@ def test_an_intercept_that_would_lower_the_floor_is_offered():
     assert audit.fit.floor_with_intercept < 0.01 * audit.fit.floor
 
 
-# --------------------------------------------------------------------------------------------------------------- repeats
+# -------------------------------------------------------------------------------------------------------------- repeats
 
 
 def test_one_seeds_luck_is_said_and_nothing_is_advised():
@@ -333,7 +362,7 @@ def test_one_seeds_luck_is_said_and_nothing_is_advised():
 
 
 def test_where_all_seeds_agree_that_is_said_and_an_order_is_advised():
-    learned, held = clusters(rows=60, noise=0.01)
+    learned, held = clusters(seed=0, rows=60, noise=0.0, d=4)  # all rows of a task say the same
     worst = fg.audit(learned, rows=6, repeats=1).search.worst.order
     audit = fg.audit(learned, rows=6, order=worst, test=held, repeats=4)
     (line,) = [line for line in audit.opening if line.startswith("Over 4 draws of the rows")]

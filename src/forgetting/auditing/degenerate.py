@@ -148,7 +148,8 @@ def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
     if marks:
         name = one_line(tasks.names[task])
         called = f"task {name}" if name.isdigit() else f"task '{name}'"
-        remedy = "rescale it, or use the mean loss" if tasks.loss_kind == "sum" else "rescale it"
+        longer = tasks.loss_kind == "sum" and tasks.num_rows[task] > 2 * np.median(tasks.num_rows)
+        remedy = "use the mean loss, or rescale it" if longer else "check its units, or rescale it"
         yield Case(
             "large task",
             f"One task is far larger than the others, {called} ({' and '.join(marks)}), and decides most of what is "
@@ -157,4 +158,4 @@ def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
 
 
 def _big(value: float) -> str:
-    return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
+    return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.4g}"

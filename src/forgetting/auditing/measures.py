@@ -78,8 +78,10 @@ class Measure:
 
     @property
     def random_against_given(self) -> int:
-        """1 if a random order is better than the given one on average, -1 if it is worse, 0 if that is open."""
-        return self.compare(self.mean, self.given, self.error)
+        """1 if a random order is better than the given one, on average and more often than not; -1 if worse; else 0."""
+        mean = self.compare(self.mean, self.given, self.error)
+        often = self.share_better if mean > 0 else self.share_worse
+        return mean if often > 0.5 else 0
 
     @property
     def best_against_given(self) -> int:

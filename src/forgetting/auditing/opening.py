@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["about_orders", "opening"]
 
 SENTENCES = 4  # that open a page
+MOST_ORDERS = 0.9  # a measure speaks against the given order if this part of all orders is better
 NO_ORDER = ("one task", "zero labels", "same tasks", "last task")
 
 
@@ -102,7 +103,14 @@ def _effect(audit: Audit) -> list[str]:
 def _given(audit: Audit) -> list[str]:
     """Where the given order stands, if the measures do not contradict each other."""
     verdict, start = audit.verdict, audit.fit.start
-    if verdict is None or verdict.conflict or not verdict.matters:
+    if verdict is None or verdict.conflict:
+        return []
+    against = [one for one in audit.measures if one.random_against_given == 1 and one.share_better >= MOST_ORDERS]
+    others = [one.name for one in audit.measures if one.random_against_given != 1]
+    if against and others and not verdict.bad:
+        places = capital(joined(_place(audit, measure) for measure in against))
+        return [f"{places}, but not by {joined(others)}, so that no order is advised."]
+    if not verdict.matters:
         return []
     given, random = audit.ordering("given order").forgetting, audit.ordering("random permutation")
     luck = f"{100 * audit.luck:.0f} % of random orders forget less"
