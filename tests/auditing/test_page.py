@@ -10,6 +10,11 @@ import forgetting as fg
 from forgetting.auditing import Audit, digits
 from forgetting.auditing.page import _shows_something
 from forgetting.cli import run_app
+from forgetting.errors import InvalidInputError
+from forgetting.figures.items import Panel, Spread
+from forgetting.figures.pictures import pictures
+from forgetting.figures.sheets import to_csv
+from forgetting.figures.svg import figure_drawing
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,18 @@ def test_files_of_earlier_versions_are_read_and_shown(audits):
     assert old.verdict is None
     assert "fig-orders-tried" not in old.to_html()
     assert old.recommendation[0] in " ".join(str(old).split())
+
+
+@pytest.mark.parametrize("values", [(), (1.0,), (2.0, 2.0, 2.0), (1e-300, 1e300), (None, 3.0, -1.0), (0.0, -1e300)])
+def test_distributions_of_any_numbers_are_drawn(values):
+    marks = (values[0] if values else None, None)
+    figure = Spread("f", "Title", "", "orders", ("a", "b"), (Panel("loss", values, marks), Panel("x", (), (0.0, 1.0))))
+    assert "<svg" in figure_drawing(figure).svg
+    assert pictures(figure, (".png",))[".png"].startswith(b"\x89PNG")
+    assert to_csv(figure).splitlines()[0] == "panel,name,value"
+    assert to_csv(figure).count("\n") == 1 + 4 + len(values)
+    with pytest.raises(InvalidInputError, match="1 marks for 2 names"):
+        Spread("f", "", "", "", ("a", "b"), (Panel("x", (), (0.0,)),))
 
 
 # ------------------------------------------------------------------------------------------------------- command line

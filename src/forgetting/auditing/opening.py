@@ -108,8 +108,7 @@ def _given(audit: Audit) -> list[str]:
     against = [one for one in audit.measures if one.random_against_given == 1 and one.share_better >= MOST_ORDERS]
     others = [one.name for one in audit.measures if one.random_against_given != 1]
     if against and others and not verdict.bad:
-        places = capital(joined(_place(audit, measure) for measure in against))
-        return [f"{places}, but not by {joined(others)}, so that no order is advised."]
+        return [f"{capital(_places(audit, against))}, but not by {joined(others)}, so that no order is advised."]
     if not verdict.matters:
         return []
     given, random = audit.ordering("given order").forgetting, audit.ordering("random permutation")
@@ -132,12 +131,16 @@ def _conflict(audit: Audit) -> list[str]:
     verdict = audit.verdict
     if verdict is None or not verdict.conflict:
         return []
-    worse = [_place(audit, measure) for measure in audit.measures if measure.random_against_given == 1]
-    better = [_place(audit, measure) for measure in audit.measures if measure.random_against_given == -1]
-    return [f"{capital(joined(worse))}, but {joined(better)}: these tasks give no ground to prefer an order."]
+    worse = _places(audit, [measure for measure in audit.measures if measure.random_against_given == 1])
+    better = _places(audit, [measure for measure in audit.measures if measure.random_against_given == -1], "it")
+    return [f"{capital(worse)}, but {better}: these tasks give no ground to prefer an order."]
 
 
-def _place(audit: Audit, measure: Measure) -> str:
+def _places(audit: Audit, measures: list[Measure], subject: str = "the given order") -> str:
+    return joined(_place(audit, measure, "it" if at else subject) for at, measure in enumerate(measures))
+
+
+def _place(audit: Audit, measure: Measure, subject: str) -> str:
     """Where the given order stands by a measure, with the numbers."""
     orders = "all orders" if audit.tried_exact else "random orders"
     better, worse = measure.share_better, measure.share_worse
@@ -148,7 +151,7 @@ def _place(audit: Audit, measure: Measure) -> str:
         ends = "the best there is" if audit.tried_exact else f"better than all {audit.tried:,} random orders"
         stands = ends if better == 0 else f"better than {percent(worse, 1.0)} of {orders}"
     numbers = f"{measure.number(measure.given)} against {measure.number(measure.mean)} on average"
-    return f"by {measure.name} the given order is {stands} ({numbers})"
+    return f"by {measure.name} {subject} is {stands} ({numbers})"
 
 
 def _advice(audit: Audit) -> list[str]:

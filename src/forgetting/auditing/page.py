@@ -186,7 +186,8 @@ def _measures(audit: Audit) -> list[Table]:
     heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats")
     notes = [
         "After one pass: the given order, the orders that forget least (best) and most (worst), and the mean over "
-        f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that are worse."
+        f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that "
+        "are worse."
     ]
     notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
     if any(measure.incremental for measure in audit.measures):
