@@ -11,6 +11,7 @@ from forgetting._arrays import Array, IntArray
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.result import OrderingRow
+from forgetting.dynamics.loop import run
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
@@ -55,21 +56,27 @@ class Desk:
     def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
         """A row for every ordering after one pass, and a row after `passes` passes."""
         T, P = self.problem.num_tasks, self.passes
-        both: list[tuple[str, Ordering]] = [
-            ("given order", Explicit(np.tile(given, P))),
-            ("random permutation", Reshuffled()),  # its first pass is without replacement
-            ("with replacement", WithReplacement()),
-        ]
+        rows = self.fixed("given order", Explicit(np.tile(given, P)), [T, P * T])
+        # the first pass of a reshuffled ordering is without replacement
+        for name, random in (("random permutation", Reshuffled()), ("with replacement", WithReplacement())):
+            values = self.values(random, [T, P * T])
+            rows += [self.row(name, random, k, values, at) for at, k in enumerate((T, P * T))]
         for name, extreme in (("best order", search.best), ("worst order", search.worst)):
-            both.append((name, Explicit(extreme.order * P)))
-        rows = []
-        for name, ordering in both:
-            values = self.values(ordering, [T, P * T])
-            rows += [self.row(name, ordering, k, values, at) for at, k in enumerate((T, P * T))]
+            rows += self.fixed(name, Explicit(extreme.order * P), [T, P * T])
         # in a single pass of the greedy ordering each task comes once, which takes another ordering
-        for k, ordering in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
-            rows.append(self.row("greedy", ordering, k, self.values(ordering, [k]), 0))
+        for k, greedy in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
+            rows += self.fixed("greedy", greedy, [k])
         return tuple(rows)
+
+    def fixed(self, name: str, ordering: Ordering, steps: list[int]) -> list[OrderingRow]:
+        """The rows of an ordering that leaves nothing to chance, from one run."""
+        made = run(self.problem, ordering, steps[-1], self.scheme, w0=self.w0, record_every=steps)
+        rows = []
+        for k, loss in zip(steps, made.losses[-len(steps) :].tolist(), strict=True):
+            forgetting, passes = float(made.forgetting[k - 1]), k // self.problem.num_tasks
+            values = loss, loss, loss, forgetting, forgetting, forgetting
+            rows.append(OrderingRow(name, str(ordering), k, passes, *values, "deterministic", 1.0, True, True))
+        return rows
 
     def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
         """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""

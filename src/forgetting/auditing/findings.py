@@ -16,7 +16,7 @@ from forgetting.tasks import LinearTasks, RegressionTasks
 __all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
 
 TRIED = 1000  # the most features for which an offer is tried out
-LARGEST = 2e7  # the most entries of all rows for which an intercept is tried
+LARGEST = 2e6  # the most entries of all rows for which an intercept is tried
 FACTOR = 3.0  # an outlier is at least this many times the typical value
 
 

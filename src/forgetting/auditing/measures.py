@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from forgetting.tasks import Problem
 __all__ = ["Measure", "Tried", "accuracies", "has_classes", "measure_orders", "orders_to_try"]
 
 ALL = 720  # up to this many different orders, all are tried
-SAMPLE = 1000  # otherwise this many random orders, or as many as 2e10 operations allow,
+SAMPLE = 1000  # otherwise this many random orders, or as many as 4e9 operations allow,
 FEWEST = 100  # and no fewer than this
 SAME = 1e-9  # relative difference below which two values count as equal
 DEVIATIONS = 3.0  # standard errors that a mean over random orders may be off
@@ -66,7 +67,7 @@ class Measure:
         """Whether the values are parts of rows, which are shown in %."""
         return self.higher
 
-    @property
+    @cached_property
     def slack(self) -> float:
         """The difference up to which two values count as equal."""
         return SAME * max((abs(value) for value in (*self.values, self.given)), default=0.0)
@@ -135,7 +136,7 @@ def orders_to_try(problem: Problem, seed: int) -> Tried:
     if count_orders(counts) <= ALL:
         return Tried(as_tasks(distinct_orders(counts), index), True)
     work = SLOW * T if geometry is None else 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim
-    count = int(np.clip(2e10 / max(work, 1.0), FEWEST, SAMPLE))
+    count = int(np.clip(4e9 / max(work, 1.0), FEWEST, SAMPLE))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
     return Tried(rng.permuted(np.tile(np.arange(T), (count, 1)), axis=1), False)
 

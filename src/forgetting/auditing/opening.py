@@ -45,8 +45,10 @@ def opening(audit: Audit) -> tuple[str, ...]:
     ranks = ["case", "conflict", "first case", "seeds", "advice", "effect", "given", "more cases", "fit"]
     if plain and audit.cases[0].kind != "last task":
         ranks = ["case", "fit"]
+    if audit.fit.floor_with_intercept is not None and "effect" in ranks:
+        ranks = [name for part in ranks for name in (("fit", part) if part == "effect" else (part,))]
     kept: list[str] = []
-    for name in ranks:
+    for name in dict.fromkeys(ranks):
         kept += parts[name][: SENTENCES - len(kept)]
     return tuple(line for part in parts.values() for line in part if line in kept)
 
