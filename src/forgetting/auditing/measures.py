@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind
+from forgetting._arrays import Array, IntArray, as_kind, real_array
 from forgetting.auditing.orders import SLOW, FoundOrder, OrderSearch, as_tasks, count_orders, distinct_orders
 from forgetting.dynamics.loop import run
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
@@ -167,9 +168,14 @@ def accuracies(problem: Problem, iterates: Any) -> Array:
     [[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]]
     """
     rows = _rows(as_kind(problem, Problem, "a problem such as RegressionTasks"))
-    points = np.asarray(iterates, dtype=np.float64)
+    if rows is None:
+        raise NotSupportedError(f"accuracy needs tasks with rows and labels, not {type(problem).__name__}")
+    points = real_array(iterates, "iterates")
     parts = []
-    for matrix, label in rows or []:
+    for matrix, label in rows:
+        shape = points.shape[-label.ndim :]
+        if shape != (problem.dim, *label.shape[1:]):
+            raise InvalidInputError(f"iterates: expected shape (..., {problem.dim}), got {points.shape}")
         if label.ndim == 1:
             flat = points.reshape(-1, points.shape[-1])
             correct = np.asarray(matrix @ flat.T) * label[:, None] > 0
