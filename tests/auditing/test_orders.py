@@ -11,6 +11,30 @@ from forgetting.auditing.orders import count_orders, order_value
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 
+class Random(fg.schemes.Scheme):
+    """Learns nothing, and draws random numbers for it."""
+
+    def start(self, problem, w0, rng):
+        return rng
+
+    def learn(self, problem, task, w, memory):
+        return fg.schemes.Learned(w)
+
+
+@pytest.mark.parametrize("quantity", ["forgetting", "loss"])
+def test_orders_of_tasks_that_are_not_linear_are_valued_by_runs(quantity):
+    tasks = fg.families.separable(T=3, d=4, n=3, margin=0.2, seed=1)
+    search = search_orders(tasks, quantity)
+    runs = {order: fg.run(tasks, fg.orderings.Explicit(order), 3) for order in permutations(range(3))}
+    values = {order: (run.forgetting if quantity == "forgetting" else run.losses)[-1] for order, run in runs.items()}
+    assert search.exact
+    assert search.evaluations == 6
+    assert values[search.worst.order] == search.worst.value == max(values.values())
+    assert values[search.best.order] == search.best.value == min(values.values())
+    local = search_orders(tasks, quantity, exact=False, evaluations=40)
+    assert local.worst.value == search.worst.value
+
+
 def shuffled(tasks, seed):
     places = np.random.default_rng(seed).permutation(tasks.num_tasks)
     pairs = [tasks.task(int(m)) for m in places]
@@ -117,7 +141,7 @@ def test_one_task_and_bad_requests():
     tasks = fg.families.two_lines(0.5)
     with pytest.raises(InvalidInputError, match="regret"):
         search_orders(tasks, "regret")
-    with pytest.raises(NotSupportedError, match="linear schemes"):
-        search_orders(tasks, scheme=fg.schemes.NLMS(0.5))
+    with pytest.raises(NotSupportedError, match="draw no random numbers"):
+        search_orders(tasks, scheme=Random())
     with pytest.raises(InvalidInputError, match="too many"):
         search_orders(fg.families.gaussian(T=15, d=20, rank=1, seed=0), exact=True)

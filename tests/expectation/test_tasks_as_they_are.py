@@ -355,3 +355,25 @@ def test_what_depends_on_the_noise_or_has_no_teacher_is_refused():
 def test_labels_that_do_not_fit_name_their_task(labels, message):
     with pytest.raises(InvalidInputError, match=message):
         fg.RegressionTasks([np.eye(2), [[1.0, 1.0]]], labels)
+
+
+@pytest.mark.parametrize("seed", range(0, 96, 4))
+def test_the_spectrum_agrees_with_iterated_moments_and_with_the_limit(seed):
+    case = problem(seed) | {"k": [2, 40]}
+    names = TRAINING + HELD_OUT
+    tasks, e = asked(case, names, method="moments")
+    _, s = asked(case, names, method="spectral")
+    scale = float(e.loss[0]) + sum(np.sum(y**2) for y in case["y"]) / tasks.num_tasks
+    for name in names:
+        size = scale + (float(e.values["test_loss"][0]) if name in HELD_OUT else 0.0)
+        gap = np.abs(s.values[name] - e.values[name])
+        assert np.all(gap <= 1e-10 * (size + np.abs(e.values[name]))), (name, s.values[name], e.values[name])
+        assert np.all(gap <= s.uncertainty[name] + e.uncertainty[name]), name
+    _, far = asked(case | {"k": [10**12, np.inf]}, names, method="spectral")
+    if not np.isfinite(far.loss).all():  # steps that are too long
+        return
+    for name in names:  # means over steps approach their limits like 1/k
+        late, limit = far.values[name]
+        off = far.uncertainty[name][0] + far.uncertainty[name][1]
+        assert np.all(off <= 1e-4 * (np.abs(limit) + scale)), (name, off)
+        assert np.all(np.abs(late - limit) <= 1e-8 * (np.abs(limit) + scale) + off), (name, late, limit, off)

@@ -216,8 +216,8 @@ HUGE = {"10**400", "10**30", "2**63", "2**63 - 1", "10**18", "np.uint64(2**63)"}
 # fmt: off
 #: a promise to work for so long, or to make so much, is kept: huge numbers are no odd arguments of these
 WORK = {
-    "budget", "trials", "evaluations", "passes", "runs", "max_sweeps", "max_steps", "max_iter", "up_to", "width",
-    "tasks", "num_tasks", "size", "seconds", "dim", "n", "T", "d",
+    "budget", "trials", "evaluations", "passes", "repeats", "runs", "max_sweeps", "max_steps", "max_iter", "up_to",
+    "width", "tasks", "num_tasks", "size", "seconds", "dim", "n", "T", "d",
 }
 ORDERINGS = [
     "orderings.Cyclic()", "orderings.WithReplacement()", "orderings.WithReplacement([1, 2, 3])",
@@ -362,6 +362,9 @@ GOOD = {
     "trials": ["4"],
     "solves": ["True"],
     "passes": ["2"],
+    "repeats": ["2"],
+    "standardize": ["'all'", "'first'", "None"],
+    "intercept": ["True", "False"],
     "features": ["5", "lambda X: X", "fails"],
     "patience": ["1.0", "np.inf"],
     "level": ["0.5", "0.95"],
@@ -469,9 +472,12 @@ GOOD_FOR = {
         ],
         "order": ["[2, 0, 1]"],
         "runs": ["4"],
+        "test": ["None"],
         "patience": ["0.0"],
     },
-    "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"]},
+    "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"], "test": ["tasks()"]},
+    "fg.auditing.accuracies": {"iterates": ["np.zeros(tasks().dim)", "np.ones((2, tasks().dim))"]},
+    "fg.auditing.Audit.measure": {"name": ["'training loss'"]},
     "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
     "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]},
     "fg.datasets.image_tasks": {

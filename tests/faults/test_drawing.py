@@ -219,7 +219,7 @@ def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, w
 @pytest.mark.parametrize("angle", [0.025, 0.1, 0.35, 0.65, 0.95, 1.225])
 def test_the_audit_of_two_lines_is_drawn_at_any_angle(angle):
     page = fg.audit(fg.families.two_lines(angle)).to_html()
-    assert page.count("<svg") >= 3
+    assert page.count("<svg") == 2  # all orders, and forgetting along a pass; one pair of tasks makes no picture
 
 
 def test_the_overview_is_drawn_from_any_numbers():

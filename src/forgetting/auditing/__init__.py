@@ -8,26 +8,31 @@ The order matters: the worst order there is forgets 0.193 in one pass, ...
 
 from forgetting._names import only
 from forgetting.auditing.api import audit
+from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
 from forgetting.auditing.order_variance import OrderVariance
+from forgetting.auditing.measures import Measure, accuracies
 from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
 from forgetting.auditing.reading import read_tasks
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.robustness import OrderDisparity, OrderSpread, SeedAgreement, order_disparity
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, digits, image_tasks, mnist, subsample_rows
+from forgetting.auditing.verdict import Verdict
 from forgetting.tasks.readers import Reading
 
 __all__ = [
     "Audit",
+    "Case",
     "Duplicate",
     "Fit",
     "FoundOrder",
     "Guarantee",
     "Influence",
     "Landscape",
+    "Measure",
     "Offer",
     "OrderDisparity",
     "OrderSearch",
@@ -42,6 +47,8 @@ __all__ = [
     "Similarity",
     "Split",
     "TaskRow",
+    "Verdict",
+    "accuracies",
     "apply_features",
     "audit",
     "digits",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import permutations
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,18 +14,20 @@ from forgetting import bounds
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_number, seed_from
 from forgetting._progress import Progress, progress_bar, reports_progress
 from forgetting.auditing.advice import recommend
-from forgetting.auditing.findings import find_outliers, measure_fit
+from forgetting.auditing.degenerate import find_cases, last_task_share
+from forgetting.auditing.desk import QUANTITIES, Desk, from_all_orders, with_expected_mean
+from forgetting.auditing.findings import Fit, find_outliers, measure_fit
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
-from forgetting.auditing.orders import OrderSearch, Quantity, as_permutation, count_orders, order_value, search_orders
+from forgetting.auditing.measures import has_classes, measure_orders, orders_to_try
+from forgetting.auditing.opening import opening
+from forgetting.auditing.orders import OrderSearch, as_permutation, search_orders
+from forgetting.auditing.preparation import Preparation, Recipe, Standard, held_out, prepare
+from forgetting.auditing.repeats import depends_on_seed, repeat_verdicts
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
-from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
-from forgetting.dynamics.ensembles import compiled_form
+from forgetting.auditing.verdict import judge
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.expectation import Expectation, expect
-from forgetting.expectation.asking import ask
-from forgetting.expectation.engines import choose
 from forgetting.orderings import (
     Cyclic,
     Explicit,
@@ -35,19 +36,16 @@ from forgetting.orderings import (
     Reshuffled,
     WithoutReplacement,
     WithReplacement,
-    laws,
 )
-from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
-from forgetting.schemes.linear import linear_gains
-from forgetting.tasks import LinearTasks
+from forgetting.tasks import Problem
 from forgetting.tasks.readers import Columns, read, task_notes, warn_of_doubts
 
 __all__ = ["audit"]
 
 MOST_TASKS = 1000  # the most tasks, because every pair is compared
-ALL_ORDERS = 6  # up to this many tasks, a random pass is averaged over all orders
-QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
+ROUNDING = 1e-13  # of the loss before learning: less is not forgetting
 
 
 @reports_progress
@@ -56,8 +54,13 @@ def audit(
     *,
     order: Sequence[int] | None = None,
     passes: int = 3,
+    test: Any = None,
     rows: int | None = None,
     features: Any = None,
+    standardize: Standard | None = None,
+    intercept: bool = False,
+    loss: Literal["sum", "mean"] | None = None,
+    repeats: int = 8,
     scheme: SchemeLike | None = None,
     w0: Any = None,
     seed: Seed = 0,
@@ -66,18 +69,28 @@ def audit(
     title: str | None = None,
     progress: Progress = False,
 ) -> Audit:
-    """Audit tasks: their similarity, the forgetting of each ordering and of each task, bounds, and recommendations.
+    """Audit tasks: how much of the low forgetting is the order, by every measure; similar tasks; bounds; advice.
+
+    Orders are compared by training loss, by held-out loss if there are test rows, and by accuracy if the labels are
+    classes. An order is advised only if all measures, and all draws of rows and features, agree.
 
     Args:
-        tasks: `RegressionTasks`, `KernelTasks` or affine `ConvexSets`, or whatever `fg.load` reads: a file, a
-            DataFrame, arrays, pairs (X, y).
+        tasks: `RegressionTasks`, `KernelTasks`, `ClassificationTasks`, `ConvexSets`, or whatever `fg.load` reads: a
+            file, a DataFrame, arrays, pairs (X, y).
         order: the given order; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
+        test: held-out rows of the same tasks, which are never learned: whatever `fg.load` reads, with the same names of
+            tasks, or the same number of tasks in the same order.
         rows: the most rows of each task; larger tasks are sub-sampled.
         features: a feature map to apply: a number of random features, a `RandomFeatures`, or any function of X.
-        scheme, w0: as for `fg.run`; the scheme must be linear.
+        standardize: shift and scale each column to mean 0 and deviation 1, as in all tasks ("all") or as in the first
+            task of the given order ("first"); after the feature map.
+        intercept: whether a column of ones is added, after everything else.
+        loss: "sum" or "mean" over the rows of a task; that of the tasks if left out.
+        repeats: the number of draws of rows and random features that the verdict is repeated for, this one included.
+        scheme, w0: as for `fg.run`; a linear scheme for regression tasks, and none that draws random numbers.
         seed: the seed of sub-sampling, features, search and simulation; as for `fg.run`.
-        runs: the number of simulated runs where exact values are too expensive; 1024 or 4096 by default.
+        runs: the number of simulated runs where exact values are too expensive; 128 to 4096 by default.
         patience: the most seconds (estimated beforehand) for an exact expectation; slower ones are simulated.
         title: the title of the pages.
         progress: as for `fg.run`.
@@ -89,8 +102,11 @@ def audit(
     >>> round(audit.splits[0].randomness, 2), round(audit.splits[0].repetition, 2)   # either alone would do
     (0.5, 0.5)
     """
-    stages = ("tasks", "similarity", "orders", "random orderings", "who forgets whom", "bounds")
-    seed = seed_from(seed)
+    stages = ("tasks", "similarity", "orders", "random orderings", "who forgets whom", "bounds", "repeats")
+    seed, P = seed_from(seed), as_count(passes, "passes", least=2)
+    count = as_count(repeats, "repeats", least=1)
+    patience = as_number(patience, "patience", least=0)
+    recipe = Recipe(rows, features, standardize, intercept, loss)
     with progress_bar("auditing") as report:
 
         def begin(stage: int) -> None:
@@ -98,57 +114,86 @@ def audit(
 
         begin(0)
         given_tasks, notes, name = _door(tasks)
-        problem, features, name = _prepared(given_tasks, rows, features, seed, name)
-        T, P = problem.num_tasks, as_count(passes, "passes", least=2)
+        T = given_tasks.num_tasks
         if T > MOST_TASKS:
             raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
-        chosen, space = resolve(problem, scheme, w0)
-        linear, _ = compiled_form(problem, chosen)
-        if linear is None:
-            raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
         given = np.arange(T) if order is None else as_permutation(order, T)
-        fit = measure_fit(problem, space.w0, seed, given_tasks, features)
+        problem, preparation, words = _prepared(given_tasks, recipe, seed, given)
+        held = None if test is None else held_out(test, given_tasks, problem, preparation)
+        chosen, space = resolve(problem, scheme, w0)
+        linear = problem.linear
+        if chosen.random or (linear is not None and chosen.linear_on(problem) is None):
+            raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
+        original = given_tasks.linear
+        fit = _plain_fit(problem, space.w0)
+        if linear is not None:
+            fit = measure_fit(linear, space.w0, seed, original, recipe.feature_map(seed))
 
         begin(1)
-        similarity = principal_angles(problem.geometry)
-        duplicates = find_duplicates(problem.geometry, similarity, realizable=fit.holds)
+        similarity = None if linear is None else principal_angles(linear.geometry)
+        duplicates = () if similarity is None or linear is None else (
+            find_duplicates(linear.geometry, similarity, realizable=fit.holds)
+        )  # fmt: skip
 
         begin(2)
         search = search_orders(problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed)
-        rounding = 1e-13 * fit.start  # less is not forgetting
-        luck = _luck(problem, chosen, space.w0, given, search, seed, rounding)
+        tried = orders_to_try(problem, seed)
+        measures = measure_orders(problem, chosen, space.w0, tried, given, P, search, held)
+        rounding = ROUNDING * fit.start
 
         begin(3)
-        desk = _Desk(problem, linear, space.w0, P, seed, runs, as_number(patience, "patience", least=0))
+        desk = Desk(problem, chosen, space.w0, P, seed, runs, patience)
         orderings = desk.compare(given, search)
+        if tried.exact and linear is None and chosen.solves_task:
+            orderings = from_all_orders(orderings, measures[0])
+        random = next(row for row in orderings if (row.name, row.passes) == ("random permutation", 1))
+        own = next(row for row in orderings if (row.name, row.passes) == ("given order", 1))
+        measures = with_expected_mean(measures, random)
+        ends = random.forgetting_low, random.forgetting_high
+        verdicts = [judge(search, measures, fit.start, own.forgetting, ends, seed)]
         notes += tuple(desk.notes)
 
         begin(4)
         influence = random_influence(problem, chosen, space.w0, seed)
         alone = forgetting_matrix(problem, [given], chosen, space.w0)
-        table = _task_rows(problem, similarity, influence, alone)
+        norms = {} if problem.norms is None else {"norm": problem.norms}
         outliers = find_outliers(
-            {"norm": problem.norms, "forgotten": influence.forgotten, "causes": influence.caused},
+            {**norms, "forgotten": influence.forgotten, "causes": influence.caused},
             {"forgotten": influence.forgotten_error, "causes": influence.caused_error},
             rounding,
         )
 
         begin(5)
+        guarantees = _guarantees(problem, chosen, space.w0, orderings) if fit.holds else ()
+        last = last_task_share(tried.orders, measures[0].values)
+        cases = find_cases(problem, chosen, space.w0, given, fit.start, last)
+
+        begin(6)
+        drawn = ""
+        if original is not None and depends_on_seed(original, recipe):
+            drawn = " and the ".join(
+                ["rows"] * (recipe.rows is not None) + ["random features"] * recipe.random_features
+            )
+            if T > 1:
+                verdicts += repeat_verdicts(
+                    original, recipe, seed, range(1, count), given, scheme, w0, P, test,
+                    lambda repeat: report(f"repeat {repeat}", 6, len(stages)),
+                )  # fmt: skip
         result = Audit(
-            title=title or name,
-            tasks=table,
+            title=title or name + words,
+            tasks=_task_rows(problem, similarity, influence, alone),
             dim=problem.dim,
-            rank_joint=problem.rank_joint,
+            rank_joint=None if linear is None else linear.rank_joint,
             radius=problem.radius,
             scheme=str(chosen),
             seed=seed,
             passes=P,
             given=tuple(given.tolist()),
-            luck=luck,
+            luck=measures[0].share_better if len(measures) == 1 or chosen.solves_task else measures[1].share_better,
             fit=fit,
-            overlap=_plain(similarity.overlap),
-            smallest_angle=_plain(similarity.smallest),
-            largest_angle=_plain(similarity.largest),
+            overlap=_plain(similarity.overlap) if similarity else (),
+            smallest_angle=_plain(similarity.smallest) if similarity else (),
+            largest_angle=_plain(similarity.largest) if similarity else (),
             orderings=orderings,
             search=search,
             passes_along=_along(problem, chosen, space.w0, given, search),
@@ -156,180 +201,92 @@ def audit(
             influence=_plain(influence.matrix),
             influence_runs=influence.runs,
             influence_exact=influence.exact,
-            guarantees=_guarantees(problem, chosen, space.w0, orderings) if fit.holds else (),
+            guarantees=guarantees,
             duplicates=duplicates,
             outliers=outliers,
             notes=tuple(dict.fromkeys(notes)),
+            kind_of_tasks=problem.kind if linear is None else linear.kind,
+            unit=measures[0].unit,
+            tried=len(tried.orders),
+            tried_exact=tried.exact,
+            measures=measures,
+            verdicts=tuple(verdicts),
+            preparation=words.removeprefix(", "),
+            drawn=drawn,
+            cases=cases,
+            missing=_missing(problem, held, fit),
         )
         report("done", len(stages), len(stages))
-        return replace(result, recommendation=recommend(result))
+        return replace(result, opening=opening(result), recommendation=recommend(result))
 
 
-def _door(source: Any) -> tuple[LinearTasks, tuple[str, ...], str]:
-    """The tasks of any source that `audit` accepts, notes about them, and a title."""
+def _door(source: Any) -> tuple[Problem, tuple[str, ...], str]:
+    """The tasks of any source that `audit` accepts (linear ones if all are affine), notes about them, and a title."""
     reading = read(source, Columns(), {})
     warn_of_doubts(reading, stacklevel=5)  # at the call of `audit`
-    linear = reading.tasks.linear
-    if linear is None:
-        raise NotSupportedError(
-            f"an audit needs regression tasks, or pairs (X, y), not {type(reading.tasks).__name__}; labels -1 and +1 "
-            "are learned by regression too"
-        )
-    T = linear.num_tasks
+    found = reading.tasks
+    problem: Problem = found if found.linear is None else found.linear
+    T = problem.num_tasks
     title = Path(source).name if isinstance(source, str | PathLike) else f"{T} task{'s' if T != 1 else ''}"
-    return linear, tuple(dict.fromkeys([*reading.notes, *task_notes(linear)])), title
+    notes = () if problem.linear is None else task_notes(problem.linear)
+    return problem, tuple(dict.fromkeys([*reading.notes, *notes])), title
 
 
-def _prepared(
-    tasks: LinearTasks, rows: int | None, features: Any, seed: int, name: str
-) -> tuple[LinearTasks, Any, str]:
-    """The tasks after sub-sampling and the feature map, the feature map, and the title."""
-    if rows is not None:
-        rows = as_count(rows, "rows", least=1)
-        tasks = subsample_rows(tasks, rows, seed)
-        name += f", at most {rows} row{'s' if rows != 1 else ''} each"
-    if isinstance(features, int | float | np.number) and not isinstance(features, bool):
-        features = RandomFeatures(features, seed=seed)  # type: ignore[arg-type]
-    if features is not None:
-        tasks = apply_features(tasks, features)
-        name += f", {tasks.dim} features"
-    return tasks, features, name
-
-
-class _Desk:
-    """Computes the expected loss and forgetting of many orderings of a problem."""
-
-    def __init__(
-        self,
-        problem: LinearTasks,
-        scheme: LinearScheme,
-        w0: Array,
-        passes: int,
-        seed: int,
-        runs: int | None,
-        patience: float,
-    ) -> None:
-        self.problem, self.scheme, self.w0, self.passes, self.seed = problem, scheme, w0, passes, seed
-        self.patience = patience
-        self.notes: list[str] = []
-        geometry = problem.geometry
-        work = 8.0 * passes * float(geometry.ranks @ geometry.counts) * geometry.dim * 4096
-        self.runs = runs or (4096 if work < 5e9 else 1024)
-        # whether a task that was just learned has no loss except the part that no w can fit
-        self.solves = bool(np.all(linear_gains(geometry, scheme) == 1))
-        self.unexplained = float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
-
-    def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
-        """A row for every ordering after one pass, and a row after `passes` passes."""
-        T, P = self.problem.num_tasks, self.passes
-        both: list[tuple[str, Ordering]] = [
-            ("given order", Explicit(np.tile(given, P))),
-            ("random permutation", Reshuffled()),  # its first pass is without replacement
-            ("with replacement", WithReplacement()),
-        ]
-        for name, extreme in (("best order", search.best), ("worst order", search.worst)):
-            both.append((name, Explicit(extreme.order * P)))
-        rows = []
-        for name, ordering in both:
-            values = self.values(ordering, [T, P * T])
-            once, many = (self.row(name, ordering, k, values, at) for at, k in enumerate((T, P * T)))
-            few = name == "random permutation" and T <= ALL_ORDERS
-            rows += [once if once.exact or not few else self.averaged(once), many]
-        # in a single pass of the greedy ordering each task comes once, which takes another ordering
-        for k, ordering in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
-            rows.append(self.row("greedy", ordering, k, self.values(ordering, [k]), 0))
-        return tuple(rows)
-
-    def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
-        """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
-        request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
-        method = choose(replace(request, patience=self.patience))[0].name
-        # after complete passes every task was visited equally often, so that forgetting follows from the loss
-        derived = method == "monte-carlo" and self.solves and isinstance(ordering.law, laws.Reshuffled)
-        expectation = expect(
-            self.problem,
-            ordering,
-            steps,
-            self.scheme,
-            self.w0,
-            method=method,
-            quantities=QUANTITIES[:1] if derived else QUANTITIES,
-            seed=self.seed,
-            runs=self.runs,
+def _prepared(problem: Problem, recipe: Recipe, seed: int, given: IntArray) -> tuple[Problem, Preparation, str]:
+    """The prepared tasks, the map of their rows, and a phrase for the title; only regression tasks are prepared."""
+    if problem.linear is not None:
+        return prepare(problem.linear, recipe, seed, int(given[0]))
+    if recipe.changes:
+        raise NotSupportedError(
+            "rows, features, standardize, intercept and loss prepare the rows of regression tasks, not of "
+            f"{type(problem).__name__}"
         )
-        self.notes += [note for note in expectation.notes if not note.startswith("completed")]
-        if not derived:
-            return expectation
-        return replace(
-            expectation,
-            values={**expectation.values, "forgetting": expectation.values["loss"] - self.unexplained},
-            intervals={**expectation.intervals, "forgetting": expectation.intervals["loss"] - self.unexplained},
-        )
-
-    def averaged(self, row: OrderingRow) -> OrderingRow:
-        """The row with the simulated values replaced by means over all orders."""
-        orders = np.array(list(permutations(range(self.problem.num_tasks))))
-        loss, forgetting = (
-            float(order_value(self.problem, quantity, scheme=self.scheme, w0=self.w0)(orders).mean())
-            for quantity in QUANTITIES
-        )
-        return replace(
-            row,
-            loss=loss,
-            loss_low=loss,
-            loss_high=loss,
-            forgetting=forgetting,
-            forgetting_low=forgetting,
-            forgetting_high=forgetting,
-            method="all orders",
-            confidence=1.0,
-            bounded=True,
-            exact=True,
-        )
-
-    def row(self, name: str, ordering: Ordering, k: int, values: Expectation, at: int) -> OrderingRow:
-        """The row of an ordering after k steps; `at` is the index of step k in `values`."""
-        (loss, a, b), (forgetting, c, d) = (
-            (float(np.asarray(values.values[quantity])[at]), *values.interval(quantity)[at].tolist())
-            for quantity in QUANTITIES
-        )
-        passes, method, confidence = k // self.problem.num_tasks, values.method, values.confidence
-        how = (method, confidence, values.exact or "loss" in values.ranges, values.exact)
-        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, *how)
+    return problem, Preparation(None, None, None, False), ""
 
 
-def _luck(
-    problem: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch, seed: int, rounding: float
-) -> float:
-    """The fraction of orders that forget less than the given order: of all orders if T <= 6, else of random orders."""
-    value = order_value(problem, scheme=scheme, w0=w0)
-    count = int(np.clip(search.evaluations // 4, 300, 1000))
-    if count_orders(problem.geometry.counts) == 1:
-        return 0.0
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
-    few = len(given) <= ALL_ORDERS
-    draws = np.array(list(permutations(given.tolist()))) if few else rng.permuted(np.tile(given, (count, 1)), axis=1)
-    own = float(value(given[None])[0])
-    return float(np.mean(value(draws) < own - max(rounding, 1e-12 * abs(own))))
+def _plain_fit(problem: Problem, w0: Array) -> Fit:
+    """Whether some w solves all tasks, for tasks that are not linear: no residuals and no least loss are known."""
+    finding = problem.realizability
+    holds = finding is not None and bool(finding.holds)
+    message = "it is not known whether some w solves all tasks" if finding is None else finding.message
+    return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, problem.loss(w0), (), message)
+
+
+def _missing(problem: Problem, held: Problem | None, fit: Fit) -> tuple[str, ...]:
+    """What this audit does not show, and why."""
+    said = []
+    if problem.linear is None:
+        said.append(
+            f"ranks, principal angles, duplicates and exact expectations: they need linear tasks, not "
+            f"{type(problem).__name__}, so that random orders are simulated"
+        )
+    if not has_classes(problem):
+        said.append("accuracy: the labels are not classes (-1 and +1, or one-hot rows)")
+    if held is None:
+        said.append("held-out loss: no test rows were given (test=)")
+    if not fit.holds:
+        said.append("guarantees: all bounds need tasks that some w solves together")
+    return tuple(said)
 
 
 def _task_rows(
-    problem: LinearTasks, similarity: Similarity, influence: Influence, alone: Influence
+    problem: Problem, similarity: Similarity | None, influence: Influence, alone: Influence
 ) -> tuple[TaskRow, ...]:
-    geometry, T = problem.geometry, problem.num_tasks
-    others = similarity.overlap.copy()
+    linear, T = problem.linear, problem.num_tasks
+    counted = getattr(problem, "num_rows", None)
+    others = np.full((T, T), -1.0) if similarity is None else similarity.overlap.copy()
     np.fill_diagonal(others, -1.0)
     rows = []
     for task in range(T):
-        nearest = int(np.argmax(others[task])) if T > 1 else None
+        nearest = int(np.argmax(others[task])) if T > 1 and similarity is not None else None
         by = int(np.argmax(influence.matrix[task]))
         rows.append(
             TaskRow(
                 problem.names[task],
-                int(problem.num_rows[task]),
-                int(problem.ranks[task]),
-                float(problem.norms[task]),
-                float(geometry.residuals[geometry.index[task]]),
+                0 if counted is None else int(counted[task]),
+                None if linear is None else int(linear.ranks[task]),
+                None if linear is None else float(linear.norms[task]),
+                None if linear is None else float(linear.geometry.residuals[linear.geometry.index[task]]),
                 float(influence.forgotten[task]),
                 float(influence.caused[task]),
                 float(influence.forgotten_error[task]),
@@ -343,7 +300,7 @@ def _task_rows(
     return tuple(rows)
 
 
-def _along(problem: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
+def _along(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
     T = problem.num_tasks
     wanted: list[tuple[str, Ordering]] = [
         ("given order", Explicit(given)),
@@ -371,7 +328,7 @@ def _splits(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) ->
 
 
 def _guarantees(
-    problem: LinearTasks, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]
+    problem: Problem, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]
 ) -> tuple[Guarantee, ...]:
     T = problem.num_tasks
     wanted: dict[tuple[str, int], tuple[str, Ordering]] = {

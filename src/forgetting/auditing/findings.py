@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting.auditing.preparation import Recipe, prepare
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
 from forgetting.tasks import LinearTasks, RegressionTasks
 
 __all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
 
 TRIED = 1000  # the most features for which an offer is tried out
+LARGEST = 2e6  # the most entries of all rows for which an intercept is tried
 FACTOR = 3.0  # an outlier is at least this many times the typical value
 
 
@@ -78,7 +80,8 @@ class Fit:
     Attributes:
         holds, residual, tolerance: as in `RegressionTasks.realizability`.
         offenders: the tasks whose residual is above the tolerance.
-        floor: the smallest mean loss of any w.
+        floor: the smallest mean loss of any w; None if that is not known.
+        floor_with_intercept: the same with a column of ones, if there is none and it lowers the floor by half.
         start: the mean loss at the start.
         offers: ways to make the tasks realizable; empty if they are.
         message: the sentence of `RegressionTasks.realizability`.
@@ -88,10 +91,11 @@ class Fit:
     residual: float
     tolerance: float
     offenders: tuple[int, ...]
-    floor: float
+    floor: float | None
     start: float
     offers: tuple[Offer, ...]
     message: str
+    floor_with_intercept: float | None = None
 
 
 def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
@@ -147,12 +151,7 @@ def measure_fit(
     (False, (0, 1), 0.333333333333, 1.666666666667)
     """
     geometry, realizability, data = tasks.geometry, tasks.realizability, (given or tasks).data
-    floor = 0.0
-    if not realizability.holds:
-        weights = geometry.sigma**2 * geometry.counts[geometry.owner] / geometry.num_tasks
-        pull = geometry.rows.T @ (weights * geometry.targets)
-        best: Array = np.linalg.lstsq(geometry.hessian, pull, rcond=None)[0].astype(np.float64)
-        floor = float(geometry.mean_losses(best))
+    floor = 0.0 if realizability.holds else _floor(tasks)
     return Fit(
         realizability.holds,
         realizability.residual,
@@ -162,7 +161,25 @@ def measure_fit(
         float(geometry.mean_losses(geometry.start(w0))),
         tuple(_offers(tasks, data, features, seed)) if data is not None and not realizability.holds else (),
         realizability.message,
+        None if realizability.holds else _lower_floor(tasks, floor),
     )
+
+
+def _floor(tasks: LinearTasks) -> float:
+    """The least mean loss of any w."""
+    geometry = tasks.geometry
+    weights = geometry.sigma**2 * geometry.counts[geometry.owner] / geometry.num_tasks
+    pull = (weights * geometry.targets) @ geometry.rows
+    best: Array = np.linalg.lstsq(geometry.hessian, pull.T, rcond=None)[0].T.astype(np.float64)
+    return float(geometry.mean_losses(best))
+
+
+def _lower_floor(tasks: LinearTasks, floor: float) -> float | None:
+    """The least mean loss with an intercept, if that is at most half of the floor."""
+    if tasks.data is None or float(tasks.num_rows.sum()) * tasks.dim > LARGEST:
+        return None
+    lower = _floor(prepare(tasks, Recipe(intercept=True), 0)[0])
+    return lower if lower <= floor / 2 else None
 
 
 def _offers(tasks: LinearTasks, given: RegressionTasks, features: Any, seed: int) -> Iterator[Offer]:

@@ -15,16 +15,26 @@ from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
-from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
+from forgetting.orderings import Explicit, GreedyDistance, GreedyResidual, Ordering, TaskView
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 
-__all__ = ["FoundOrder", "OrderSearch", "as_permutation", "count_orders", "order_value", "search_orders"]
+__all__ = [
+    "FoundOrder",
+    "OrderSearch",
+    "as_permutation",
+    "as_tasks",
+    "count_orders",
+    "distinct_orders",
+    "order_value",
+    "search_orders",
+]
 
 Quantity = Literal["forgetting", "loss"]
 MOST_ORDERS = 400_000  # more orders than 9 tasks have
 BATCH = 512  # orders evaluated at once
+SLOW = 5e6  # operations that a step counts as where it is not compiled
 GAIN = 1e-12  # relative improvement below which two values count as equal
 
 
@@ -104,9 +114,9 @@ def search_orders(
     For schemes that solve each task, forgetting after a pass is the loss without the part that no w can fit.
 
     Args:
-        problem: regression or kernel tasks.
+        problem: any tasks; those that are not linear take a run for each order, which is slower.
         quantity: "forgetting" or "loss".
-        scheme, w0: as for `fg.run`; the scheme must be linear.
+        scheme, w0: as for `fg.run`; not a scheme that draws random numbers.
         exact: True to evaluate all orders at any cost, False to use the local search.
         evaluations: the most orders that the local search evaluates for the best and for the worst order; by default
             as many as take a few seconds.
@@ -122,15 +132,15 @@ def search_orders(
         raise InvalidInputError(f"quantity must be 'forgetting' or 'loss', got {quantity!r}")
     seed = seed_from(seed)
     chosen, space = resolve(problem, scheme, w0)
-    linear, geometry = compiled_form(problem, chosen)
-    if linear is None or geometry is None:
-        raise NotSupportedError(f"orders are searched for linear schemes on regression tasks, not for {chosen}")
     value = order_value(problem, quantity, scheme=chosen, w0=space.w0)
-    total, cost = count_orders(geometry.counts), _cost(geometry)
+    geometry = compiled_form(problem, chosen)[1]
+    index = np.arange(problem.num_tasks) if geometry is None else geometry.index
+    counts = np.bincount(index)
+    total, cost = count_orders(counts), SLOW * problem.num_tasks if geometry is None else _cost(geometry)
     if exact is True and total > 10 * MOST_ORDERS:
         raise InvalidInputError(f"there are {total:.2g} orders of {problem.num_tasks} tasks: too many to try all")
     if exact or (exact is None and total <= MOST_ORDERS and total * cost <= 3e10):
-        return _all_orders(geometry, quantity, value, seed)
+        return _all_orders(as_tasks(distinct_orders(counts), index), quantity, value, seed)
     T = problem.num_tasks
     most = _affordable(cost, T) if evaluations is None else as_count(evaluations, "evaluations", least=1)
     begin = [np.arange(T), *(as_permutation(order, T) for order in starts)]
@@ -155,8 +165,10 @@ def order_value(
     """
     chosen, space = resolve(problem, scheme, w0)
     linear, geometry = compiled_form(problem, chosen)
+    if chosen.random:
+        raise NotSupportedError(f"orders are valued for schemes that draw no random numbers, not for {chosen}")
     if linear is None or geometry is None:
-        raise NotSupportedError(f"orders are valued for linear schemes on regression tasks, not for {chosen}")
+        return lambda orders: np.array([_run_value(problem, quantity, order, chosen, space.w0) for order in orders])
     threads = os.cpu_count() or 1
 
     def value(orders: IntArray) -> Array:
@@ -170,6 +182,11 @@ def order_value(
         return values
 
     return value
+
+
+def _run_value(problem: Problem, quantity: Quantity, order: IntArray, scheme: Scheme, w0: Array) -> float:
+    made = run(problem, Explicit(order), len(order), scheme, w0=w0, record_every=len(order))
+    return float((made.forgetting if quantity == "forgetting" else made.losses)[-1])
 
 
 def count_orders(counts: IntArray) -> int:
@@ -198,17 +215,23 @@ def distinct_orders(counts: IntArray) -> IntArray:
     return orders
 
 
-def _all_orders(geometry: Geometry, quantity: str, value: Callable[[IntArray], Array], seed: int) -> OrderSearch:
-    orders = distinct_orders(geometry.counts)
-    # the i-th visit of a distinct task visits its i-th clone
+def as_tasks(orders: IntArray, index: IntArray) -> IntArray:
+    """Orders of distinct tasks as orders of tasks: the i-th visit of a distinct task visits its i-th clone.
+
+    >>> as_tasks(np.array([[0, 1, 0]]), np.array([0, 0, 1])).tolist()
+    [[0, 2, 1]]
+    """
     tasks = np.empty_like(orders)
-    for distinct in range(geometry.num_distinct):
-        clones = np.flatnonzero(geometry.index == distinct)
-        tasks[orders == distinct] = np.tile(clones, len(orders))
+    for distinct in range(int(index.max()) + 1):
+        tasks[orders == distinct] = np.tile(np.flatnonzero(index == distinct), len(orders))
+    return tasks
+
+
+def _all_orders(tasks: IntArray, quantity: str, value: Callable[[IntArray], Array], seed: int) -> OrderSearch:
     values = value(tasks)
     low, high = (int(pick(values)) for pick in (np.argmin, np.argmax))
     best, worst = (FoundOrder(tuple(tasks[i].tolist()), float(values[i])) for i in (low, high))
-    return OrderSearch(quantity, best, worst, True, len(orders), seed)
+    return OrderSearch(quantity, best, worst, True, len(tasks), seed)
 
 
 def _cost(geometry: Geometry) -> float:

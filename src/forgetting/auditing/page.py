@@ -7,28 +7,33 @@ from dataclasses import replace
 
 import numpy as np
 
+from forgetting._arrays import Array
 from forgetting._text import one_line
-from forgetting.auditing.advice import ROUNDING, SLACK, task_name
+from forgetting.auditing.advice import SECTIONS, SLACK
+from forgetting.auditing.figure import along, lead_figure
 from forgetting.auditing.result import Audit, OrderingRow
-from forgetting.figures.items import Curves, Item, Matrix, Series, Table
+from forgetting.auditing.verdict import ROUNDING
+from forgetting.auditing.words import listed, percent, task_name
+from forgetting.figures.items import Item, Matrix, Table
 from forgetting.figures.terminal import table_text
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 from forgetting.report.texts import summary_text
 
-__all__ = ["along", "report_of", "text_of"]
+__all__ = ["report_of", "text_of"]
 
 SQUARES = 60  # rows of a matrix that are still drawn one by one
+ALIKE = 0.05  # values that differ by less than this part of the largest make no picture
 ROWS = 12  # tasks shown in a terminal
 
 
 def report_of(audit: Audit) -> Report:
-    """All sections; what the tasks are and the recommendation are the summary.
+    """The figure of all orders and at most four sentences, then all sections.
 
     >>> import forgetting as fg
     >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
     >>> [section.key for section in report.sections]
-    ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees']
+    ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees', 'missing']
     """
     sections = (
         _orderings(audit),
@@ -37,33 +42,56 @@ def report_of(audit: Audit) -> Report:
         _pairs(audit),
         _fit(audit),
         _guarantees(audit),
+        *_missing(audit),
     )
     meta = {
         "tasks": audit.num_tasks,
         "dimension": audit.dim,
-        "joint rank": audit.rank_joint,
-        "radius": f"{audit.radius:.6g}",
+        "joint rank": "unknown" if audit.rank_joint is None else audit.rank_joint,
+        "radius": "unknown" if audit.radius is None else f"{audit.radius:.6g}",
         "scheme": audit.scheme,
+        "preparation": audit.preparation or "none",
         "seed": audit.seed,
         "method": {f"{row.name}, k = {row.k}": row.method for row in audit.orderings},
         "versions": versions(),
     }
-    head = (
-        f"T = {audit.num_tasks}, d = {audit.dim}, joint rank {audit.rank_joint}, R = {audit.radius:.4g}, "
-        f"loss before learning {audit.fit.start:.4g}; {audit.fit.message}"
+    lead = lead_figure(audit)
+    title, summary = f"Audit of {audit.title}", audit.opening or audit.recommendation
+    return Report(title, sections, meta, summary, lead="" if lead is None else lead.key)
+
+
+def _head(audit: Audit) -> str:
+    """What the tasks are, in a line."""
+    rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
+    radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
+    unit = f" ({audit.unit})" if audit.unit else ""
+    return (
+        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {audit.fit.start:.4g}{unit}; "
+        f"{audit.fit.message}"
     )
-    return Report(f"Audit of {audit.title}", sections, meta, (head, *audit.recommendation))
+
+
+def _said(audit: Audit, section: str) -> list[str]:
+    """The sentences of a section that do not open the page."""
+    return [line for line in SECTIONS[section](audit) if line not in audit.opening]
 
 
 def text_of(audit: Audit, width: int = 80) -> str:
     """A page for the terminal: the recommendation, and the tables that fit."""
     report = report_of(audit)
     parts = [summary_text(report, width)]
-    for key in ("orderings", "intervals", "split", "tasks", "tightest"):
+    orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
+    parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
+    for key in ("measures", "orderings", "intervals", "split", "tasks", "tightest"):
         table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
             parts.append(table_text(_cut(shown), width))
+    more = [line for line in audit.recommendation if line not in report.summary]
+    if more:
+        parts.append(summary_text(Report("Further findings", (), {}, tuple(more)), width))
+    if audit.missing:
+        parts.append(summary_text(Report("Not in this audit", (), {}, audit.missing), width))
     if audit.notes:
         parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
     return "\n\n".join(parts)
@@ -97,12 +125,13 @@ def _orderings(audit: Audit) -> Section:
     heads = ("ordering", "F once", "L once", f"F x{P}", f"L x{P}", "method")
     caption = (
         f"Expected forgetting F and loss L after one pass (k = {audit.num_tasks}) and after {P} (k = "
-        f"{P * audit.num_tasks}). Best and worst order: {audit.search.method}. {100 * audit.luck:.0f} % of random "
-        "orders forget less in one pass than the given one."
+        f"{P * audit.num_tasks}); loss: {audit.unit or 'mean over tasks'}. Best and worst order: "
+        f"{audit.search.method}. {100 * audit.luck:.0f} % of random orders forget less in one pass than the given one."
     )
     legend = f"F: forgetting, L: loss, expected; once: k = {audit.num_tasks}; x{P}: k = {P * audit.num_tasks}."
     table = Table("orderings", "What each ordering leads to", caption, heads, tuple(rows), (legend,))
-    items: list[Item] = [table, along(audit)]
+    lead = lead_figure(audit)
+    items: list[Item] = [*([] if lead is None else [lead]), *_measures(audit), table, along(audit)]
     simulated = [row for row in audit.orderings if not row.exact]
     if simulated:
         cells = []
@@ -119,37 +148,59 @@ def _orderings(audit: Audit) -> Section:
             )
         columns = ("ordering", "k", "quantity", "mean", "low", "high")
         items.append(Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells)))
-    orders = (("given", audit.given), ("best", audit.search.best.order), ("worst", audit.search.worst.order))
-    listed = tuple((name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in orders)
-    items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), listed))
-    text = f"Notes: {'; '.join(audit.notes)}." if audit.notes else ""
+    every = tuple(
+        (name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in _orders(audit)
+    )
+    items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), every))
+    text = " ".join([_head(audit) + ".", *_said(audit, "orderings")])
+    text += f" Notes: {'; '.join(audit.notes)}." if audit.notes else ""
     return Section("orderings", "Orderings", text, tuple(items))
 
 
-def along(audit: Audit) -> Curves:
-    """Forgetting after each step of a pass, for the orders of `Audit.passes_along`, and a random order at the end."""
-    steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
-    floor = 1e-13 * audit.fit.start or None
-    series = [
-        Series(one.name, steps, one.forgetting, method="one run", group=at) for at, one in enumerate(audit.passes_along)
+def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
+    """The orders that are named, and the best by every measure if it is another one."""
+    named = [("given order", audit.given), ("best order, forgets least", audit.search.best.order)]
+    named.append(("worst order, forgets most", audit.search.worst.order))
+    for measure in audit.measures:
+        if measure.name not in ("training loss", "forgetting"):
+            which = "all" if audit.tried_exact else "those tried"
+            named.append(
+                (f"best of {which} by {measure.name} ({measure.number(measure.top.value)})", measure.top.order)
+            )
+    return named
+
+
+def _measures(audit: Audit) -> list[Table]:
+    """Every measure of the given, the best, the worst and a random order, with its unit."""
+    if not audit.measures:
+        return []
+    rows: list[tuple[str, ...]] = []
+    for measure in audit.measures:
+        values = measure.given, measure.best, measure.worst, measure.mean, measure.cyclic
+        worse = percent(measure.share_worse, 1.0)
+        rows.append((measure.name, *(measure.number(value) for value in values), worse))
+        if measure.incremental:
+            cells = (measure.number(value) for value in measure.incremental)
+            rows.append((f"incremental {measure.name}", *cells, "", "", ""))
+    orders = "all orders" if audit.tried_exact else f"{audit.tried:,} random orders"
+    heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats")
+    notes = [
+        "After one pass: the given order, the orders that forget least (best) and most (worst), and the mean over "
+        f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that "
+        "are worse."
     ]
-    random = audit.ordering("random permutation")
-    low, high = (None, None) if random.exact else ((random.forgetting_low,), (random.forgetting_high,))
-    end, value = steps[-1:], (random.forgetting,)
-    series.append(Series("random, at the end", end, value, low, high, method=random.method, group=len(series)))
-    wide = max((value for one in series for value in one.y if value is not None), default=0.0)
-    log = wide > 0 and wide > (floor or 0.0)
-    return Curves(
-        "along",
-        "Forgetting along one pass",
-        "Each task is learned once.",
-        "k, tasks learned",
-        "forgetting",
-        tuple(series),
-        xlog=audit.num_tasks > 20,
-        ylog=log,
-        floor=floor if log else None,
-    )
+    notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
+    if any(measure.incremental for measure in audit.measures):
+        notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
+        notes.append("A prediction of exactly 0 counts as wrong.")
+    return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
+
+
+def _missing(audit: Audit) -> list[Section]:
+    """What the audit does not show, and why."""
+    if not audit.missing:
+        return []
+    return [Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ())]
 
 
 def _randomness(audit: Audit) -> Section:
@@ -167,6 +218,7 @@ def _randomness(audit: Audit) -> Section:
         "replacement) and over and over (reshuffled). The share of a cause is the mean of its effect without and "
         "with the other one; one half each means that either alone would do."
     )
+    text = " ".join([*_said(audit, "randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
     return Section("randomness", "Randomness or repetition", text, (table,))
 
@@ -196,13 +248,17 @@ def _tasks(audit: Audit) -> Section:
         "remarks come first, then the most forgotten."
     )
     items: list[Item] = [Table("tasks", "Tasks", caption, heads, tuple(rows))]
-    for key, title, values in (
-        ("overlap", "Overlap of row spaces, mean cos² of the principal angles", audit.overlap),
-        ("angles", "Smallest principal angle, degrees", audit.smallest_angle),
-    ):
-        items.append(_matrix(audit, key, title, "task", "task", values))
-    text = "How similar are the tasks? Principal angles between row spaces: 0 degrees is a shared direction, 90 none."
-    return Section("tasks", "Tasks", text, tuple(items))
+    lines = _said(audit, "tasks")
+    if audit.overlap:
+        for key, title, values in (
+            ("overlap", "Overlap of row spaces, mean cos² of the principal angles", audit.overlap),
+            ("angles", "Smallest principal angle, degrees", audit.smallest_angle),
+        ):
+            picture = _matrix(audit, key, title, "task", "task", values)
+            items += [picture] if picture is not None else []
+            lines += [] if picture is not None or audit.num_tasks < 2 else [f"{title}: {_level(values)}."]
+        lines.append("Principal angles between row spaces: 0 degrees is a shared direction, 90 none.")
+    return Section("tasks", "Tasks", " ".join(lines), tuple(items))
 
 
 def _pairs(audit: Audit) -> Section:
@@ -219,12 +275,17 @@ def _pairs(audit: Audit) -> Section:
     rows = tuple((task_name(audit, i), task_name(audit, j), value) for value, i, j in top)
     table = Table("top-pairs", "The ten largest", "", ("forgotten", "while learning", "increase of loss"), rows)
     picture = _matrix(audit, "influence", "Who forgets whom", "task learned", "task forgotten", audit.influence)
-    return Section("pairs", "Which tasks are forgotten, and by which", text, (picture, table))
+    text = " ".join([*_said(audit, "pairs"), text])
+    items = (table,) if picture is None else (picture, table)
+    return Section("pairs", "Which tasks are forgotten, and by which", text, items)
 
 
 def _matrix(
     audit: Audit, key: str, title: str, xlabel: str, ylabel: str, values: tuple[tuple[float, ...], ...]
-) -> Matrix:
+) -> Matrix | None:
+    """The picture of values over pairs of tasks; None if all pairs are alike, so that it would show nothing."""
+    if not _shows_something(np.array(values), ROUNDING * audit.fit.start if key == "influence" else 1e-9):
+        return None
     names = tuple(row.name for row in audit.tasks)
     caption = ""
     if len(names) > SQUARES:
@@ -233,10 +294,32 @@ def _matrix(
         with np.errstate(over="ignore"):
             sums = np.add.reduceat(np.add.reduceat(np.array(values), starts, axis=0), starts, axis=1)
         counts = np.diff([*starts, len(names)])
-        values = tuple(tuple(row) for row in (sums / np.outer(counts, counts)).tolist())
+        means = sums / np.outer(counts, counts)
+        if not _shows_something(means, float(np.std(values)) / size):
+            return None
+        values = tuple(tuple(row) for row in means.tolist())
         names = tuple(names[i] for i in starts.tolist())
         caption = f"Each square is the mean over {size} x {size} tasks."
     return Matrix(key, title, caption, xlabel, ylabel, names, names, values)
+
+
+def _shows_something(values: Array, floor: float) -> bool:
+    """Whether the values off the diagonal differ by more than the floor and by more than 5 % of the largest.
+
+    >>> [_shows_something(np.array([[0.0, 1.0], [other, 0.0]]), 0.0) for other in (1.02, 2.0)]
+    [False, True]
+    """
+    off = values[~np.eye(len(values), dtype=bool)]
+    if len(off) < 2:
+        return False
+    return bool(np.ptp(off) > max(floor, ALIKE * float(np.abs(off).max())))
+
+
+def _level(values: tuple[tuple[float, ...], ...]) -> str:
+    """The values of all pairs that are alike, in words."""
+    table = np.array(values)
+    off = table[~np.eye(len(table), dtype=bool)]
+    return f"about {np.median(off):.3g} for every pair" if len(off) else "there is no pair"
 
 
 def _fit(audit: Audit) -> Section:
@@ -245,11 +328,13 @@ def _fit(audit: Audit) -> Section:
         ("largest relative residual", fit.residual),
         ("tolerance", fit.tolerance),
         ("tasks missed", len(fit.offenders)),
-        ("least mean loss of any w", fit.floor),
+        ("least mean loss of any w", "unknown" if fit.floor is None else fit.floor),
         ("mean loss before learning", fit.start),
         *(("way out" + (", tried" if offer.tried else ""), offer.words) for offer in fit.offers),
     ]
-    text = fit.message[:1].upper() + fit.message[1:] + "."
+    if audit.rank_joint is None:
+        rows = rows[3:]
+    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *_said(audit, "fit")])
     return Section(
         "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
     )
@@ -274,7 +359,8 @@ def _guarantees(audit: Audit) -> Section:
     return Section(
         "guarantees",
         "Guarantees",
-        "Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
+        " ".join(_said(audit, "guarantees"))
+        + " Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
         "bound.",
         (
             Table("tightest", "Tightest guarantee", "", heads, best),

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forgetting._arrays import IntArray, as_count
+from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Outlier
+from forgetting.auditing.measures import Measure
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.similarity import Duplicate
+from forgetting.auditing.verdict import Verdict
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
 from forgetting.results import Result
@@ -34,6 +37,7 @@ class TaskRow:
         name, rows, rank: name, number of rows and rank of the task.
         norm: spectral norm of X.
         residual: relative residual at the common solution.
+            Rank, norm and residual are None for tasks that are not linear.
         forgotten: expected increase of its loss from when it was learned to the end of a random pass.
         causes: expected increase of the losses of earlier tasks while this task is learned, in a random pass.
         forgotten_error, causes_error: standard errors of `forgotten` and `causes`; 0 if exact.
@@ -45,9 +49,9 @@ class TaskRow:
 
     name: str
     rows: int
-    rank: int
-    norm: float
-    residual: float
+    rank: int | None
+    norm: float | None
+    residual: float | None
     forgotten: float
     causes: float
     forgotten_error: float
@@ -181,7 +185,17 @@ class Audit(Result):
         guarantees: the bounds that apply.
         duplicates, outliers: tasks that repeat other tasks, and tasks that stand out.
         notes: warnings about the tasks and the numbers.
-        recommendation: sentences that say what to do.
+        recommendation: sentences that say what there is and what to do, those of `opening` first.
+        opening: at most four sentences that open the pages.
+        kind_of_tasks: "regression", "classification" or "sets".
+        unit: what a loss is, in words.
+        tried, tried_exact: the number of orders that the measures are of, and whether these are all different orders.
+        measures: every measure of the orders; see `Measure`.
+        verdicts: the verdict of this seed, and those of the repeats with other seeds.
+        preparation: what was done with the rows before they were learned, in words; empty if nothing was.
+        drawn: what is drawn at random before learning, in words; empty if nothing is.
+        cases: degenerate cases, which are said first.
+        missing: what was left out of the audit, and why.
     """
 
     kind = "audit"
@@ -189,8 +203,8 @@ class Audit(Result):
     title: str
     tasks: tuple[TaskRow, ...]
     dim: int
-    rank_joint: int
-    radius: float
+    rank_joint: int | None
+    radius: float | None
     scheme: str
     seed: int
     passes: int
@@ -212,6 +226,17 @@ class Audit(Result):
     outliers: tuple[Outlier, ...]
     notes: tuple[str, ...]
     recommendation: tuple[str, ...] = ()
+    opening: tuple[str, ...] = ()
+    kind_of_tasks: str = "regression"
+    unit: str = ""
+    tried: int = 0
+    tried_exact: bool = False
+    measures: tuple[Measure, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    preparation: str = ""
+    drawn: str = ""
+    cases: tuple[Case, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def num_tasks(self) -> int:
@@ -232,11 +257,11 @@ class Audit(Result):
         return {name: [getattr(row, name) for row in chosen] for name in (*names, *ends)}
 
     def _remarks(self) -> tuple[str, ...]:
-        return self.recommendation[:2]
+        return (self.opening or self.recommendation)[:2]
 
     def figure(self) -> Curves:
         """Forgetting along a pass, for the given, the best, the worst and a greedy order."""
-        from forgetting.auditing.page import along
+        from forgetting.auditing.figure import along
 
         return along(self)
 
@@ -246,6 +271,24 @@ class Audit(Result):
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Audit:
         return cls.from_json(str(values.get("json")))
+
+    def measure(self, name: str) -> Measure:
+        """The measure of this name, such as "training loss" or "training accuracy".
+
+        >>> import forgetting as fg
+        >>> audit = fg.audit(fg.families.two_lines(0.5))
+        >>> [measure.name for measure in audit.measures], audit.measure("training loss").higher
+        (['training loss'], False)
+        """
+        for measure in self.measures:
+            if measure.name == name:
+                return measure
+        raise InvalidInputError(f"no measure {name!r}; there are {', '.join(one.name for one in self.measures)}")
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict of the seed of the audit; None in files of earlier versions."""
+        return self.verdicts[0] if self.verdicts else None
 
     def ordering(self, name: str, passes: int = 1) -> OrderingRow:
         """The row of the ordering with this name and number of passes.
@@ -315,12 +358,15 @@ def _check(audit: Audit) -> None:
     named += [task for row in audit.tasks for task in (row.worst_by, row.nearest) if task is not None]
     named += [task for duplicate in audit.duplicates for task in (duplicate.task, duplicate.of)]
     named += [outlier.task for outlier in audit.outliers]
+    named += [task for verdict in audit.verdicts for task in (*verdict.worst, *verdict.best)]
+    named += [task for measure in audit.measures for task in (*measure.top.order, *measure.bottom.order)]
     stranger = next((task for task in named if not 0 <= task < T), None)
     if stranger is not None:
         raise ProblemFileError(f"there is no task {stranger} of {T}")
     for name in ("overlap", "smallest_angle", "largest_angle", "influence"):
         rows = getattr(audit, name)
-        if [len(row) for row in rows] != [T] * T:
+        may_be_empty = name != "influence" and audit.kind_of_tasks != "regression"
+        if not (may_be_empty and not rows) and [len(row) for row in rows] != [T] * T:
             raise ProblemFileError(f"{name} is not {T} x {T}")
     if any(len(single_pass.forgetting) != T for single_pass in audit.passes_along):
         raise ProblemFileError(f"a pass does not have {T} steps")

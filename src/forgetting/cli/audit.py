@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from forgetting._text import nearest
-from forgetting.cli.options import Force, Json, Seed, reads_files
+from forgetting.cli.options import Force, Json, Scheme, Seed, reads_files
+from forgetting.tasks import Problem
 from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["audit_command"]
@@ -38,6 +40,38 @@ def audit_command(
         str | None,
         typer.Option("--kind", help="The kind of random features: relu (default) or fourier.", show_default=False),
     ] = None,
+    standardize: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all|first",
+            help="Shift and scale each column to mean 0 and deviation 1: those of all tasks, or of the first.",
+            show_default=False,
+        ),
+    ] = None,
+    intercept: Annotated[bool, typer.Option("--intercept", help="Add a column of ones.")] = False,
+    loss: Annotated[
+        str | None,
+        typer.Option(metavar="sum|mean", help="Sum or mean over the rows of a task.", show_default=False),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Held-out rows of the same tasks, read like FILE; never learned.",
+            show_default=False,
+        ),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            "--order", help="The given order: numbers or names of all tasks, with commas.", show_default=False
+        ),
+    ] = None,
+    scheme: Scheme = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Draws of rows and random features that the verdict is repeated for.")
+    ] = 8,
     passes: Annotated[int, typer.Option(min=2, help="Compare one pass with this many passes.")] = 3,
     seed: Seed = None,
     as_json: Json = False,
@@ -51,14 +85,18 @@ def audit_command(
     *,
     reading: Columns,
 ) -> None:
-    """Compare your tasks and their orders: similarity, forgetting, bounds, and what to do.
+    """How much of the low forgetting is the order? By training loss, held-out loss and accuracy, and what to do.
+
+    An order is advised only if all measures, and all draws of rows and features, agree.
 
     \b
     Examples:
       forgetting audit tasks.csv --out audit.html
       forgetting audit a.csv b.csv c.csv --label price      (each file a task)
       forgetting audit digits rotated tasks=8 rows=7
-      forgetting audit digits split --rows 20 --features 200
+      forgetting audit digits split --rows 20 --features 200 --repeats 8
+      forgetting audit tasks.csv --test held_out.csv --intercept --standardize all --loss mean
+      forgetting audit digits permuted --scheme "ridge lam=1000" --order 4,3,2,1,0
       forgetting audit catastrophic eps=1.5
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
@@ -70,6 +108,7 @@ def audit_command(
 
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
+    from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
     from forgetting.storage.outputs import check_output, write_output
 
@@ -81,8 +120,14 @@ def audit_command(
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
     found, name = load_tasks(tasks, reading, seed)
+    held = None if test is None else load_problem([test], seed, reading).problem
+    prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
+    given = None if order is None else as_order(order, found.names)
     with working("auditing") as step:
-        result = audit(found, passes=passes, rows=rows, features=lift, seed=seed or 0, title=name, progress=step)
+        result = audit(
+            found, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed or 0,
+            title=name, progress=step, **prepared,  # type: ignore[arg-type]
+        )  # fmt: skip
 
     def write(path: Path) -> None:
         texts = {".json": lambda: result.to_json(indent=1), ".txt": lambda: str(result)}
@@ -101,7 +146,26 @@ def audit_command(
     write_and_show(out, write, show, quiet=as_json)
 
 
-def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[object, str]:
+def as_order(words: str, names: Sequence[str]) -> list[int]:
+    """The numbers of the tasks in a text of numbers or names with commas; names count first.
+
+    >>> as_order("2,0,1", ("a", "b", "c")), as_order("b, a", ("a", "b"))
+    ([2, 0, 1], [1, 0])
+    """
+    from forgetting.errors import InvalidInputError
+
+    order = []
+    for word in (part.strip() for part in words.split(",")):
+        if word in names:
+            order.append(list(names).index(word))
+        elif word.isdecimal():
+            order.append(int(word))
+        else:
+            raise InvalidInputError(f"--order: no task {word!r:.60}{nearest(word, list(names))}")
+    return order
+
+
+def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[Problem, str]:
     """Tasks from bundled images, or from a problem as for the other commands; and their name.
 
     >>> load_tasks(["digits", "rotated", "tasks=3", "rows=5"], Columns(), 0)[1]
@@ -123,7 +187,7 @@ def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[ob
                 values[name] = int(text)
             else:
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
-        made = getattr(auditing, first)(**values, seed=seed or 0)
+        made: Problem = getattr(auditing, first)(**values, seed=seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
     if not (is_file(first) or first.endswith(".toml")) and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")

@@ -29,11 +29,22 @@ from forgetting.figures.drawable_points import (
     map_spans,
     span,
 )
-from forgetting.figures.items import Bars, Curves, Item, Line, Matrix, Paths, Point, Regions, Series, Stage
+from forgetting.figures.items import Bars, Curves, Item, Line, Matrix, Paths, Point, Regions, Series, Spread, Stage
 from forgetting.figures.looks import PAPER, Look, Studio
 from forgetting.figures.palette import COLOURS, GRAY, IDLE, greek, ordered, region_index, short_name
 
-__all__ = ["draw", "draw_on", "plot_bars", "plot_curves", "plot_matrix", "set_axis", "short_number", "stops"]
+__all__ = [
+    "draw",
+    "draw_on",
+    "legend_below",
+    "plot_bars",
+    "plot_curves",
+    "plot_matrix",
+    "set_axis",
+    "short_number",
+    "shown_words",
+    "stops",
+]
 
 LONGEST = 120  # letters of a title
 LABEL = 42  # letters beside an axis
@@ -60,11 +71,15 @@ def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
         return _matrix(item, studio, look)
     if isinstance(item, Bars):
         return _bars(item, studio, look)
+    if isinstance(item, Spread):
+        from forgetting.figures.spread import draw_spread
+
+        return draw_spread(item, studio, look)
     raise TypeError(f"no picture of a {item.kind}")
 
 
 def draw_on(item: Item, axes: Any = None) -> Any:
-    """Draw curves, bars or a matrix onto axes of pyplot, new ones if none are given; returns the axes."""
+    """Draw curves, bars, a matrix or the first panel of a spread onto axes of pyplot (None: new ones); returns them."""
     from matplotlib.axes import Axes
 
     own = axes is None
@@ -84,20 +99,25 @@ def draw_on(item: Item, axes: Any = None) -> Any:
             plot_matrix(item, axes)
         elif isinstance(item, Bars):
             plot_bars(item, axes)
+        elif isinstance(item, Spread) and item.panels:
+            from forgetting.figures.spread import plot_panel
+
+            plot_panel(item, item.panels[0], axes)
+            axes.legend(fontsize="small")
         else:
             raise TypeError(f"no axes for a {item.kind}")
-    axes.set_title(_words(item.title))
+    axes.set_title(shown_words(item.title))
     return axes
 
 
 def _figure(item: Item, studio: Studio, look: Look, layout: str | None = "constrained") -> tuple[Any, Any]:
     figure, axes = studio.subplots(figsize=(look.width, look.height), layout=layout)
     if look.titled:
-        axes.set_title(_words(item.title))
+        axes.set_title(shown_words(item.title))
     return figure, axes
 
 
-def _words(words: str, most: int = LONGEST) -> str:
+def shown_words(words: str, most: int = LONGEST) -> str:
     """Words for matplotlib, which hides names that begin with an underscore."""
     line = re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), greek(one_line(words, most)))
     return f" {line}" if line.startswith("_") else line
@@ -126,7 +146,7 @@ def _power(value: float) -> str:
     return f"{value:g}"
 
 
-def _legend(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> None:
+def legend_below(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> None:
     """A legend below the axes, for which the figure grows; the first few names where there are very many."""
     if not handles:
         return
@@ -150,7 +170,7 @@ def _curves(item: Curves, studio: Studio, look: Look) -> Any:
     if direct:
         _name_directly(item, axes)
     else:
-        _legend(figure, look, *axes.get_legend_handles_labels())
+        legend_below(figure, look, *axes.get_legend_handles_labels())
     return figure
 
 
@@ -172,7 +192,7 @@ def _name_directly(item: Curves, axes: Any) -> None:
         heights = [min(height, 1.0 - gap * (len(heights) - 1 - i)) for i, height in enumerate(heights)]
     for height, (place, series) in zip(heights, named, strict=True):
         axes.annotate(
-            _words(short_name(series), NAME), (1.0, place), xytext=(1.045, height), xycoords="axes fraction",
+            shown_words(short_name(series), NAME), (1.0, place), xytext=(1.045, height), xycoords="axes fraction",
             textcoords="axes fraction", fontsize=7, va="center", color=curve_look(item, series).colour,
             arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888", "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )  # fmt: skip
@@ -201,12 +221,12 @@ def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
     order = {series: place for place, series in enumerate(ordered(item))}
     for place, series in enumerate(item.series):
         gid = f"class=series;data-series={'minor' if series.minor else place}"
-        label = "_" if series.minor else _words(short_name(series), NAME)
+        label = "_" if series.minor else shown_words(short_name(series), NAME)
         _curve(item, series, axes, label=label, gid=gid, zorder=2 + order[series] / (100 + len(order)))
     if others := _others(item):
         axes.plot([], [], color=GRAY, linewidth=0.7, label=others, gid="class=series;data-series=minor")
-    axes.set_xlabel(_words(item.xlabel, LABEL))
-    axes.set_ylabel(_words(item.ylabel, LABEL))
+    axes.set_xlabel(shown_words(item.xlabel, LABEL))
+    axes.set_ylabel(shown_words(item.ylabel, LABEL))
 
 
 def _curve(item: Curves, series: Series, axes: Any, **options: Any) -> None:
@@ -250,7 +270,7 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
         axes.add_collection(
             PolyCollection(
                 corners, facecolor=IDLE if index < 0 else COLOURS[index], edgecolor="face", linewidth=0.4,
-                label=_words(name, NAME), gid=f"class=series;data-series={place}",
+                label=shown_words(name, NAME), gid=f"class=series;data-series={place}",
             ),
             autolim=False,
         )  # fmt: skip
@@ -258,9 +278,9 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
         x, y = (float(np.clip(part or 1.0, *ends)) for part, ends in zip(item.mark, spans, strict=True))
         axes.plot(x, y, marker="*", color="white", markeredgecolor="black", markersize=13, zorder=5, clip_on=False)
     axes.grid(False)
-    axes.set_xlabel(_words(item.xlabel, LABEL))
-    axes.set_ylabel(_words(item.ylabel, LABEL))
-    _legend(figure, look, *axes.get_legend_handles_labels())
+    axes.set_xlabel(shown_words(item.xlabel, LABEL))
+    axes.set_ylabel(shown_words(item.ylabel, LABEL))
+    legend_below(figure, look, *axes.get_legend_handles_labels())
     return figure
 
 
@@ -275,18 +295,18 @@ def _stages(item: Paths, studio: Studio, look: Look) -> Any:
         for place, line in enumerate(item.lines):
             x, y = _segment(line, middle, 10 * max(halves))
             axes.plot(
-                x, y, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=_words(line.name, NAME),
+                x, y, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=shown_words(line.name, NAME),
                 gid=f"class=series;data-series={place}",
             )  # fmt: skip
     for axes, stage in zip(panels[0], stages, strict=False):
         _run(item, stage, axes, look)
-        axes.set_title(_words(stage.name, NAME))
+        axes.set_title(shown_words(stage.name, NAME))
     for axes in panels[0]:
         axes.set_aspect("equal", adjustable="datalim")  # the longer side of a panel shows more
         axes.set_xlim(middle[0] - halves[0], middle[0] + halves[0])
         axes.set_ylim(middle[1] - halves[1], middle[1] + halves[1])
         axes.locator_params(nbins=6)
-    _legend(figure, look, *panels[0][0].get_legend_handles_labels())
+    legend_below(figure, look, *panels[0][0].get_legend_handles_labels())
     return figure
 
 
@@ -388,8 +408,8 @@ def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
                     fontsize=letters, color="black",
                 )  # fmt: skip
     axes.grid(False)
-    axes.set_xlabel(_words(item.xlabel, LABEL))
-    axes.set_ylabel(_words(item.ylabel, LABEL))
+    axes.set_xlabel(shown_words(item.xlabel, LABEL))
+    axes.set_ylabel(shown_words(item.ylabel, LABEL))
     bar = axes.figure.colorbar(mesh, ax=axes)
     marks = sorted({low, 0.0, top})
     bar.set_ticks(marks, labels=[short_number(mark * largest) for mark in marks])
@@ -415,12 +435,12 @@ def plot_bars(item: Bars, axes: Any) -> None:
         filled = COLOURS[0] if place in item.marked else "none"
         axes.plot(value, place, marker="o", color=COLOURS[0], markerfacecolor=filled, clip_on=False)
     for line in lines:
-        axes.axvline(line, color=COLOURS[1], linewidth=1.2, label=_words(item.line_name, NAME))
+        axes.axvline(line, color=COLOURS[1], linewidth=1.2, label=shown_words(item.line_name, NAME))
     if lines:
         axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0))
-    axes.set_yticks(range(len(item.names)), [_words(name, WIDE_LABEL) for name in item.names])
+    axes.set_yticks(range(len(item.names)), [shown_words(name, WIDE_LABEL) for name in item.names])
     axes.set_ylim(len(item.names) - 0.5, -0.5)
-    axes.set_xlabel(_words(item.xlabel, LABEL))
+    axes.set_xlabel(shown_words(item.xlabel, LABEL))
 
 
 def _short(name: str) -> str:

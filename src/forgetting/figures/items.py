@@ -16,9 +16,11 @@ __all__ = [
     "Item",
     "Line",
     "Matrix",
+    "Panel",
     "Paths",
     "Regions",
     "Series",
+    "Spread",
     "Stage",
     "Table",
     "check_key",
@@ -261,4 +263,33 @@ class Bars(_Titled):
             raise InvalidInputError(f"bars {self.key!r}: {len(self.values)} values for {len(self.names)} names")
 
 
-Item = Curves | Regions | Paths | Matrix | Bars | Table
+@dataclass(frozen=True)
+class Panel:
+    """A distribution on one axis, and the places of marks on the same axis; a mark at None is not drawn."""
+
+    xlabel: str
+    values: tuple[Number, ...]
+    marks: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Spread(_Titled):
+    """Distributions of values, one below the other, with marks of the same names in each.
+
+    >>> Spread("demo", "Orders", "", "orders", ("given",), (Panel("loss", (0.5, 2.0), (0.5,)),)).kind
+    'spread'
+    """
+
+    unit: str
+    names: tuple[str, ...]
+    panels: tuple[Panel, ...]
+    kind: Literal["spread"] = "spread"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for panel in self.panels:
+            if len(panel.marks) != len(self.names):
+                raise InvalidInputError(f"spread {self.key!r}: {len(panel.marks)} marks for {len(self.names)} names")
+
+
+Item = Curves | Regions | Paths | Matrix | Bars | Spread | Table

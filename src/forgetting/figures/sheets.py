@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from forgetting.figures.items import Bars, Curves, Item, Matrix, Paths, Regions, Table
+from forgetting.figures.items import Bars, Curves, Item, Matrix, Paths, Regions, Spread, Table
 
 __all__ = ["to_csv"]
 
@@ -54,6 +54,11 @@ def _rows(item: Item) -> Iterable[tuple[Any, ...]]:
     elif isinstance(item, Bars):
         yield ("name", item.xlabel)
         yield from zip(item.names, item.values, strict=True)
+    elif isinstance(item, Spread):
+        yield ("panel", "name", "value")
+        for panel in item.panels:
+            yield from ((panel.xlabel, name, value) for name, value in zip(item.names, panel.marks, strict=True))
+            yield from ((panel.xlabel, "", value) for value in panel.values)
     elif isinstance(item, Table):
         yield item.columns
         yield from item.rows

@@ -20,7 +20,7 @@ from forgetting._arrays import Array, IntArray, any_array, as_number, fingerprin
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry, Matrix
-from forgetting.tasks.linear_tasks import LinearTasks
+from forgetting.tasks.linear_tasks import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 
@@ -90,6 +90,14 @@ class ScoredTasks(LinearTasks):
         matrices, labels, divisors = (list(column) for column in zip(*parts, *held, strict=True))
         made = _geometry.from_data(matrices, labels, np.array(divisors), np.array(index), self.rank_tol)
         return replace(made, held_out=self.tests is not None)
+
+    @cached_property
+    def realizability(self) -> Realizability:
+        """Whether some w solves all tasks and their held-out data."""
+        worst = float(np.max(self.geometry.residuals))
+        bad = np.flatnonzero(self.geometry.residuals > self.rtol)
+        first = int(np.argmax(self.geometry.index == bad[0] % self.geometry.num_learned)) if bad.size else None
+        return Realizability(first is None, worst, first, self.rtol)
 
     def _divisor(self, tasks: RegressionTasks, m: int) -> float:
         return 1.0 if self.loss_kind == "sum" else float(tasks.num_rows[m])

@@ -128,10 +128,23 @@ class Affine:
 
     def functional(self, form: Form, share: Array) -> Functional:
         """sum_i share_i weight_i / 2 E rho_i^2 over all R directions i."""
-        weights = share * self.moments.weights(form)[0]
-        floor = 0.5 * float(np.einsum("i,ij,jk,ik->", weights, self.misses, self.constants, self.misses, optimize=True))
-        matrix = pack((self.rows.T * (0.5 * weights)) @ self.rows)
-        return Functional(matrix, -(self.rows.T * weights) @ self.misses, floor)
+        return self._read(self.rows, self.misses, share * self.moments.weights(form)[0])
+
+    def tests_after(self, form: Form) -> Functional:
+        """sum_m p_m times the form of the held-out data of m just after m was learned, without what no w can fit."""
+        geometry, weights = self.moments.geometry, self.moments.weights(form)[0]
+        rows, misses, share = self.rows.copy(), self.misses.copy(), np.zeros(len(weights))
+        for m in self.drawn:
+            held = geometry.block(geometry.num_learned + m)
+            rows[held] = self.rows[held] @ self.steps[m]
+            misses[held] = self.misses[held] - self.rows[held] @ self.pushes[m]
+            share[held] = self.moments.probability[0][m]
+        return self._read(rows, misses, share * weights)
+
+    def _read(self, rows: Array, misses: Array, weights: Array) -> Functional:
+        """sum_i weight_i / 2 E (row_i . z - misses_i . x)^2."""
+        floor = 0.5 * float(np.einsum("i,ij,jk,ik->", weights, misses, self.constants, misses, optimize=True))
+        return Functional(pack((rows.T * (0.5 * weights)) @ rows), -(rows.T * weights) @ misses, floor)
 
 
 def centred(moments: Moments) -> Affine:

@@ -35,7 +35,7 @@ class AffineSpectrum:
         if not self.settles and (self.order <= dense or self.counted):
             self.modes = diagonal_modes(self.affine)
         self.settled = True
-        self.visits: dict[Form, OverVisits] = {}
+        self.visits: dict[tuple[Form, bool], OverVisits] = {}
         self.seen: dict[int, tuple[Functional, Modes, Array]] = {}
 
     def solve(self) -> tuple[Values, Values, str]:
@@ -63,40 +63,53 @@ class AffineSpectrum:
         form, moments = quantity.form, self.affine.moments
         geometry, p = moments.geometry, self.affine.chance
         left = (1 - moments.gains[0]) ** 2
-        plain = moments.probability[0]
+        plain, held = moments.probability[0], quantity.held_out
         if k == 0 and quantity.needs_steps:
             return np.nan, np.nan
         match quantity.average:
             case "error":
                 return self._error(k)
             case "each":
-                pairs = [self._task(form, m, k) for m in range(geometry.num_distinct)]
+                first = geometry.num_learned if held else 0
+                pairs = [self._task(form, first + m, k) for m in range(geometry.num_learned)]
                 return tuple(np.array([pair[part] for pair in pairs])[geometry.index] for part in range(2))  # type: ignore[return-value]
             case "tasks":
-                share = geometry.counts / geometry.num_tasks
-                return self._told(form, self._read((form, "tasks"), share[geometry.owner], k), share, k)
+                share = self._of_tests(geometry.counts / geometry.num_tasks, held)
+                return self._told(form, self._read((form, "tasks", held), share[geometry.owner], k), share, k)
             case "next":
-                return self._told(form, self._read((form, "drawn"), p, k), plain, k)
+                return self._told(form, self._read((form, "drawn", False), p, k), plain, k)
             case "learnt":
-                return self._told(form, self._mean((form, "drawn"), p, k), plain, k)
+                return self._told(form, self._mean((form, "drawn", False), self._form(form, p), k), plain, k)
         if quantity.subtracts_kept and k == 1:
             return 0.0, 0.0  # nothing is forgotten yet
-        if k == FOREVER:
+        if k == FOREVER and not held:
             share = p * (1 - left) if quantity.subtracts_kept else p
-            gap = self._read((form, "forgotten" if quantity.subtracts_kept else "drawn"), share, k)
+            gap = self._read((form, "forgotten" if quantity.subtracts_kept else "drawn", False), share, k)
             return self._told(form, gap, None if quantity.subtracts_kept else plain, k)
+        shares = self._of_tests(plain, held)
         seen = Estimate(0.0, 0.0)
-        if k > 1 or not moments.solves:  # else the only task that was visited is solved
-            seen = Estimate(*(number / k for number in self._visited(form).at(k)))
+        if k == FOREVER:
+            seen = self._read((form, "drawn", True), shares[geometry.owner], k)
+        elif k > 1 or not moments.solves or held:  # else the only task that was visited is solved
+            seen = Estimate(*(number / k for number in self._visited(form, held).at(k)))
         if not quantity.subtracts_kept:
-            return self._told(form, seen, plain, k)
-        kept = self._mean((form, "kept"), p * left, k)
+            return self._told(form, seen, shares, k)
+        after = self.affine.tests_after(form) if held else self._form(form, p * left)
+        kept = self._mean((form, "kept", held), after, k)
         return self._told(form, Estimate(seen.value - kept.value, seen.doubt + kept.doubt), None, k, abs(seen.value))
 
     def _task(self, form: Form, task: int, k: int) -> tuple[float, float]:
         geometry = self.affine.moments.geometry
         chosen = (np.arange(geometry.num_distinct) == task).astype(float)
-        return self._told(form, self._read((form, task), chosen[geometry.owner], k), chosen, k)
+        return self._told(form, self._read((form, task, False), chosen[geometry.owner], k), chosen, k)
+
+    def _of_tests(self, shares: Array, held_out: bool) -> Array:
+        """Shares of distinct tasks, given to their held-out data instead."""
+        half = self.affine.moments.geometry.num_learned
+        return np.concatenate([0 * shares[:half], shares[:half]]) if held_out else shares
+
+    def _form(self, form: Form, share: Array) -> Functional:
+        return self.affine.functional(form, share)
 
     def _error(self, k: int) -> tuple[float, float]:
         """E|z|^2."""
@@ -111,21 +124,20 @@ class AffineSpectrum:
 
     # ------------------------------------------------------------------------------------------------------ parts
 
-    def _visited(self, form: Form) -> OverVisits:
-        if form not in self.visits:
+    def _visited(self, form: Form, held_out: bool) -> OverVisits:
+        if (form, held_out) not in self.visits:
             assert self.modes is not None
-            owner, affine = self.affine.moments.geometry.owner, self.affine
-            tasks = range(affine.moments.geometry.num_distinct)
-            forms = [affine.functional(form, (owner == m) * 1.0) for m in tasks]
-            self.visits[form] = OverVisits(self.modes, forms)
-        return self.visits[form]
+            geometry = self.affine.moments.geometry
+            shift = geometry.num_learned if held_out else 0
+            forms = [self._form(form, (geometry.owner == m + shift) * 1.0) for m in range(geometry.num_distinct)]
+            self.visits[form, held_out] = OverVisits(self.modes, forms)
+        return self.visits[form, held_out]
 
-    def _read(self, key: tuple[Form, str | int], share: Array, k: int) -> Estimate:
-        return self._evaluated(key, self.affine.functional(key[0], share), k)
+    def _read(self, key: tuple[Form, str | int, bool], share: Array, k: int) -> Estimate:
+        return self._evaluated(key, self._form(key[0], share), k)
 
-    def _mean(self, key: tuple[Form, str], share: Array, k: int) -> Estimate:
+    def _mean(self, key: tuple[Form, str, bool], functional: Functional, k: int) -> Estimate:
         """The mean over the steps before k."""
-        functional = self.affine.functional(key[0], share)
         if k == FOREVER:
             return self._evaluated(key, functional, k)
         return Estimate(*(number / k for number in self._evaluated(key, functional, k, summed=True)))

@@ -74,7 +74,7 @@ class SpectralEngine(Engine):
         if request.averaged:
             return "it does not average iterates"
         reason = refusal(request, Independent)
-        if reason is None and not request.realizable and request.averages("visited"):
+        if reason is None and _is_affine(request) and request.averages("visited"):
             D = request.geometry.dim
             if D > VISITS_LIMIT and request.steps[0] < FOREVER:
                 return (
@@ -83,7 +83,7 @@ class SpectralEngine(Engine):
         return reason
 
     def cost(self, request: Request) -> Cost:
-        if not request.realizable:
+        if _is_affine(request):
             return _cost_beyond(request)
         geometry, visited = request.geometry, request.averages("visited")
         order = geometry.dim * (geometry.dim + 1) / 2
@@ -103,7 +103,7 @@ class SpectralEngine(Engine):
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, homogeneous=request.realizable)
         order = f"the map Q on matrices of order {request.geometry.dim}"
-        if moments.size > moments.dim:
+        if moments.size > moments.dim or _is_affine(request):
             values, doubts, how = _beyond(request, moments)
             return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
         finite = replace(request, steps=request.steps[request.steps < FOREVER])
@@ -126,6 +126,11 @@ class SpectralEngine(Engine):
             }
             how = how or said
         return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
+
+
+def _is_affine(request: Request) -> bool:
+    """Whether the affine recursion is needed: no w solves all tasks, or held-out data are scored."""
+    return not request.realizable or any(quantity.held_out for quantity in request.quantities)
 
 
 def _beyond(request: Request, moments: Moments) -> tuple[Values, Values, str]:
@@ -284,8 +289,7 @@ def _keys(quantity: Quantity) -> list[tuple[Form, Kind]]:
             return [(form, "each")]
         case "visited":
             return [(form, "each"), (form, "kept")] if quantity.subtracts_kept else [(form, "each")]
-        case "next" | "learnt":
-            return [(form, "drawn")]
+    return [(form, "drawn")]  # next and learnt
 
 
 def decay(moments: SelfAdjoint) -> float:

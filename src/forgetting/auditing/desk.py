@@ -1,0 +1,149 @@
+"""Expected loss and forgetting of every ordering that an audit compares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.auditing.measures import Measure
+from forgetting.auditing.orders import OrderSearch
+from forgetting.auditing.result import OrderingRow
+from forgetting.dynamics.loop import run
+from forgetting.expectation import Expectation, expect
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines import choose
+from forgetting.orderings import Explicit, GreedyDistance, Ordering, Reshuffled, WithReplacement, laws
+from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
+
+__all__ = ["Desk", "from_all_orders", "with_expected_mean"]
+
+Quantity = Literal["forgetting", "loss"]
+QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
+FEW = 128  # simulated runs where steps are slow
+DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
+
+
+class Desk:
+    """Computes the expected loss and forgetting of many orderings of a problem."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        w0: Array,
+        passes: int,
+        seed: int,
+        runs: int | None,
+        patience: float,
+    ) -> None:
+        self.problem, self.scheme, self.w0, self.passes, self.seed = problem, scheme, w0, passes, seed
+        self.patience = patience
+        self.notes: list[str] = []
+        geometry = problem.geometry
+        if geometry is None:  # every step is a projection that is not compiled
+            self.runs = runs or FEW
+        else:
+            work = 8.0 * passes * float(geometry.ranks @ geometry.counts) * geometry.dim * 4096
+            self.runs = runs or (4096 if work < 5e9 else 1024)
+        # after complete passes of tasks that are solved when they are learned, forgetting is the loss less this
+        solved = geometry is not None and scheme.solves_task
+        self.kept = float(geometry.unexplained @ geometry.counts) / problem.num_tasks if solved and geometry else None
+
+    def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
+        """A row for every ordering after one pass, and a row after `passes` passes."""
+        T, P = self.problem.num_tasks, self.passes
+        rows = self.fixed("given order", Explicit(np.tile(given, P)), [T, P * T])
+        # the first pass of a reshuffled ordering is without replacement
+        for name, random in (("random permutation", Reshuffled()), ("with replacement", WithReplacement())):
+            values = self.values(random, [T, P * T])
+            rows += [self.row(name, random, k, values, at) for at, k in enumerate((T, P * T))]
+        for name, extreme in (("best order", search.best), ("worst order", search.worst)):
+            rows += self.fixed(name, Explicit(extreme.order * P), [T, P * T])
+        # in a single pass of the greedy ordering each task comes once, which takes another ordering
+        for k, greedy in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
+            rows += self.fixed("greedy", greedy, [k])
+        return tuple(rows)
+
+    def fixed(self, name: str, ordering: Ordering, steps: list[int]) -> list[OrderingRow]:
+        """The rows of an ordering that leaves nothing to chance, from one run."""
+        made = run(self.problem, ordering, steps[-1], self.scheme, w0=self.w0, record_every=steps)
+        rows = []
+        for k, loss in zip(steps, made.losses[-len(steps) :].tolist(), strict=True):
+            forgetting, passes = float(made.forgetting[k - 1]), k // self.problem.num_tasks
+            values = loss, loss, loss, forgetting, forgetting, forgetting
+            rows.append(OrderingRow(name, str(ordering), k, passes, *values, "deterministic", 1.0, True, True))
+        return rows
+
+    def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
+        """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
+        request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
+        method = choose(replace(request, patience=self.patience))[0].name
+        # after complete passes every task was visited equally often, so that forgetting follows from the loss
+        derived = method == "monte-carlo" and self.kept is not None and isinstance(ordering.law, laws.Reshuffled)
+        expectation = expect(
+            self.problem,
+            ordering,
+            steps,
+            self.scheme,
+            self.w0,
+            method=method,
+            quantities=QUANTITIES[:1] if derived else QUANTITIES,
+            seed=self.seed,
+            runs=self.runs,
+        )
+        self.notes += [note for note in expectation.notes if not note.startswith("completed")]
+        if not derived or self.kept is None:
+            return expectation
+        return replace(
+            expectation,
+            values={**expectation.values, "forgetting": expectation.values["loss"] - self.kept},
+            intervals={**expectation.intervals, "forgetting": expectation.intervals["loss"] - self.kept},
+        )
+
+    def row(self, name: str, ordering: Ordering, k: int, values: Expectation, at: int) -> OrderingRow:
+        """The row of an ordering after k steps; `at` is the index of step k in `values`."""
+        (loss, a, b), (forgetting, c, d) = (
+            (float(np.asarray(values.values[quantity])[at]), *values.interval(quantity)[at].tolist())
+            for quantity in QUANTITIES
+        )
+        passes, method, confidence = k // self.problem.num_tasks, values.method, values.confidence
+        how = (method, confidence, values.exact or "loss" in values.ranges, values.exact)
+        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, *how)
+
+
+def from_all_orders(rows: tuple[OrderingRow, ...], measure: Measure) -> tuple[OrderingRow, ...]:
+    """The rows, with the simulated loss of one pass in a random order replaced by the mean over all orders.
+
+    For tasks that are solved when they are learned, so that forgetting is the loss.
+    """
+
+    def exact(row: OrderingRow) -> OrderingRow:
+        if row.exact or (row.name, row.passes) != ("random permutation", 1):
+            return row
+        mean = measure.mean
+        return replace(
+            row, loss=mean, loss_low=mean, loss_high=mean, forgetting=mean, forgetting_low=mean, forgetting_high=mean,
+            method="all orders", confidence=1.0, bounded=True, exact=True,
+        )  # fmt: skip
+
+    return tuple(exact(row) for row in rows)
+
+
+def with_expected_mean(measures: tuple[Measure, ...], row: OrderingRow) -> tuple[Measure, ...]:
+    """The measures, with the means of loss and forgetting over random orders replaced by those of an engine.
+
+    Rare orders may have large losses, which a sample of orders misses.
+    """
+
+    def expected(measure: Measure) -> Measure:
+        if measure.error == 0 or measure.name not in ("training loss", "forgetting"):
+            return measure
+        name = "loss" if measure.name == "training loss" else "forgetting"
+        low, high = (getattr(row, name + end) for end in ("_low", "_high"))
+        return replace(measure, mean=getattr(row, name), error=(high - low) / 2 / DEVIATIONS)
+
+    return tuple(expected(measure) for measure in measures)

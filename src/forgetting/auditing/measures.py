@@ -1,0 +1,265 @@
+"""The measures by which an audit compares orders: losses and accuracies, on learned and on held-out rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, as_kind, real_array
+from forgetting.auditing.orders import SLOW, FoundOrder, OrderSearch, as_tasks, count_orders, distinct_orders
+from forgetting.dynamics.loop import run
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.orderings import Explicit
+from forgetting.schemes import Scheme
+from forgetting.tasks import Problem
+
+__all__ = ["Measure", "Tried", "accuracies", "has_classes", "measure_orders", "orders_to_try"]
+
+ALL = 720  # up to this many different orders, all are tried
+SAMPLE = 1000  # otherwise this many random orders, or as many as 4e9 operations allow,
+FEWEST = 100  # and no fewer than this
+SAME = 1e-9  # relative difference below which two values count as equal
+DEVIATIONS = 3.0  # standard errors that a mean over random orders may be off
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure of every order that was tried, at the end of a pass; all values are means over tasks.
+
+    Attributes:
+        name: "training loss", "forgetting", "held-out loss", "training accuracy" or "held-out accuracy".
+        unit: what a value is, in words.
+        higher: whether more is better; accuracies are parts of 1.
+        given, cyclic: the value of the given order after one pass, and after all passes.
+        best, worst: the values of the two orders that forget least and most (`Audit.search`).
+        mean, error: the mean over random orders and its standard error, 0 if exact.
+        values: the value of each order that was tried.
+        top, bottom: the orders with the best and the worst value among those that were tried.
+        incremental: of an accuracy, its mean over the steps of a pass on the tasks learned so far (average incremental
+            accuracy), for the given, the best and the worst order.
+
+    >>> order = FoundOrder((0,), 1.0)
+    >>> loss = Measure("training loss", "", False, 2.0, 2.0, 1.0, 2.0, 1.5, 0.0, (1.0, 2.0), order, order)
+    >>> loss.compare(loss.mean, loss.given), loss.compare(2.0, 2.0 + 1e-12), loss.share_better
+    (1, 0, 0.5)
+    """
+
+    name: str
+    unit: str
+    higher: bool
+    given: float
+    cyclic: float
+    best: float
+    worst: float
+    mean: float
+    error: float
+    values: tuple[float, ...]
+    top: FoundOrder
+    bottom: FoundOrder
+    incremental: tuple[float, ...] = ()
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether the values are parts of rows, which are shown in %."""
+        return self.higher
+
+    @cached_property
+    def slack(self) -> float:
+        """The difference up to which two values count as equal."""
+        return SAME * max((abs(value) for value in (*self.values, self.given)), default=0.0)
+
+    def compare(self, one: float, other: float, error: float = 0.0) -> int:
+        """1 if the first value is better than the second, -1 if it is worse, 0 if they are equal up to the error."""
+        gain = (one - other) if self.higher else (other - one)
+        return int(math.copysign(1, gain)) if abs(gain) > self.slack + DEVIATIONS * error else 0
+
+    @property
+    def random_against_given(self) -> int:
+        """1 if a random order is better than the given one, on average and more often than not; -1 if worse; else 0."""
+        mean = self.compare(self.mean, self.given, self.error)
+        often = self.share_better if mean > 0 else self.share_worse
+        return mean if often > 0.5 else 0
+
+    @property
+    def best_against_given(self) -> int:
+        """1 if the order that forgets least is better than the given order, -1 if it is worse, 0 if it is as good."""
+        return self.compare(self.best, self.given)
+
+    @property
+    def best_against_random(self) -> int:
+        """1 if the order that forgets least is better than a random one on average, -1 if worse, 0 if that is open."""
+        return self.compare(self.best, self.mean, self.error)
+
+    @property
+    def share_better(self) -> float:
+        """The part of all orders tried that are better than the given order."""
+        return float(np.mean([self.compare(value, self.given) > 0 for value in self.values])) if self.values else 0.0
+
+    @property
+    def share_worse(self) -> float:
+        """The part of all orders tried that are worse than the given order."""
+        return float(np.mean([self.compare(value, self.given) < 0 for value in self.values])) if self.values else 0.0
+
+    def number(self, value: float) -> str:
+        """The value with its unit: per cent for accuracies."""
+        return f"{100 * value:.1f} %" if self.is_accuracy else f"{value:,.4g}" if value < 1e5 else f"{value:.3g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """The orders that were tried, one per row, and whether these are all different orders.
+
+    >>> import forgetting as fg
+    >>> tried = orders_to_try(fg.families.two_lines(0.5), 0)
+    >>> tried.orders.tolist(), tried.exact, tried.words
+    ([[0, 1], [1, 0]], True, 'all 2 orders')
+    """
+
+    orders: IntArray
+    exact: bool
+
+    @property
+    def words(self) -> str:
+        """The orders in words."""
+        return f"all {len(self.orders):,} orders" if self.exact else f"{len(self.orders):,} random orders"
+
+
+def orders_to_try(problem: Problem, seed: int) -> Tried:
+    """All different orders of the tasks if there are at most 720, else up to 1000 random orders."""
+    T, geometry = problem.num_tasks, problem.geometry
+    counts = np.ones(T, dtype=np.int64) if geometry is None else geometry.counts
+    index = np.arange(T) if geometry is None else geometry.index
+    if count_orders(counts) <= ALL:
+        return Tried(as_tasks(distinct_orders(counts), index), True)
+    work = SLOW * T if geometry is None else 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim
+    count = int(np.clip(4e9 / max(work, 1.0), FEWEST, SAMPLE))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
+    return Tried(rng.permuted(np.tile(np.arange(T), (count, 1)), axis=1), False)
+
+
+# ------------------------------------------------------------------------------------------------------------- accuracy
+
+
+def has_classes(problem: Problem) -> bool:
+    """Whether the labels of all tasks are classes: -1 and +1, or rows of one 1 and zeros.
+
+    >>> import forgetting as fg
+    >>> has_classes(fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [-1.0]])), has_classes(fg.families.two_lines(0.5))
+    (True, False)
+    """
+    rows = _rows(problem)
+    return rows is not None and all(_are_classes(label) for _, label in rows)
+
+
+def accuracies(problem: Problem, iterates: Any) -> Array:
+    """The part of the rows of each task that is classified correctly, (..., T) for iterates (..., d) or (..., d, c).
+
+    Labels -1 and +1 are predicted by the sign of x.w; a prediction of exactly 0 is wrong. With one output for each of c
+    classes, the class is the place of the largest output.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0], [2.0]], [[-1.0]]], [[1.0, -1.0], [1.0]])
+    >>> accuracies(tasks, np.array([[1.0], [-3.0], [0.0]])).tolist()
+    [[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]]
+    """
+    rows = _rows(as_kind(problem, Problem, "a problem such as RegressionTasks"))
+    if rows is None:
+        raise NotSupportedError(f"accuracy needs tasks with rows and labels, not {type(problem).__name__}")
+    points = real_array(iterates, "iterates")
+    parts = []
+    for matrix, label in rows:
+        shape = points.shape[-label.ndim :]
+        if shape != (problem.dim, *label.shape[1:]):
+            raise InvalidInputError(f"iterates: expected shape (..., {problem.dim}), got {points.shape}")
+        if label.ndim == 1:
+            flat = points.reshape(-1, points.shape[-1])
+            correct = np.asarray(matrix @ flat.T) * label[:, None] > 0
+            parts.append(correct.mean(axis=0).reshape(points.shape[:-1]))
+        else:
+            scores = np.stack([np.asarray(matrix @ point) for point in points.reshape(-1, *points.shape[-2:])])
+            correct = scores.argmax(axis=-1) == label.argmax(axis=-1)
+            parts.append(correct.mean(axis=-1).reshape(points.shape[:-2]))
+    return np.stack(parts, axis=-1)
+
+
+def _rows(problem: Problem) -> list[tuple[Any, Array]] | None:
+    """(X_m, y_m) of every task; None if the tasks have no rows of their own."""
+    data = problem.data if problem.linear is problem else problem
+    if data is None or not hasattr(data, "task"):
+        return None
+    pairs = [data.task(task) for task in range(problem.num_tasks)]
+    return [(matrix, np.asarray(label)) for matrix, label in pairs]
+
+
+def _are_classes(label: Array) -> bool:
+    if label.ndim == 1:
+        return bool(np.all(np.abs(label) == 1))
+    return bool(np.all((label == 0) | (label == 1)) and np.all(label.sum(axis=1) == 1))
+
+
+# ------------------------------------------------------------------------------------------------------------ measuring
+
+
+def measure_orders(
+    problem: Problem,
+    scheme: Scheme,
+    w0: Array,
+    tried: Tried,
+    given: IntArray,
+    passes: int,
+    search: OrderSearch,
+    test: Problem | None = None,
+) -> tuple[Measure, ...]:
+    """Every measure that these tasks have, of all orders tried and of the given, the best and the worst order.
+
+    Forgetting is a measure of its own only if the scheme leaves some task unsolved: otherwise forgetting is the
+    training loss less a constant.
+
+    Cost: a run of T steps for every order, and the losses and predictions at its end.
+    """
+    named = [given, np.tile(given, passes), np.array(search.best.order), np.array(search.worst.order)]
+    runs = [run(problem, Explicit(order), len(order), scheme, w0=w0, record_every=len(order)) for order in
+            (*tried.orders, *named)]  # fmt: skip
+    ends = np.stack([one.scaled_iterates[-1] for one in runs])
+    loss_unit = f"{problem.loss_meaning}; mean over tasks" if problem.loss_meaning else "mean over tasks"
+    columns: list[tuple[str, str, bool, Array]] = [
+        ("training loss", loss_unit, False, np.array([one.losses[-1] for one in runs]))
+    ]
+    if not scheme.solves_task:
+        forgotten = np.array([one.forgetting[-1] for one in runs])
+        columns.append(("forgetting", f"increase of the loss since a task was learned: {loss_unit}", False, forgotten))
+    if test is not None:
+        columns.append(("held-out loss", loss_unit, False, np.array([test.loss(point) for point in ends])))
+    incremental: dict[str, tuple[float, ...]] = {}
+    for name, rows in (("training accuracy", problem), ("held-out accuracy", test)):
+        if rows is not None and has_classes(rows):
+            accuracy = accuracies(rows, ends).mean(axis=-1)
+            columns.append((name, "rows classified correctly, in %; mean over tasks", True, accuracy))
+            incremental[name] = tuple(_incremental(problem, scheme, w0, rows, order) for order in
+                                      (given, search.best.order, search.worst.order))  # fmt: skip
+    measures = []
+    for name, unit, higher, column in columns:
+        values = column[: len(tried.orders)]
+        spread = 0.0 if tried.exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
+        low, high = (FoundOrder(tuple(tried.orders[i].tolist()), float(values[i])) for i in
+                     (int(np.argmin(values)), int(np.argmax(values))))  # fmt: skip
+        own, cyclic, best, worst = (float(value) for value in column[len(tried.orders) :])
+        top, bottom = (high, low) if higher else (low, high)
+        measures.append(Measure(
+            name, unit, higher, own, cyclic, best, worst, float(np.mean(values)), spread, tuple(values.tolist()), top,
+            bottom, incremental.get(name, ()),
+        ))  # fmt: skip
+    return tuple(measures)
+
+
+def _incremental(problem: Problem, scheme: Scheme, w0: Array, rows: Problem, order: Sequence[int] | IntArray) -> float:
+    """The accuracy on the tasks learned so far, averaged over the steps of a pass."""
+    T = problem.num_tasks
+    points = run(problem, Explicit(order), T, scheme, w0=w0).scaled_iterates[1:]
+    table = accuracies(rows, points)[:, np.asarray(order)]
+    return float(np.mean([table[t, : t + 1].mean() for t in range(T)]))

@@ -1,0 +1,390 @@
+"""Orders compared by every measure: advice where all agree, and the disagreement as the headline where they do not."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from forgetting.auditing import Audit, accuracies, digits
+from forgetting.auditing.measures import Measure, orders_to_try
+from forgetting.auditing.opening import opening
+from forgetting.auditing.orders import FoundOrder, OrderSearch
+from forgetting.auditing.verdict import judge
+from forgetting.errors import InvalidInputError, NotSupportedError
+
+O = fg.orderings  # noqa: E741
+
+
+def clusters(seed=7, rows=6, noise=0.2, d=16, T=4):
+    """Tasks of labels -1 and +1: two opposite clusters each; rows to learn and 40 held-out rows of each."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(T, d))
+
+    def draw(count):
+        signs = np.where(np.arange(count) % 2, 1.0, -1.0)
+        return [(signs[:, None] * centre + noise * rng.normal(size=(count, d)), signs) for centre in centres]
+
+    return draw(rows), draw(40)
+
+
+def advises(audit):
+    return [line for line in audit.recommendation if line.startswith("Shuffle") or line.startswith("The best order")]
+
+
+@pytest.fixture(scope="module")
+def split_audit():
+    return fg.audit(digits("split"))
+
+
+@pytest.fixture(scope="module")
+def agreeing():
+    """An audit of tasks on which all measures agree that the given order is bad, and the rows of the tasks."""
+    learned, held = clusters()
+    worst = fg.audit(learned).search.worst.order
+    return fg.audit(learned, order=worst, test=held), learned, held
+
+
+# --------------------------------------------------------------------------------------------------------- split digits
+
+
+def test_the_accuracies_of_split_digits(split_audit):
+    accuracy = split_audit.measure("training accuracy")
+    assert 100 * accuracy.given == pytest.approx(68.44, abs=0.005)
+    assert 100 * accuracy.best == pytest.approx(67.88, abs=0.005)
+    assert 100 * accuracy.mean == pytest.approx(65.19, abs=0.005)
+    assert 100 * accuracy.top.value == pytest.approx(70.15, abs=0.005)
+    assert accuracy.top.order == (2, 3, 4, 1, 0)
+    assert split_audit.tried_exact
+    assert len(accuracy.values) == 120
+
+
+def test_on_split_digits_the_disagreement_is_the_headline_and_no_order_is_advised(split_audit):
+    verdict = split_audit.verdict
+    assert verdict.bad  # by training loss
+    assert verdict.conflict
+    assert not verdict.shuffle
+    assert not verdict.prefer
+    assert advises(split_audit) == []
+    headline = split_audit.opening[0]
+    assert headline.startswith(
+        "By training loss the given order is the worst there is (233.8 against 193.5 on average)"
+    )
+    assert "by training accuracy it is better than 60 % of all orders (68.4 % against 65.2 %" in headline
+    assert headline.endswith("these tasks give no ground to prefer an order.")
+
+
+# ------------------------------------------------------------------------------------------------------ where all agree
+
+
+def test_where_all_measures_agree_an_order_is_advised_without_a_caveat(agreeing):
+    audit = agreeing[0]
+    assert [measure.name for measure in audit.measures] == [
+        "training loss", "held-out loss", "training accuracy", "held-out accuracy"
+    ]  # fmt: skip
+    assert audit.cases == ()
+    shuffle, prefer = advises(audit)
+    assert (
+        "by training loss, held-out loss, training accuracy and held-out accuracy a random order is better" in shuffle
+    )
+    assert "it is better than the given and a random one by training loss" in prefer
+    assert {shuffle, prefer} <= set(audit.opening)
+    assert not any("disagree" in line or "no ground" in line or "but by" in line for line in audit.recommendation)
+
+
+def test_what_is_advised_is_better_by_every_measure_computed_from_the_rows(agreeing):
+    audit, learned, held = agreeing
+    tasks = fg.RegressionTasks([X for X, _ in learned], [y for _, y in learned])
+
+    def scores(order):
+        w = fg.run(tasks, O.Explicit(order), 4).iterates[-1]
+        losses = [np.mean([0.5 * np.sum((X @ w - y) ** 2) for X, y in rows]) for rows in (learned, held)]
+        rates = [np.mean([np.mean(np.sign(X @ w) == y) for X, y in rows]) for rows in (learned, held)]
+        return np.array([*(-value for value in losses), *rates])
+
+    every = {order: scores(order) for order in permutations(range(4))}
+    given, best, mean = every[audit.given], every[audit.search.best.order], np.mean(list(every.values()), axis=0)
+    assert (mean > given).all()
+    assert (best > given).all()
+    assert (best > mean).all()
+    reported = [[getattr(measure, name) for measure in audit.measures] for name in ("given", "best", "mean")]
+    signs = np.array([-1, -1, 1, 1])
+    assert np.array(reported) * signs == pytest.approx(np.array([given, best, mean]))
+    for place, measure in enumerate(audit.measures):
+        values = np.array([value[place] for value in every.values()])
+        assert measure.share_better == pytest.approx(np.mean(values > given[place] + 1e-12))
+        assert measure.share_worse == pytest.approx(np.mean(values < given[place] - 1e-12))
+
+
+def test_average_incremental_accuracy_is_that_of_the_tasks_learned_so_far(agreeing):
+    audit, learned, _ = agreeing
+    tasks = fg.RegressionTasks([X for X, _ in learned], [y for _, y in learned])
+    run = fg.run(tasks, O.Explicit(audit.given), 4)
+    parts = []
+    for t in range(1, 5):
+        rates = [np.mean(np.sign(learned[m][0] @ run.iterates[t]) == learned[m][1]) for m in audit.given[:t]]
+        parts.append(np.mean(rates))
+    assert audit.measure("training accuracy").incremental[0] == pytest.approx(np.mean(parts))
+
+
+# ----------------------------------------------------------------------------------------------- branches of the advice
+
+ORDER = FoundOrder((0, 1), 0.0)
+
+
+def measure(name="training loss", given=1.0, best=0.1, mean=0.5, higher=False, error=0.0):
+    values = (given, mean, mean, mean, best)
+    return Measure(name, "", higher, given, given, best, given, mean, error, values, ORDER, ORDER)
+
+
+ACCURACY = {"name": "training accuracy", "higher": True}
+SEARCH = OrderSearch("forgetting", FoundOrder((0, 1), 0.1), FoundOrder((1, 0), 1.0), True, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("others", "shuffle", "prefer", "conflict"),
+    [
+        ([], True, True, False),
+        ([measure(**ACCURACY, given=0.5, best=0.9, mean=0.7)], True, True, False),
+        ([measure(**ACCURACY, given=0.9, best=0.8, mean=0.7)], False, False, True),
+        ([measure(**ACCURACY, given=0.7, best=0.7, mean=0.7)], False, False, False),  # no preference is no agreement
+        ([measure(**ACCURACY, given=0.5, best=0.6, mean=0.7)], True, False, False),
+        ([measure(**ACCURACY, given=0.5, best=0.9, mean=0.7, error=0.1)], False, False, False),  # too few orders to say
+        ([measure("held-out loss", given=1.0, best=2.0, mean=0.5)], True, False, False),
+    ],
+)
+def test_an_order_is_advised_if_every_measure_says_so(others, shuffle, prefer, conflict):
+    verdict = judge(SEARCH, [measure(), *others], 1.0, 1.0, (0.31, 0.32))
+    assert verdict.effect == "much"
+    assert (verdict.bad, verdict.best_is_far) == (True, True)
+    assert (verdict.shuffle, verdict.prefer, verdict.conflict) == (shuffle, prefer, conflict)
+
+
+def test_the_words_of_each_verdict(agreeing):
+    audit = agreeing[0]
+    undecided = [replace(one, mean=one.given) if one.higher else one for one in audit.measures]
+    said = _reworded(audit, undecided)
+    assert any(
+        "Nothing is advised, because a random order is no better by training accuracy and held-out" in line
+        for line in said
+    )
+    worse = [replace(one, best=0.0) if one.name == "held-out accuracy" else one for one in audit.measures]
+    assert any("but by held-out accuracy it is worse than the given one" in line for line in _reworded(audit, worse))
+    lower = {"mean": 0.1, "values": (0.1, 0.2)}
+    against = [replace(one, given=0.5, **lower) if one.higher else one for one in audit.measures]
+    said = _reworded(audit, against)
+    assert said[0].startswith("By training loss the given order is the worst there is")
+    assert "by held-out accuracy it is the best there is (50.0 % against 10.0 % on average)" in said[0]
+
+
+def test_a_measure_that_speaks_against_the_given_order_alone_is_named(agreeing):
+    audit = agreeing[0]
+    open_ones = [one if one.higher else replace(one, mean=one.given) for one in audit.measures]
+    (verdict,) = audit.verdicts
+    calm = replace(audit, measures=tuple(open_ones), verdicts=(replace(verdict, bad=False, shuffle=False),))
+    values = [one.share_better for one in audit.measures if one.higher]
+    lines = [line for line in opening(calm) if "but not by training loss and held-out loss" in line]
+    assert bool(lines) == (max(values) >= 0.9)
+    sure = [replace(one, values=(0.99,) * 10) if one.higher else one for one in open_ones]
+    (line,) = [line for line in opening(replace(calm, measures=tuple(sure))) if "but not by" in line]
+    assert line.startswith("By training accuracy the given order is the worst there is")
+    assert line.endswith("so that no order is advised.")
+
+
+def test_a_place_in_the_middle_is_no_preference():
+    near = measure(given=1.0, mean=0.9, best=0.1)
+    assert near.random_against_given == 1
+    assert replace(near, values=(1.1, 1.2, 0.3)).random_against_given == 0  # better on average, but not often
+    assert replace(near, error=0.1).random_against_given == 0
+
+
+def _reworded(audit, measures):
+    own, random = audit.ordering("given order"), audit.ordering("random permutation")
+    ends = random.forgetting_low, random.forgetting_high
+    verdict = judge(audit.search, measures, audit.fit.start, own.forgetting, ends)
+    return opening(replace(audit, measures=tuple(measures), verdicts=(verdict,)))
+
+
+def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
+    search = OrderSearch("forgetting", FoundOrder((0, 1), 0.0), FoundOrder((1, 0), 1e-3), True, 2, 0)
+    rates = replace(measure(**ACCURACY, given=0.9, best=0.5, mean=0.7), top=FoundOrder((0, 1), 0.9), bottom=ORDER)
+    assert judge(search, [measure(), rates], 1.0, 1e-3, (0.0, 0.0)).conflict
+    level = replace(rates, top=FoundOrder((0, 1), 0.001))
+    assert not judge(search, [measure(), level], 1.0, 1e-3, (0.0, 0.0)).conflict
+
+
+# ------------------------------------------------------------------------------------------------------------- accuracy
+
+
+def test_a_prediction_of_zero_is_wrong_and_classes_are_the_largest_output():
+    tasks = fg.RegressionTasks([np.eye(2)], [[1.0, -1.0]])
+    assert accuracies(tasks, [[0.0, -1.0], [1.0, 1.0]]).tolist() == [[0.5], [0.5]]
+
+    class OneHot(fg.RegressionTasks):
+        def task(self, task):
+            return np.eye(3), np.eye(3)
+
+    hot = OneHot([np.eye(3)], [np.zeros(3)])
+    w = np.array([[0.9, 0.0, 0.0], [0.1, 0.0, 0.5], [0.0, 0.0, 0.2]])
+    assert accuracies(hot, w).tolist() == pytest.approx([2 / 3])
+    assert accuracies(hot, np.stack([w, np.eye(3)])).ravel().tolist() == pytest.approx([2 / 3, 1.0])
+
+
+def test_labels_that_are_no_classes_have_no_accuracy():
+    audit = fg.audit(fg.families.gaussian(T=3, d=5, rank=2, seed=0))
+    assert [one.name for one in audit.measures] == ["training loss"]
+    assert any(line.startswith("accuracy: the labels are not classes") for line in audit.missing)
+    with pytest.raises(InvalidInputError, match="no measure 'accuracy'"):
+        audit.measure("accuracy")
+
+
+def test_schemes_that_leave_tasks_unsolved_are_measured_by_forgetting_too():
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
+    audit = fg.audit(tasks, scheme="ridge lam=5")
+    assert [one.name for one in audit.measures] == ["training loss", "forgetting"]
+    run = fg.run(tasks, O.Cyclic(), 4, "ridge lam=5")
+    assert audit.measure("forgetting").given == pytest.approx(run.forgetting[-1])
+    assert audit.measure("training loss").given == pytest.approx(run.losses[-1])
+
+
+def test_orders_of_many_tasks_are_sampled_and_the_mean_loss_is_the_expected_one():
+    tasks = fg.families.gaussian(T=8, d=10, rank=2, seed=0)
+    tried = orders_to_try(tasks, 0)
+    assert not tried.exact
+    assert np.array_equal(np.sort(tried.orders, axis=1), np.tile(np.arange(8), (len(tried.orders), 1)))
+    audit = fg.audit(tasks)
+    assert audit.measures[0].mean == audit.ordering("random permutation").loss
+
+
+# ------------------------------------------------------------------------------------------------------------ test rows
+
+
+def test_held_out_tasks_are_matched_by_name():
+    learned, held = clusters(T=3)
+    names = ("a", "b", "c")
+    plain = fg.audit(dict(zip(names, learned, strict=True)), test=dict(zip(names, held, strict=True)))
+    turned = fg.audit(dict(zip(names, learned, strict=True)), test={name: held[names.index(name)] for name in "cab"})
+    assert plain.measure("held-out loss") == turned.measure("held-out loss")
+    assert plain.measure("held-out loss") != fg.audit(learned, test=held[::-1]).measure("held-out loss")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: rows[:2], "2 tasks for 3 tasks"),
+        (lambda rows: [(X[:, :3], y) for X, y in rows], "rows have 3 columns, but those of the tasks have 16"),
+        (lambda rows: dict(zip(("0", "1", "x"), rows, strict=True)), "there is no task 'x'"),
+    ],
+)
+def test_held_out_rows_that_do_not_fit_are_refused(change, words):
+    learned, held = clusters(T=3)
+    with pytest.raises(InvalidInputError, match=words):
+        fg.audit(learned, test=change(held))
+
+
+def test_held_out_rows_of_sets_are_refused():
+    sets = fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Halfspace([1.0], 0.0)])
+    with pytest.raises(NotSupportedError, match="ConvexSets have no rows"):
+        fg.audit(sets, test=sets)
+
+
+# ---------------------------------------------------------------------------------------------------------- preparation
+
+
+def test_rows_are_prepared_alike_in_training_and_test():
+    learned, held = clusters(T=3, rows=30, d=4)
+    shifted, moved = ([(3 * X + 5, y) for X, y in rows] for rows in (learned, held))
+    options = {"standardize": "all", "intercept": True}
+    one, two = (fg.audit(a, test=b, **options) for a, b in ((learned, held), (shifted, moved)))
+    assert one.dim == 5
+    for name in ("training loss", "held-out loss", "held-out accuracy"):
+        assert one.measure(name).values == pytest.approx(two.measure(name).values)
+    assert "standardised, with an intercept" in one.title
+
+
+def test_the_first_task_of_the_given_order_standardises():
+    learned, _ = clusters(T=3, rows=30, d=4)
+    learned[2] = (learned[2][0] * 10, learned[2][1])
+    first = fg.audit(learned, standardize="first", order=[2, 0, 1])
+    assert first.tasks[2].norm < first.tasks[0].norm * 10
+    X = np.concatenate([(learned[2][0] - learned[2][0].mean(axis=0)) / learned[2][0].std(axis=0)])
+    assert first.tasks[2].norm == pytest.approx(np.linalg.norm(X, 2))
+
+
+def test_mean_losses_are_divided_by_the_rows():
+    learned, _ = clusters(T=3)
+    total, mean = fg.audit(learned), fg.audit(learned, loss="mean")
+    assert mean.measure("training loss").given == pytest.approx(total.measure("training loss").given / 6)
+    assert "its mean over the rows" in mean.unit
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"standardize": "last"}, "standardize must be 'all' or 'first', got 'last'"),
+        ({"loss": "median"}, "loss must be 'sum' or 'mean', got 'median'"),
+        ({"intercept": "yes"}, "intercept must be True or False"),
+        ({"order": [0, 0, 1]}, "an order names each of the 3 tasks once"),
+        ({"repeats": 0}, "repeats must be at least 1"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(InvalidInputError, match=words):
+        fg.audit(clusters(T=3)[0], **options)
+
+
+def test_an_intercept_that_would_lower_the_floor_is_offered():
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(size=(30, 3)), 100 + rng.normal(size=30)) for _ in range(4)]
+    audit = fg.audit(pairs)
+    assert any("an intercept (intercept=True) would lower that to" in line for line in audit.opening)
+    assert fg.audit(pairs, intercept=True).fit.floor == pytest.approx(audit.fit.floor_with_intercept)
+    assert audit.fit.floor_with_intercept < 0.01 * audit.fit.floor
+
+
+# -------------------------------------------------------------------------------------------------------------- repeats
+
+
+def test_one_seeds_luck_is_said_and_nothing_is_advised():
+    audit = fg.audit(digits("split"), rows=20, features=200)
+    assert len(audit.verdicts) == 8
+    assert len({verdict.worst for verdict in audit.verdicts}) == 8
+    assert len({verdict.best for verdict in audit.verdicts}) == 7
+    (line,) = [line for line in audit.opening if line.startswith("Over 8 draws of the rows and the random features")]
+    assert "8 different worst orders and 7 different best orders" in line
+    assert "the given order is a bad one in 1 of 8" in line
+    assert advises(audit) == []
+    for verdict in audit.verdicts[:3]:  # a repeat is the audit of its own seed
+        alone = fg.audit(digits("split"), rows=20, features=200, seed=verdict.seed, repeats=1)
+        assert (alone.verdict.worst, alone.verdict.best) == (verdict.worst, verdict.best)
+        assert (alone.verdict.effect, alone.verdict.bad) == (verdict.effect, verdict.bad)
+
+
+def test_where_all_seeds_agree_that_is_said_and_an_order_is_advised():
+    learned, held = clusters(seed=0, rows=60, noise=0.0, d=4)  # all rows of a task say the same
+    worst = fg.audit(learned, rows=6, repeats=1).search.worst.order
+    audit = fg.audit(learned, rows=6, order=worst, test=held, repeats=4)
+    (line,) = [line for line in audit.opening if line.startswith("Over 4 draws of the rows")]
+    assert "all agree on the worst order, on the best order" in line
+    assert len(advises(audit)) == 2
+    assert len(fg.audit(learned, rows=60).verdicts) == 1  # no row is left out
+    assert len(fg.audit(learned, features=lambda X: X**2).verdicts) == 1
+
+
+def test_seeds_that_disagree_withhold_the_advice(agreeing):
+    audit = agreeing[0]
+    own = audit.verdicts[0]
+    other = replace(own, shuffle=False, prefer=False, bad=False, seed=1)
+    said = opening(replace(audit, verdicts=(own, other), drawn="rows"))
+    assert not any(line.startswith(("Shuffle", "The best order")) for line in said)
+    assert any(line.endswith("a bad one in 1 of 2, so that no order is advised.") for line in said)
+    moved = replace(own, best=own.best[::-1], seed=1)
+    said = opening(replace(audit, verdicts=(own, moved), drawn="rows"))
+    assert any(line.startswith("Shuffle") for line in said)
+    assert not any(line.startswith("The best order") for line in said)
+
+
+def test_the_audit_with_all_measures_is_plain_data(agreeing):
+    audit = agreeing[0]
+    assert Audit.from_json(audit.to_json()) == audit
