@@ -12,8 +12,8 @@ from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
-from forgetting.auditing.order_variance import OrderVariance
 from forgetting.auditing.measures import Measure, accuracies
+from forgetting.auditing.order_variance import OrderVariance
 from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
 from forgetting.auditing.reading import read_tasks
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
