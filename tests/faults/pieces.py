@@ -388,8 +388,6 @@ GOOD = {
     "draw": ["None", "lambda rng, index: instance()"],
     "sample_weight": ["np.ones(4)", "[1, 2, 0, 1]"],
     "drop_nan": ["True"],
-    "intercept": ["True", "False"],
-    "standardize": ["'all'", "None"],
     "share": ["0.25", "0.5"],
     "drop": ["()", "'0'", "['0', '1']"],
     "source": ["file()", "rows_file()", "frame()", "(matrix(), vector(), [0, 0, 1, 1])", "[(matrix(), vector())]"],
