@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,9 +14,9 @@ from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Se
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import Expectation, engines, quantities
 from forgetting.expectation.request import PATIENCE
-from forgetting.tasks.readers.sheet import Columns
+from forgetting.tasks.readers.sheet import Columns, parse_number
 
-__all__ = ["expect_command", "plain_quantities", "steps_from"]
+__all__ = ["expect_command", "levels_from", "plain_quantities", "steps_from"]
 
 
 def plain_quantities() -> list[str]:
@@ -40,6 +42,22 @@ def expect_command(
         float, typer.Option(help="Seconds that exact values may take, as estimated, before they are simulated.")
     ] = PATIENCE,
     runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Standard deviation of the noise of labels: a number, or one for each task with commas.",
+            show_default=False,
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Held-out rows of the same tasks, read and prepared like PROBLEM, for test_loss and test_forgetting.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = None,
     as_json: Json = False,
     out: Out = None,
@@ -60,6 +78,7 @@ def expect_command(
       forgetting expect tasks.csv --label price --drop id -k 10
       forgetting expect tasks.npz --method monte-carlo --runs 4096 --seed 7
       forgetting expect tasks.npz -k 10..10000 --out curve.pdf
+      forgetting expect tasks.csv --intercept --noise 0.1 --test held_out.csv --quantity loss,test_loss -k 10,inf
       forgetting expect tasks.npz -k 1e3,1e6,inf
     """
     import forgetting as fg
@@ -71,6 +90,7 @@ def expect_command(
     from forgetting.figures.items import Curves, Item, Table
     from forgetting.figures.numbers import column
     from forgetting.orderings.base import as_ordering
+    from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
@@ -83,10 +103,12 @@ def expect_command(
     limit = order.limit(loaded.problem.num_tasks)
     if k == "1,10,100,1000" and limit is not None:  # the default, as far as this ordering goes
         steps = sorted({min(step, limit) for step in steps})
+    plain = replace(reading, intercept=False, standardize=None, features=None)  # as the tasks were prepared
+    held_out = None if test is None else load_problem([test], seed, plain).problem
     with uninterrupted(), diverging():
         found = fg.expect(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen,
-            seed=loaded.seed, runs=runs, patience=patience,
+            seed=loaded.seed, runs=runs, patience=patience, noise=levels_from(noise), test=held_out,
         )  # fmt: skip
     series = [found.series(name, group=group) for group, name in enumerate(chosen)]
     heads: tuple[str, ...] = ("k", *chosen)
@@ -121,6 +143,8 @@ def expect_command(
         ordering=str(order),
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=list(steps),
+        **({} if noise is None else {"noise": levels_from(noise)}),
+        **({} if test is None else {"test": Path(test).name, "test_sha256": problem_hash(held_out)}),
         uncertainty={name: column(found.uncertainty[name]) for name in chosen if name in found.uncertainty},
         quantiles={name: _levels(found, name) for name in found.quantiles},
     )
@@ -133,6 +157,21 @@ def _levels(found: Expectation, name: str) -> dict[str, list[Any]]:
     from forgetting.figures.numbers import column
 
     return {str(level): [column(part) for part in found.quantile(name, level)] for level in LEVELS}
+
+
+def levels_from(words: str | None) -> float | list[float] | None:
+    """One standard deviation, or several.
+
+    >>> levels_from("0.5"), levels_from("0,1"), levels_from(None)
+    (0.5, [0.0, 1.0], None)
+    """
+    if words is None:
+        return None
+    levels = [parse_number(word.strip()) for word in words.split(",")]
+    if None in levels:
+        raise InvalidInputError(f"--noise: expected numbers with commas, got {words!r:.60}")
+    numbers = [float(level) for level in levels if level is not None]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def steps_from(words: str) -> list[int | float]:

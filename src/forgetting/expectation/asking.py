@@ -96,8 +96,9 @@ def expect(
             Values are then expected over the noise and the order together. A task keeps its noise from visit to visit,
             and training losses are those on the noisy labels; held-out labels have none. Outputs have independent
             noise.
-        test: held-out data of the tasks: `RegressionTasks` or pairs (X, y), in the order of the tasks; or the
-            covariance of the inputs of each task (or one for all), whose labels are those of `w_star`.
+        test: held-out data of the tasks: `RegressionTasks` with the same names or in the same order, or pairs (X, y);
+            they are prepared as the tasks were (`tasks.preparation`). Or the covariance of the inputs of each task (or
+            one for all), whose labels are those of `w_star`.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.two_lines(np.pi / 3)

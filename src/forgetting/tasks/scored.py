@@ -182,9 +182,11 @@ def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
     if isinstance(given, Problem):
         if given.linear is None or given.linear.data is None:
             raise InvalidInputError(f"test: expected regression tasks, got {type(given).__name__}")
-        found = given.linear.data
+        found = _prepared(tasks, _in_order(tasks, given.linear.data))
+    elif _are_covariances(given):
+        found = _from_covariances(tasks, given)
     else:
-        found = _from_covariances(tasks, given) if _are_covariances(given) else _from_pairs(tasks, given)
+        found = _prepared(tasks, _from_pairs(tasks, given))
     if found.num_tasks != tasks.num_tasks:
         raise InvalidInputError(f"test: {found.num_tasks} tasks, but {tasks.num_tasks} are learned; give one for each")
     if found.dim != tasks.dim:
@@ -192,6 +194,24 @@ def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
     if found.outputs != tasks.outputs:
         raise InvalidInputError(f"test: {found.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
     return found
+
+
+def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
+    """The held-out tasks in the order of the tasks, if they have the same names in another order."""
+    names = test.names
+    if names == tasks.names or len(set(names)) < len(names) or sorted(names) != sorted(tasks.names):
+        return test
+    pairs = [test.task(names.index(name)) for name in tasks.names]
+    ordered = test.with_data([X for X, _ in pairs], [y for _, y in pairs], names=tasks.names)
+    ordered.preparation = test.preparation
+    return ordered
+
+
+def _prepared(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
+    """The held-out data, prepared as the tasks were unless they are prepared already."""
+    if tasks.preparation is None or test.preparation is not None:
+        return test
+    return tasks.preparation.apply_to(test)
 
 
 def _are_covariances(given: Any) -> bool:
