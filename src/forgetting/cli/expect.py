@@ -144,7 +144,9 @@ def expect_command(
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=list(steps),
         **({} if noise is None else {"noise": levels_from(noise)}),
-        **({} if test is None else {"test": Path(test).name, "test_sha256": problem_hash(held_out)}),
+        **(
+            {} if test is None or held_out is None else {"test": Path(test).name, "test_sha256": problem_hash(held_out)}
+        ),
         uncertainty={name: column(found.uncertainty[name]) for name in chosen if name in found.uncertainty},
         quantiles={name: _levels(found, name) for name in found.quantiles},
     )
