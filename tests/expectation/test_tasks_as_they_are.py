@@ -378,3 +378,21 @@ def test_the_spectrum_agrees_with_iterated_moments_and_with_the_limit(seed):
         assert np.all(off <= 1e-4 * (np.abs(limit) + scale)), (name, off)
         gaps = np.abs(early - limit), np.abs(late - limit)
         assert np.all(gaps[1] <= 0.11 * gaps[0] + 1e-10 * (np.abs(limit) + scale) + off), (name, gaps, off)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4, 8, 11, 35])
+def test_decimals_agree_with_31_digits_within_their_bounds(seed, monkeypatch):
+    from forgetting.expectation.engines import digits
+
+    case = problem(seed)
+    names = TRAINING + HELD_OUT
+    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", np.inf)
+    _, twofold = asked(case, names)
+    assert "31 digits" in twofold.detail
+    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", 0.0)
+    monkeypatch.setattr(digits, "ENOUGH", -1.0)
+    _, deep = asked(case, names)
+    assert "some values with" in deep.detail
+    for name, value in deep.values.items():
+        gap = np.abs(value - twofold.values[name])
+        assert np.all((gap <= twofold.uncertainty[name] + deep.uncertainty[name]) | np.isnan(value)), name

@@ -47,7 +47,7 @@ class MonteCarloEngine(Engine):
         if request.linear is not None:
             geometry = request.geometry
             rank = len(geometry.sigma) / max(1, geometry.num_distinct)
-            step = 3e-8 + 1.5e-10 * rank * geometry.dim
+            step = (3e-8 + 1.5e-10 * rank * geometry.dim) * (geometry.outputs or 1)
             run = request.last * step if _compiled(request) else 1.5e-4 + request.last * (2e-6 + step)
         intervals = 3e-7 * len(request.steps) * _numbers(request)
         return Cost(held + kept, runs * (run + intervals))
