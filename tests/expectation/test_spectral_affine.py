@@ -380,7 +380,8 @@ def test_k_inf_is_printed_saved_tabulated_and_left_out_of_curves(tmp_path):
     tasks = clashing(63)
     found = fg.expect(tasks, WR(), [np.inf, 10, 1000], quantities=("loss", "forgetting"))
     assert found.k.tolist() == [np.inf, 10, 1000]
-    assert found.loss[0] == fg.expect(tasks, WR(), np.inf).loss
+    for limit in (np.inf, np.array(np.inf), np.float32("inf")):
+        assert found.loss[0] == fg.expect(tasks, WR(), limit).loss
     assert [line.split()[0] for line in str(found).splitlines()[3:6]] == ["inf", "10", "1000"]
     assert found.figure().series[0].x == (10.0, 1000.0)
     assert fg.expect(tasks, WR(), [10, np.inf]).figure() is None
