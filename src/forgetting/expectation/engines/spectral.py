@@ -103,7 +103,7 @@ class SpectralEngine(Engine):
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, homogeneous=request.realizable)
         order = f"the map Q on matrices of order {request.geometry.dim}"
-        if moments.size > moments.dim:
+        if not request.realizable and (moments.size > moments.dim or moments.unexplained[0].any()):
             values, doubts, how = _beyond(request, moments)
             return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
         finite = replace(request, steps=request.steps[request.steps < FOREVER])
