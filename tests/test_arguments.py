@@ -126,6 +126,8 @@ def test_other_numbers_of_things_may_be_floats():
 @pytest.mark.parametrize("k", [3.5, float("nan"), float("inf"), -1.0, 1e300, "3", None, 3 + 0j])
 def test_what_is_no_number_of_steps_is_refused(k):
     for call in (fg.run, fg.expect, fg.certify, fg.bounds.evaluate, fg.claims.Instance):
+        if k == float("inf") and call is fg.expect:  # a limit, where there is one
+            continue
         with pytest.raises(InvalidInputError, match=r"^k must be"):
             call(TASKS, "cyclic", k)
 

@@ -160,6 +160,19 @@ def test_every_quantity_is_what_iterating_gives(scheme, never):
         assert_close(found, by_steps.values, tasks)
 
 
+def test_labels_that_their_own_task_cannot_fit_stay_in_the_loss():
+    # all directions are independent, so that some w fits all that can be fitted: two rows of task 0 say 1 and 2
+    tasks = fg.RegressionTasks([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 1.0]]], [[1.0, 2.0], [1.0]])
+    for scheme in SCHEMES[:3]:
+        ks = [1, 2, 7, 100]
+        by_steps = fg.expect(tasks, WR(), ks, scheme, [5.0, 1.0], method="moments", quantities=ALL)
+        found = fg.expect(tasks, WR(), ks, scheme, [5.0, 1.0], method="spectral", quantities=ALL)
+        assert_close(found, by_steps.values, tasks)
+        limit = fg.expect(tasks, WR(), np.inf, scheme, [5.0, 1.0], quantities=ALL)
+        np.testing.assert_allclose(limit.task_losses, [0.25, 0.0], atol=1e-15)
+        assert limit.forgetting == pytest.approx(0.0, abs=1e-15)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES, ids=str)
 def test_huge_k_are_powers_of_the_lifted_step(scheme):
     for seed, never in ((0, None), (1, 2)):
@@ -380,7 +393,8 @@ def test_k_inf_is_printed_saved_tabulated_and_left_out_of_curves(tmp_path):
     tasks = clashing(63)
     found = fg.expect(tasks, WR(), [np.inf, 10, 1000], quantities=("loss", "forgetting"))
     assert found.k.tolist() == [np.inf, 10, 1000]
-    assert found.loss[0] == fg.expect(tasks, WR(), np.inf).loss
+    for limit in (np.inf, np.array(np.inf), np.float32("inf")):
+        assert found.loss[0] == fg.expect(tasks, WR(), limit).loss
     assert [line.split()[0] for line in str(found).splitlines()[3:6]] == ["inf", "10", "1000"]
     assert found.figure().series[0].x == (10.0, 1000.0)
     assert fg.expect(tasks, WR(), [10, np.inf]).figure() is None

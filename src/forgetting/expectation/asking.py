@@ -234,7 +234,8 @@ def _scored(
 
 def _as_steps(given: Any) -> int:
     """A number of steps, FOREVER for inf."""
-    if isinstance(given, float | np.floating) and given == np.inf:
+    number = given[()] if type(given) is np.ndarray and given.ndim == 0 else given
+    if isinstance(number, float | np.floating) and number == np.inf:
         return FOREVER
     return as_count(given, "k", most=MOST_STEPS)
 

@@ -103,7 +103,9 @@ class SpectralEngine(Engine):
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, homogeneous=request.realizable)
         order = f"the map Q on matrices of order {request.geometry.dim}"
-        if moments.size > moments.dim or _is_affine(request):
+        scored = any(quantity.held_out for quantity in request.quantities)
+        missed = moments.size > moments.dim or bool(moments.unexplained[0].any())
+        if scored or (missed and not request.realizable):
             values, doubts, how = _beyond(request, moments)
             return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
         finite = replace(request, steps=request.steps[request.steps < FOREVER])
