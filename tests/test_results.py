@@ -94,6 +94,8 @@ RESULTS = {
     "hunt": lambda: fg.claims.get("lem:regret_bound").hunt(budget=12),
     "hunt that refutes": lambda: fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=30),
     "audit": lambda: fg.audit(gaussian()),
+    "optimal weights": lambda: fg.optimal_weights(sparse()),
+    "optimal weights at one step": lambda: fg.optimal_weights(gaussian(), "loss", k=3),
 }
 OTHERS = {
     "bound": lambda: fg.bounds.get("thm:cl_by_sgd_main/loss"),
