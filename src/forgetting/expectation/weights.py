@@ -50,8 +50,8 @@ class OptimalWeights(Result):
 
     >>> import forgetting as fg
     >>> best = fg.optimal_weights(fg.families.orthogonal(3))
-    >>> round(float(fg.expect(fg.families.orthogonal(3), best.ordering, k=3).loss), 6)   # (2/3)^3 / 2
-    0.148148
+    >>> round(float(fg.expect(fg.families.orthogonal(3), best.ordering, k=3).loss), 6)   # (2/3)^3 / 6
+    0.049383
     """
 
     kind = "optimal weights"
