@@ -114,7 +114,9 @@ def test_the_decay_rate_is_the_least_of_a_grid(realizable):
 def test_groups_of_tasks_that_share_no_direction(groups):
     """The largest eigenvalue is then multiple at the optimum, and the rate has a kink there."""
     rng = np.random.default_rng(groups)
-    matrices = [np.kron(np.eye(groups)[g : g + 1], rng.standard_normal((1, 4))) for g in range(groups) for _ in range(6)]
+    matrices = [
+        np.kron(np.eye(groups)[g : g + 1], rng.standard_normal((1, 4))) for g in range(groups) for _ in range(6)
+    ]
     best = fg.optimal_weights(tasks_of(matrices))
     assert 0 <= best.gap <= 1e-6
     assert best.value == pytest.approx(rate_of(matrices, best.probabilities), rel=1e-9)

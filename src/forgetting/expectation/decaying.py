@@ -8,6 +8,7 @@ the accuracy of the eigenvectors that made the cuts and of the program that foun
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -146,13 +147,11 @@ class _Search:
         ]
         bounds = [(0, 1)] * self.count + [(None, None)]
         first, options = np.append(self.best, self.rate), {"ftol": 1e-12, "maxiter": evaluations}
-        try:
+        with suppress(_EnoughError):
             minimize(
                 lambda x: (x[-1], height), first, jac=True, method="SLSQP", bounds=bounds, constraints=constraints,
                 options=options,
             )  # fmt: skip
-        except _EnoughError:
-            pass
 
 
 # ------------------------------------------------------------------------------------------------------ eigenvalues

@@ -90,10 +90,10 @@ class OptimalWeights(Result):
         return len(self.probabilities)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Sequence[Any]]:
-        columns: dict[str, Any] = {"task": rows}
+        columns: dict[str, Any] = {"task": rows.tolist()}
         if self.names != tuple(map(str, range(len(self.names)))):
             columns["name"] = [self.names[row] for row in rows.tolist()]
-        return columns | {"probability": self.probabilities[rows]}
+        return columns | {"probability": self.probabilities[rows].tolist()}
 
     def _remarks(self) -> tuple[str, ...]:
         bound = () if self.least is None else (f"no weights go below {self.least:.6g}",)
@@ -136,7 +136,7 @@ def optimal_weights(
     searches (from uniform and norm-weighted draws, the weights for "decay", single tasks, random weights of a fixed
     seed), never worse than any start, and `least` is None. The same call always gives the same weights.
 
-    Cost: "decay" takes about 100 Lanczos runs on matrices of order D: a second for 50 tasks of rank 2 with D = 60.
+    Cost: "decay" takes about 100 Lanczos runs on matrices of order D: 2 seconds for 50 tasks of rank 2 with D = 60.
     "loss" takes a few hundred gradients of about 6 k R D^2 products each, with R the sum of the ranks: a second for
     10 tasks with D = 15 and k = 100, minutes for 50 tasks with D = 60 and k = 1000.
 
@@ -160,7 +160,9 @@ def optimal_weights(
     if goal == "loss" and k is None:
         raise InvalidInputError("the goal 'loss' needs k, the number of steps after which the loss is least")
     if goal == "decay" and k is not None:
-        raise InvalidInputError(f"the goal 'decay' is about the long run and takes no k, got {k!r:.40}; use goal='loss'")
+        raise InvalidInputError(
+            f"the goal 'decay' is about the long run and takes no k, got {k!r:.40}; use goal='loss'"
+        )
     if goal == "decay" and w0 is not None:
         raise InvalidInputError("the goal 'decay' is the same from all starts: leave out w0, or use goal='loss'")
     steps = None if k is None else as_count(k, "k", least=1)
@@ -219,11 +221,8 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
 def _exact_loss(request: Request, k: int, p: Array) -> float:
     """E L(w_k), with the digits of `expect`."""
     ordering = WithReplacement(p=p)
-    return float(
-        expect(
-            request.problem, ordering, k, request.scheme, request.w0, method="moments", quantities="loss"
-        ).loss
-    )
+    found = expect(request.problem, ordering, k, request.scheme, request.w0, method="moments", quantities="loss")
+    return float(found.loss)
 
 
 def _uniform(request: Request) -> Array:
@@ -238,7 +237,7 @@ def _by_norms(request: Request) -> Array:
 
 def _distinct(request: Request, p: Array) -> Array:
     """The weights of distinct tasks: clones summed."""
-    return np.bincount(request.geometry.index, p, request.geometry.num_distinct)
+    return np.bincount(request.geometry.index, p, request.geometry.num_distinct).astype(np.float64)
 
 
 def _shared(request: Request, weights: Array) -> Array:
