@@ -6,7 +6,6 @@ import pytest
 import forgetting as fg
 from forgetting.auditing import RandomFeatures, random_influence, search_orders, subsample_rows
 from forgetting.errors import InvalidInputError
-from forgetting.expectation import fastest_weights
 from forgetting.orderings import Cyclic, Explicit, WithReplacement
 from forgetting.report import Settings
 from forgetting.schemes import SGD, Kaczmarz, Ridge
@@ -48,7 +47,7 @@ TAKES_ORDERING = {
 TAKES_SCHEME = {
     **{name: (lambda scheme, call=call: call(Cyclic(), scheme)) for name, call in TAKES_ORDERING.items()},
     "decay_rate": lambda scheme: fg.decay_rate(TASKS, "cyclic", scheme),
-    "fastest_weights": lambda scheme: fastest_weights(TASKS, scheme).rate,
+    "optimal_weights": lambda scheme: fg.optimal_weights(TASKS, scheme=scheme).value,
     "audit": lambda scheme: fg.audit(TASKS, scheme=scheme).to_json(),
     "search_orders": lambda scheme: search_orders(TASKS, scheme=scheme),
     "random_influence": lambda scheme: random_influence(TASKS, scheme).matrix,

@@ -96,6 +96,8 @@ RESULTS = {
     "audit": lambda: fg.audit(gaussian()),
     "landscape": lambda: fg.auditing.landscape(gaussian(), per_task=True),
     "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
+    "optimal weights": lambda: fg.optimal_weights(sparse()),
+    "optimal weights at one step": lambda: fg.optimal_weights(gaussian(), "loss", k=3),
 }
 OTHERS = {
     "bound": lambda: fg.bounds.get("thm:cl_by_sgd_main/loss"),

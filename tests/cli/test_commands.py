@@ -14,7 +14,7 @@ import forgetting as fg
 from forgetting.report import load_report
 from forgetting.report.provenance import problem_hash
 
-COMMANDS = ("report", "run", "expect", "bounds", "table", "certify", "claims", "cite", "families", "doctor")
+COMMANDS = ("report", "run", "expect", "weights", "bounds", "table", "certify", "claims", "cite", "families", "doctor")
 SMALL = ("gaussian", "T=4", "d=6", "rank=2")
 
 
@@ -42,6 +42,21 @@ def test_help_teaches_by_example(inside, command):
     assert fits(done.out)
     assert f"Examples:\n    forgetting {command}" in done.out
     assert "--json" in done.out
+
+
+def test_weights_are_those_of_the_library(inside):
+    tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
+    for options, best in (((), fg.optimal_weights(tasks)), (("-k", "3"), fg.optimal_weights(tasks, "loss", 3))):
+        done = inside("weights", *SMALL, *options, "--json")
+        assert (done.code, done.err) == (0, "")
+        data = json.loads(done.out)
+        rows = data["sections"][0]["items"][0]["rows"]
+        np.testing.assert_allclose([row[-1] for row in rows], best.probabilities, rtol=1e-12)
+        for name in ("value", "uniform", "norm_weighted"):
+            assert data["meta"][name] == pytest.approx(getattr(best, name), rel=1e-12)
+    text = inside("weights", *SMALL, "-k", "3").out
+    assert fits(text)
+    assert "expected loss after 3 steps" in text
 
 
 def test_version(inside):

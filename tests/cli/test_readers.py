@@ -38,6 +38,7 @@ FORMATS = {
 COMMANDS = {
     "run": (("-k", "3"), lambda data: data["meta"]["notes"]),
     "expect": (("-k", "3"), lambda data: data["meta"]["notes"]),
+    "weights": (("-k", "3"), lambda data: data["meta"]["notes"]),
     "bounds": (("-k", "3"), lambda data: data["meta"]["notes"]),
     "certify": (("-k", "2"), lambda data: data["meta"]["notes"]),
     "table": (("-k", "3"), lambda data: data["meta"]["notes"]),

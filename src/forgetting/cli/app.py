@@ -51,7 +51,20 @@ def _plugins(names: list[str]) -> list[str]:
 def make_app() -> Any:
     """All commands, in the order of the help. Plugins are loaded first, so that the help names what they add."""
     load_plugins()
-    from forgetting.cli import audit, bounds, certify, cite, claims, doctor, expect, family_list, report, run, table
+    from forgetting.cli import (
+        audit,
+        bounds,
+        certify,
+        cite,
+        claims,
+        doctor,
+        expect,
+        family_list,
+        report,
+        run,
+        table,
+        weights,
+    )
 
     app = typer.Typer(
         help=HELP,
@@ -80,7 +93,7 @@ def make_app() -> Any:
     ) -> None: ...
 
     everything.__doc__ = HELP
-    for module in (report, run, expect, bounds, table, certify, audit, claims, cite, family_list, doctor):
+    for module in (report, run, expect, weights, bounds, table, certify, audit, claims, cite, family_list, doctor):
         name = next(name for name in module.__all__ if name.endswith("_command"))
         app.command(name.removesuffix("_command"))(getattr(module, name))
     return app

@@ -9,7 +9,7 @@ from forgetting.expectation.quantiles import Quantile
 from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
 from forgetting.expectation.rates import decay_rate
 from forgetting.expectation.request import Request
-from forgetting.expectation.weights import FastestWeights, fastest_weights
+from forgetting.expectation.weights import OptimalWeights, optimal_weights
 
 __all__ = [
     "HALF_SQUARED_DISTANCE",
@@ -17,8 +17,8 @@ __all__ = [
     "Cost",
     "Engine",
     "Expectation",
-    "FastestWeights",
     "Form",
+    "OptimalWeights",
     "Outcome",
     "Quantile",
     "Quantity",
@@ -27,7 +27,7 @@ __all__ = [
     "decay_rate",
     "engines",
     "expect",
-    "fastest_weights",
+    "optimal_weights",
     "quantities",
     "register_engine",
     "register_quantity",
