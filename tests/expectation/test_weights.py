@@ -253,6 +253,20 @@ def test_the_better_of_two_local_minima_is_found():
         assert best.probabilities[order.index(1)] == 1
 
 
+def test_a_minimum_of_two_tasks_is_found_that_searches_from_all_of_them_miss():
+    """The best of the losses after 6 steps is on the edge of tasks 2 and 3, in either order of the tasks."""
+    matrices, labels = random_data(6, 5)
+    function = function_of(fg.RegressionTasks(matrices, labels), 6)
+    edge = min(function.log_value(np.array([0, 0, q, 1 - q, 0])) for q in np.linspace(0, 1, 201))
+    assert steering._descend(function, np.full(5, 1 / 5))[0] > edge + 0.1
+    for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1]):
+        best = fg.optimal_weights(
+            fg.RegressionTasks([matrices[m] for m in order], [labels[m] for m in order]), "loss", 6
+        )
+        assert np.log(best.value) <= edge
+        assert np.flatnonzero(best.probabilities[np.argsort(order)]).tolist() == [2, 3]
+
+
 @pytest.mark.parametrize("goal", [{"goal": "decay"}, {"goal": "loss", "k": 6}])
 def test_relabelled_tasks_have_relabelled_weights(goal):
     (matrices, labels), order = random_data(11, 5), [3, 0, 4, 1, 2]
@@ -269,7 +283,12 @@ def test_clones_share_the_weight_of_one_task(goal):
     best = fg.optimal_weights(cloned, **goal)
     assert best.probabilities[1] == best.probabilities[2] == best.probabilities[4]
     assert best.probabilities.sum() == pytest.approx(1, rel=1e-12)
-    if goal["goal"] == "decay":  # the mean loss counts the clones, the rate does not
+    if goal["goal"] == "loss":  # the mean over tasks counts every clone
+        weights = np.array([0.2, 0.3, 0.5])
+        value = function_of(cloned, 4).log_value(weights)
+        each = fg.orderings.WithReplacement([0.2, 0.1, 0.1, 0.5, 0.1])
+        assert np.exp(value) == pytest.approx(fg.expect(cloned, each, 4, quantities="loss").loss, rel=1e-11)
+    else:
         assert best.value == pytest.approx(fg.optimal_weights(random_tasks(12, 3)).value, abs=1e-6)
 
 

@@ -33,6 +33,7 @@ PAIRS = 30  # tasks, at most, of which all pairs are looked at
 SEED = 0
 ITERATIONS = 200  # of a local search
 SMALL = 1e-4  # weights below it are tried without
+ROUNDING = 1e-14  # in the logarithm of the loss
 
 
 class LossOptimum(NamedTuple):
@@ -247,11 +248,11 @@ def _descend(loss: ExpectedLoss, start: Array) -> tuple[float, Array]:
 
 
 def _without_small(loss: ExpectedLoss, value: float, best: Array) -> tuple[float, Array]:
-    """The same weights without tiny ones, where that is no worse."""
+    """The same weights without tiny ones, where that is no worse but for rounding."""
     for limit in (SMALL, SMALL**2):
         large = np.where(best < limit, 0.0, best)
         large /= large.sum()
         now = loss.log_value(large)
-        if now <= value:
+        if now <= value + ROUNDING:
             return now, large
     return value, best
