@@ -78,7 +78,8 @@ def expect_command(
       forgetting expect tasks.csv --label price --drop id -k 10
       forgetting expect tasks.npz --method monte-carlo --runs 4096 --seed 7
       forgetting expect tasks.npz -k 10..10000 --out curve.pdf
-      forgetting expect tasks.csv --intercept --noise 0.1 --test held_out.csv --quantity loss,test_loss -k 10,inf
+      forgetting expect tasks.csv --intercept --noise 0.1 -k 10,inf
+      forgetting expect tasks.csv --test held_out.csv --quantity loss,test_loss
       forgetting expect tasks.npz -k 1e3,1e6,inf
     """
     import forgetting as fg
