@@ -116,6 +116,8 @@ def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
     """
     if tasks.data is None:
         return ()
+    if tasks.outputs is not None:  # one-hot classes are split over tasks on purpose, and several targets are no classes
+        return tuple(row_notes(tasks))
     labels = [tasks.data.task(m)[1] for m in range(tasks.num_tasks)]
     groups = [name for name, y in zip(tasks.names, labels, strict=True) for _ in range(len(y))]
     return (*row_notes(tasks), *number_notes(np.concatenate(labels), groups))
