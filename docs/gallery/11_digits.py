@@ -65,8 +65,9 @@ for name, run in runs.items():
 # %%
 # The class-incremental learner knows the last task and nothing else: the targets of a
 # task are 0 in the columns of all other classes, and learning a task to convergence
-# learns these zeros as well. The task-incremental learner guesses (50 % is chance) or
-# does better. Both are the same model on the same rows.
+# learns these zeros as well. The task-incremental learner has two outputs that all tasks
+# share, and stays between 16 % and 87 % on the tasks before, where 50 % is chance. Both
+# are linear models of the same rows; what the benchmark calls a prediction differs.
 #
 # Which order is best?
 # --------------------
@@ -93,31 +94,29 @@ ax.legend()
 plt.show()
 
 # %%
-# How strongly do the two measures disagree? A benchmark that reports one of them, for
-# one order, reports a choice.
-
-places = [np.argsort(np.argsort(measure.values)) for measure in found.measures]
-agreement = -np.corrcoef(*places)[0, 1]
-print(f"rank correlation of low loss with high accuracy: {agreement:.2f}")
-
-# %%
+# The 120 orders fall into a dozen groups: the task learned last, and the one before it,
+# decide nearly all. The order of greatest loss is more accurate than most, and the order
+# of least loss is not the most accurate. A benchmark that reports one measure for one
+# order reports a choice.
+#
 # Permuted digits: when learning to convergence diverges
 # ------------------------------------------------------
 #
-# All images in every task, their pixels permuted; odd digits are +1, even ones -1. Rows
-# outnumber the pixels, so each task determines w nearly alone, by directions that hardly
-# any image of that task has and those of the next task do have.
+# All images in every task, their pixels permuted; odd digits are +1, even ones -1. There
+# are more images than pixels, so that a task determines w in 61 of 64 directions. The
+# squared singular values of a task go from 19,000 down to 0.003, and learning to
+# convergence trusts them all alike.
 
 permuted = fg.datasets.digits("permuted")
 fig, panels = plt.subplots(1, 2, figsize=(7.5, 3.4), layout="constrained")
 for lam in (None, 10, 1000):
     scheme = None if lam is None else fg.schemes.Ridge(lam)
     run = fg.run(permuted, "cyclic", k=5, scheme=scheme)
-    name = "to convergence" if lam is None else f"ridge {lam}"
+    name = "to convergence" if lam is None else f"ridge, penalty {lam}"
     panels[0].semilogy(run.steps, run.losses, ".-", label=name)
     panels[1].plot(run.steps, 100 * run.accuracy.mean(axis=1), ".-")
     print(
-        f"{name:15} loss {run.losses[-1]:6.0f}, accuracy {run.accuracy[-1].mean():.1%}"
+        f"{name:18} loss {run.losses[-1]:6.0f}, accuracy {run.accuracy[-1].mean():.1%}"
     )
 panels[0].set(xlabel="tasks learned", ylabel="training loss, mean over tasks")
 panels[1].set(xlabel="tasks learned", ylabel="accuracy, %, mean over tasks")
@@ -125,7 +124,7 @@ fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%
-# Learning to convergence takes the loss from 899 to 43,035: far above that of w = 0.
-# Ridge towards the previous solution, with a penalty of 1000 (the squared norm of a task
-# is of that order), lowers the loss at every step, and the accuracy follows. On such
-# tasks "train until the loss stops falling" is what forgets, whatever the order.
+# Learning to convergence takes the loss from 899, that of w = 0, to 43,035. Ridge towards
+# the previous solution, with a penalty of 1000, leaves out the directions that a task
+# hardly has, lowers the loss at every step, and the accuracy follows. On such tasks
+# "train until the loss stops falling" is what forgets, whatever the order.
