@@ -121,6 +121,6 @@ ax.set(title="the mean of the iterates")
 plt.show()
 
 # %%
-# The mean of the iterates comes down to 1900 where the last iterate stays at 6442, with
+# The mean of the iterates comes down to 1891 where the last iterate stays at 6442, with
 # the same orders and no penalty. After 1000 bins the guarantee is within 5 % of the exact
 # value. Averaging is the other way to keep what earlier bins said.
