@@ -65,9 +65,10 @@ for name, run in runs.items():
 # %%
 # The class-incremental learner knows the last task and nothing else: the targets of a
 # task are 0 in the columns of all other classes, and learning a task to convergence
-# learns these zeros as well. The task-incremental learner has two outputs that all tasks
-# share, and stays between 16 % and 87 % on the tasks before, where 50 % is chance. Both
-# are linear models of the same rows; what the benchmark calls a prediction differs.
+# learns these zeros as well. The task-incremental learner has two outputs that all
+# tasks share, and stays between 16 % and 87 % on the tasks before, where 50 % is
+# chance. Both are linear models of the same rows; what the benchmark calls a prediction
+# differs.
 #
 # Which order is best?
 # --------------------
@@ -95,16 +96,16 @@ plt.show()
 
 # %%
 # The 120 orders fall into a dozen groups: the task learned last, and the one before it,
-# decide nearly all. The order of greatest loss is more accurate than most, and the order
-# of least loss is not the most accurate. A benchmark that reports one measure for one
-# order reports a choice.
+# decide nearly all. The order of greatest loss is more accurate than most, and the
+# order of least loss is not the most accurate. A benchmark that reports one measure for
+# one order reports a choice.
 #
 # Permuted digits: when learning to convergence diverges
 # ------------------------------------------------------
 #
-# All images in every task, their pixels permuted; odd digits are +1, even ones -1. There
-# are more images than pixels, so that a task determines w in 61 of 64 directions. The
-# squared singular values of a task go from 19,000 down to 0.003, and learning to
+# All images in every task, their pixels permuted; odd digits are +1, even ones -1.
+# There are more images than pixels, so that a task determines w in 61 of 64 directions.
+# The squared singular values of a task go from 19,000 down to 0.003, and learning to
 # convergence trusts them all alike.
 
 permuted = fg.datasets.digits("permuted")
@@ -124,7 +125,7 @@ fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%
-# Learning to convergence takes the loss from 899, that of w = 0, to 43,035. Ridge towards
-# the previous solution, with a penalty of 1000, leaves out the directions that a task
-# hardly has, lowers the loss at every step, and the accuracy follows. On such tasks
-# "train until the loss stops falling" is what forgets, whatever the order.
+# Learning to convergence takes the loss from 899, that of w = 0, to 43,035. Ridge
+# towards the previous solution, with a penalty of 1000, leaves out the directions that
+# a task hardly has, lowers the loss at every step, and the accuracy follows. On such
+# tasks "train until the loss stops falling" is what forgets, whatever the order.

@@ -110,8 +110,8 @@ for name, scheme in schemes.items():
 # What is guaranteed?
 # -------------------
 #
-# Most guarantees need a common solution, and say so. Those that do not need one hold for
-# projections with noise. The mean of all iterates has the better one:
+# Most guarantees need a common solution, and say so. Those that do not need one hold
+# for projections with noise. The mean of all iterates has the better one:
 
 e = fg.expect(tasks, "with-replacement", ks[:-1], quantities=("averaged_loss",))
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
@@ -122,5 +122,5 @@ plt.show()
 
 # %%
 # The mean of the iterates comes down to 1891 where the last iterate stays at 6442, with
-# the same orders and no penalty. After 1000 bins the guarantee is within 5 % of the exact
-# value. Averaging is the other way to keep what earlier bins said.
+# the same orders and no penalty. After 1000 bins the guarantee is within 5 % of the
+# exact value. Averaging is the other way to keep what earlier bins said.

@@ -2,13 +2,14 @@
 Sensor drift: sessions in time, several outputs, held-out rows
 ==============================================================
 
-"My sensors drift from session to session. Do I lose old sessions by the order of time, by
-the way I scale the features, or by learning each session too well?"
+"My sensors drift from session to session. Do I lose old sessions by the order of time,
+by the way I scale the features, or by learning each session too well?"
 
-Eight sessions of an array of 16 gas sensors, whose gains and offsets walk at random; 150
-learned and 50 held-out measurements a session. The concentrations of three gases, from 0
-to 1, are to be read off the sensors: y has three columns, and w has one for each gas. The
-loss of a session is half the squared error, summed over gases, its mean over rows.
+Eight sessions of an array of 16 gas sensors, whose gains and offsets walk at random;
+150 learned and 50 held-out measurements a session. The concentrations of three gases,
+from 0 to 1, are to be read off the sensors: y has three columns, and w has one for each
+gas. The loss of a session is half the squared error, summed over gases, its mean over
+rows.
 """
 
 import matplotlib.pyplot as plt
@@ -33,8 +34,8 @@ print(tasks)
 print("columns of w:", tasks.outputs, " each session determines w:", tasks.ranks)
 
 # %%
-# What drift does: the loss of each session on its held-out rows, after all sessions were
-# learned in the order of time.
+# What drift does: the loss of each session on its held-out rows, after all sessions
+# were learned in the order of time.
 
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for name, scheme in (("to convergence", None), ("ridge, penalty 1", "ridge lam=1")):
@@ -50,10 +51,10 @@ plt.show()
 # Order, scale and penalty together
 # ---------------------------------
 #
-# `standardize="first"` takes means and deviations of the first session, which is all that
-# a learner in the field has when it begins. `"all"` takes those of all sessions. The order
-# of time is one order; the shuffled value is the expectation over all 40,320 orders, by
-# subsets of sessions, and exact.
+# `standardize="first"` takes means and deviations of the first session, which is all
+# that a learner in the field has when it begins. `"all"` takes those of all sessions.
+# The order of time is one order; the shuffled value is the expectation over all 40,320
+# orders, by subsets of sessions, and exact.
 
 quantities = ("loss", "forgetting", "test_loss", "test_forgetting")
 penalties = [0.01, 0.1, 1, 10]
@@ -83,8 +84,8 @@ plt.show()
 # %%
 # To convergence, the scale of the features changes nothing and the order everything: a
 # session determines w, so that only the last session counts. The order of time forgets
-# twice what a shuffled one forgets, but not because it is the order of time: it ends with
-# the session whose w suits the others least.
+# twice what a shuffled one forgets, but not because it is the order of time: it ends
+# with the session whose w suits the others least.
 
 alone = [held_out.loss(fg.run(tasks, [m], k=1).iterates[-1]) for m in range(8)]
 print("held-out loss after one session alone:", np.round(alone, 2))
@@ -92,8 +93,8 @@ print("held-out loss after one session alone:", np.round(alone, 2))
 # %%
 # With ridge the scale matters, since the penalty is for a w in units of the scaled
 # features. Scaled by the first session, later offsets look large, and the best penalty
-# leaves 0.09 in either order. Scaled by all sessions it leaves 0.08 in the order of time
-# and 0.045 shuffled: here shuffling helps by more than its last session, at the price of a
-# scale that a learner in the field does not know when it begins. Held-out forgetting is
-# that of the learned rows to within 0.003 everywhere: 150 rows for 17 features overfit
-# little, and what is lost between sessions is drift.
+# leaves 0.09 in either order. Scaled by all sessions it leaves 0.08 in the order of
+# time and 0.045 shuffled: here shuffling helps by more than its last session, at the
+# price of a scale that a learner in the field does not know when it begins. Held-out
+# forgetting is that of the learned rows to within 0.003 everywhere: 150 rows for 17
+# features overfit little, and what is lost between sessions is drift.
