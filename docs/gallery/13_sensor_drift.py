@@ -51,8 +51,8 @@ plt.show()
 # Order, scale and penalty together
 # ---------------------------------
 #
-# `standardize="first"` takes means and deviations of the first session, which is all
-# that a learner in the field has when it begins. `"all"` takes those of all sessions.
+# ``standardize="first"`` takes means and deviations of the first session, which is all
+# that a learner in the field has when it begins. ``"all"`` takes those of all sessions.
 # The order of time is one order; the shuffled value is the expectation over all 40,320
 # orders, by subsets of sessions, and exact.
 
