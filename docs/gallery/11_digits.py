@@ -36,7 +36,7 @@ for ax, (name, run) in zip(panels, runs.items(), strict=True):
             f"{value:.0f}",
             ha="center",
             va="center",
-            color="black" if value > 60 else "white",
+            color="#111111" if value > 60 else "#eeeeee",
         )
     ax.set(title=name, xlabel="digits of the task", aspect="equal")
     ax.set(xticks=np.arange(5) + 0.5, xticklabels=["0 1", "2 3", "4 5", "6 7", "8 9"])
@@ -66,7 +66,7 @@ for name, run in runs.items():
 # The class-incremental learner knows the last task and nothing else: the targets of a
 # task are 0 in the columns of all other classes, and learning a task to convergence
 # learns these zeros as well. The task-incremental learner has two outputs that all
-# tasks share, and stays between 16 % and 87 % on the tasks before, where 50 % is
+# tasks share, and stays between 16 % and 83 % on the tasks before, where 50 % is
 # chance. Both are linear models of the same rows; what the benchmark calls a prediction
 # differs.
 #
@@ -77,7 +77,7 @@ for name, run in runs.items():
 # only if both agree. Here they do not, and that is its first sentence.
 
 found = fg.audit(splits["task-incremental"])
-print(found.opening[0])
+print(*found.opening, sep="\n")
 loss, accuracy = found.measures
 print(f"the order of least forgetting has {accuracy.best:.1%} accuracy")
 print(f"the most accurate order {accuracy.top.order} has {accuracy.top.value:.1%}")
@@ -96,9 +96,9 @@ plt.show()
 
 # %%
 # The 120 orders fall into a dozen groups: the task learned last, and the one before it,
-# decide nearly all. The order of greatest loss is more accurate than most, and the
-# order of least loss is not the most accurate. A benchmark that reports one measure for
-# one order reports a choice.
+# decide nearly all (99.9 % of the variance). The order of greatest loss is more
+# accurate than most, and the order of least loss is not the most accurate. A benchmark
+# that reports one measure for one order reports a choice.
 #
 # Permuted digits: when learning to convergence diverges
 # ------------------------------------------------------
@@ -127,5 +127,6 @@ plt.show()
 # %%
 # Learning to convergence takes the loss from 899, that of w = 0, to 43,035. Ridge
 # towards the previous solution, with a penalty of 1000, leaves out the directions that
-# a task hardly has, lowers the loss at every step, and the accuracy follows. On such
-# tasks "train until the loss stops falling" is what forgets, whatever the order.
+# a task hardly has, lowers the loss at every step, and the accuracy follows. Over all
+# 120 orders the last loss is between 16,000 and 62,000 to convergence, and between 645
+# and 701 with that penalty: here it is the scheme that forgets, not the order.

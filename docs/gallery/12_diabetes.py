@@ -60,8 +60,8 @@ for place, (name, scheme) in enumerate(schemes.items()):
         quantities=quantities,
     )
     ax.loglog(e.k[:-1], e.loss[:-1], color=f"C{place}", label=name)
-    ax.loglog(e.k[:-1], e.values["test_loss"][:-1], ":", color=f"C{place}")
-    settled[name] = e.values["test_loss"][-1]
+    ax.loglog(e.k[:-1], e.test_loss[:-1], ":", color=f"C{place}")
+    settled[name] = e.test_loss[-1]
     at_last = ", ".join(f"{q} {e.values[q][-1]:.0f}" for q in quantities)
     print(f"{name}, k = inf, {e.method}: {at_last}")
 least = next(
@@ -99,7 +99,7 @@ for name, scheme in schemes.items():
         noise=20,
         quantities=("test_loss",),
     )
-    before, after = settled[name], e.values["test_loss"]
+    before, after = settled[name], e.test_loss
     print(f"{name}: {before:.0f} becomes {after:.0f}, {(after - before) / 200:.2f}")
 
 # %%

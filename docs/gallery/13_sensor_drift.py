@@ -69,7 +69,7 @@ for ax, standardize in zip(panels, ("first", "all"), strict=True):
             e = fg.expect(
                 tasks, order, 8, scheme=scheme, test=held_out, quantities=quantities
             )
-            losses.append(e.values["test_loss"])
+            losses.append(e.test_loss)
             if lam in (None, 1):
                 shown = "  ".join(f"{q} {e.values[q]:.3f}" for q in quantities)
                 print(f"{standardize:5} {name:13} penalty {lam or 0}: {shown}")

@@ -378,3 +378,12 @@ def test_the_spectrum_agrees_with_iterated_moments_and_with_the_limit(seed):
         assert np.all(off <= 1e-4 * (np.abs(limit) + scale)), (name, off)
         gaps = np.abs(early - limit), np.abs(late - limit)
         assert np.all(gaps[1] <= 0.11 * gaps[0] + 1e-10 * (np.abs(limit) + scale) + off), (name, gaps, off)
+
+
+def test_held_out_values_and_accuracy_are_attributes_and_say_when_they_were_not_asked_for():
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[1.0], [-1.0]])
+    names = ("test_loss", "test_forgetting", "accuracy")
+    e = fg.expect(tasks, [0, 1], 2, test=[([[1.0, 1.0]], [1.0]), ([[0.0, 1.0]], [-1.0])], quantities=names)
+    assert [getattr(e, name) for name in names] == [e.values[name] for name in names]
+    with pytest.raises(InvalidInputError, match="accuracy was not asked for"):
+        _ = fg.expect(tasks, [0, 1], 2).accuracy
