@@ -396,3 +396,12 @@ def test_decimals_agree_with_31_digits_within_their_bounds(seed, monkeypatch):
     for name, value in deep.values.items():
         gap = np.abs(value - twofold.values[name])
         assert np.all((gap <= twofold.uncertainty[name] + deep.uncertainty[name]) | np.isnan(value)), name
+
+
+def test_held_out_values_and_accuracy_are_attributes_and_say_when_they_were_not_asked_for():
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[1.0], [-1.0]])
+    names = ("test_loss", "test_forgetting", "accuracy")
+    e = fg.expect(tasks, [0, 1], 2, test=[([[1.0, 1.0]], [1.0]), ([[0.0, 1.0]], [-1.0])], quantities=names)
+    assert [getattr(e, name) for name in names] == [e.values[name] for name in names]
+    with pytest.raises(InvalidInputError, match="accuracy was not asked for"):
+        _ = fg.expect(tasks, [0, 1], 2).accuracy

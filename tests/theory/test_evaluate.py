@@ -269,7 +269,7 @@ def test_bounds_that_need_a_common_solution_say_which_task_has_none():
     rows = evaluate(clash, orderings.WithReplacement(), 3)
     assert not any(row.applies for row in rows if not row.bound.noisy)
     row = next(row for row in rows if row.bound.key == "thm:cl_by_sgd_main/loss")
-    assert row.why_not.startswith("needs jointly realizable tasks, but these are not jointly realizable: no w solves")
+    assert row.why_not.startswith("needs jointly realizable tasks: no w solves task")
     assert "task 0" in row.why_not
     with pytest.raises(InvalidInputError, match="jointly realizable"):
         row.bound.value(rows.setting, 3)

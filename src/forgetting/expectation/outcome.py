@@ -135,6 +135,21 @@ class Expectation(Result):
         return self._get("averaged_loss", self.values)
 
     @property
+    def test_loss(self) -> Array:
+        """E of the mean loss of the held-out data of all tasks at w_k."""
+        return self._get("test_loss", self.values)
+
+    @property
+    def test_forgetting(self) -> Array:
+        """E of the mean over visits of the held-out loss at w_k, less that just after the visit; NaN at k = 0."""
+        return self._get("test_forgetting", self.values)
+
+    @property
+    def accuracy(self) -> Array:
+        """E of the mean accuracy of all tasks at w_k."""
+        return self._get("accuracy", self.values)
+
+    @property
     def loss_interval(self) -> Array:
         """(low, high) for `loss`."""
         return self._get("loss", self.intervals)

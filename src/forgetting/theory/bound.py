@@ -256,7 +256,7 @@ class Bound:
         """Which number is missing or wrong, whatever k is, or None."""
         misfit = as_kind(setting, Setting, "a Setting").misfit
         if misfit is not None and not self.noisy:
-            return f"needs jointly realizable tasks, but these are {misfit.message}"
+            return f"needs jointly realizable tasks: {misfit.message}"
         needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
         missing = sorted(name for name in needed if getattr(setting, name) is None)
         if missing:

@@ -294,7 +294,8 @@ def _misfit(problem: LinearTasks, start: Array, scheme: SchemeLike | None, order
     """The noise of tasks that no w solves."""
     step = as_scheme(scheme).as_sgd(2.0) if scheme is not None else None
     objective = "modified" if step is None or step.smoothness == 1 else "loss"  # that of the loss grows with the radius
-    geometry, message = problem.geometry, problem.realizability.message
+    geometry, found = problem.geometry, problem.realizability
+    message = f"no w solves task {found.first_offender} and all others (relative residual {found.residual:.2g})"
     return Misfit.of(geometry, geometry.start(start), _probabilities(problem, ordering), objective, message)
 
 
