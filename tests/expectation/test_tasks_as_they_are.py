@@ -290,6 +290,8 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
     every = [fg.run(tasks, list(o), 3).accuracy[-1].mean() for o in itertools.permutations(range(3))]
     low, high = random.interval("accuracy")
     assert low <= np.mean(every) <= high
+    both = fg.expect(tasks, "without-replacement", 3, quantities=("loss", "accuracy"), runs=64)
+    assert any("loss: simulated beside accuracy" in note for note in both.notes)
     with pytest.raises(NotSupportedError, match="accuracy is no quadratic form"):
         fg.expect(tasks, "with-replacement", 3, quantities="accuracy", method="moments")
 

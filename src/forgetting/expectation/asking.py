@@ -133,11 +133,24 @@ def expect(
     with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
         outcome = engine.solve(request)
     outcome.notes += notes
+    outcome.notes += _beside(request, outcome, method)
     diverges = growth(problem, request.scheme)
     if request.linear is not None:
         diverges += no_common_solution(problem)
     outcome.notes += tuple(note for note in diverges if note not in outcome.notes)
     return question.build(engine.name, outcome)
+
+
+def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
+    """A note if quantities were simulated only because others have no exact method."""
+    plain = [quantity.name for quantity in request.quantities if quantity.form.quadratic]
+    others = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
+    if method != "auto" or not outcome.runs or not plain or not others or request.linear is None:
+        return ()
+    return (
+        f"{' and '.join(plain)}: simulated beside {others[0]}, which no exact method knows; a call without "
+        f"{others[0]} may have exact values",
+    )
 
 
 class Question(NamedTuple):
