@@ -132,7 +132,7 @@ class Problem(Shown, ABC):
         return (self.dim,) if self.outputs is None else (self.dim, self.outputs)
 
     def point(self, w: Any, what: str = "w") -> Array:
-        """`w` as an array of float64 of the `point_shape`; an error names `what`."""
+        """The point w as an array of float64 of the `point_shape`; `what` is its name in errors."""
         return as_point(w, self.point_shape, what)
 
     def loss(self, w: Array) -> float:
