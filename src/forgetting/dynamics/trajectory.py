@@ -223,8 +223,8 @@ class Trajectory(Result):
     def accuracy(self) -> Array:
         """The accuracy of every task at the recorded steps, (len(steps), T), for tasks with class labels.
 
-        Its mean over tasks is the average accuracy; `fg.metrics.average_incremental` of `accuracy[1:]` and `order` is the
-        average incremental one, and `fg.metrics.forgetting` of the same says what each task has lost.
+        Its mean over tasks is the average accuracy; `fg.metrics.average_incremental` of `accuracy[1:]` and `order` is
+        the average incremental one, and `fg.metrics.forgetting` of the same says what each task has lost.
 
         >>> import forgetting as fg
         >>> tasks = fg.RegressionTasks([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [[1.0, -1.0], [-1.0]])
