@@ -123,7 +123,7 @@ class Problem(Shown, ABC):
 
     @property
     def point_shape(self) -> tuple[int, ...]:
-        """The shape of w: (d,), or (d, c) for tasks with c outputs.
+        """The shape (d,) of a point w, or (d, c) for tasks with c outputs.
 
         >>> import forgetting as fg
         >>> fg.families.two_lines(0.5).point_shape
