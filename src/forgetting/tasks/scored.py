@@ -193,7 +193,22 @@ def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
         raise InvalidInputError(f"test: rows of {found.dim} numbers, but tasks have d = {tasks.dim}")
     if found.outputs != tasks.outputs:
         raise InvalidInputError(f"test: {found.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
-    return found
+    return _with_classes(tasks, found)
+
+
+def _with_classes(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
+    """The held-out data, whose outputs stand for the classes of the tasks; other classes are refused."""
+    if tasks.classes is None or test.classes == tasks.classes:
+        return test
+    if test.classes is not None:
+        m = next(m for m, names in enumerate(test.classes) if names != tasks.classes[m])
+        raise InvalidInputError(
+            f"test, task {m}: its outputs stand for the classes {', '.join(test.classes[m]):.60}, but those of the "
+            f"task for {', '.join(tasks.classes[m]):.60}; make both by one from_labels, and split them by "
+            "datasets.hold_out, or give the one-hot labels"
+        )
+    pairs = [test.task(m) for m in range(test.num_tasks)]
+    return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
 
 
 def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
@@ -201,9 +216,11 @@ def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
     names = test.names
     if names == tasks.names or len(set(names)) < len(names) or sorted(names) != sorted(tasks.names):
         return test
-    pairs = [test.task(names.index(name)) for name in tasks.names]
+    places = [names.index(name) for name in tasks.names]
+    pairs = [test.task(place) for place in places]
     ordered = test.with_data([X for X, _ in pairs], [y for _, y in pairs], names=tasks.names)
     ordered.preparation = test.preparation
+    ordered.classes = None if test.classes is None else tuple(test.classes[place] for place in places)
     return ordered
 
 
