@@ -202,7 +202,7 @@ def test_labels_may_be_a_column():
     assert equal(fg.ClassificationTasks([X], [y[:, None]]).task(0)[1], y)
     assert equal(fg.KernelTasks(X @ X.T + np.eye(3), y[:, None], groups).labels, y)
     assert list(fg.one_versus_rest(X, y[:, None], groups)) == [-1.0, 1.0]
-    with pytest.raises(InvalidInputError, match=r"y has shape \(3, 2, 2\)"):
-        fg.RegressionTasks([X], [np.ones((3, 2, 2))])
+    with pytest.raises(InvalidInputError, match=r"y has shape \(3, 2, 1\)"):
+        fg.RegressionTasks([X], [np.ones((3, 2, 1))])
     with pytest.raises(InvalidInputError, match="1 masked entries"):
         fg.KernelTasks(np.eye(3), np.ma.array(y, mask=[0, 1, 0]), groups)

@@ -74,7 +74,7 @@ DATA = {
         [[1.0, 2.0, 3.0]],
         r"task 0: X has 2 rows, but y has shape \(3,\); expected \(2,\)",
     ),
-    "label matrix": ([GOOD], [[[1.0, 0.0]]], r"task 0: X has 2 rows, but y has shape \(1, 2\)"),
+    "labels of three axes": ([GOOD], [np.ones((2, 2, 2))], r"task 0: X has 2 rows, but y has shape \(2, 2, 2\)"),
     "scalar label": ([[[1.0, 2.0]]], [1.0], r"task 0: X has 1 rows, but y has shape \(\)"),
     "fewer labels than tasks": ([GOOD, GOOD], [[1.0, 2.0]], r"2 matrices but 1 label vectors; give one per task"),
     "complex": ([GOOD, [[1j, 0]]], [[1.0, 2.0], [1.0]], r"task 1, X: expected real numbers, got complex numbers"),

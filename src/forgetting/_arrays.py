@@ -312,6 +312,8 @@ def as_number(
     try:
         if isinstance(value, str) or (isinstance(value, np.ma.MaskedArray) and np.any(value.mask)):
             raise TypeError
+        if isinstance(value, np.generic | np.ndarray) and value.dtype.kind == "c":
+            raise TypeError  # float() would drop the imaginary part
         number = float(value)
     except (TypeError, ValueError):
         raise InvalidInputError(f"{what} must be a number, got {_said(value)}") from None

@@ -341,3 +341,17 @@ def test_a_report_may_be_named_by_a_string(tmp_path):
         load_report(str(tmp_path / "missing.json"))
     with pytest.raises(ProblemFileError, match=r"report.json: no such file"):
         load_report(str(tmp_path))
+
+
+def test_the_opening_names_the_guarantees_on_the_loss_where_forgetting_has_none():
+    apart = fg.RegressionTasks([[[1.0]], [[2.0]]], [[0.0], [1.0]])
+    report = build_report(Settings(apart, k=4, points=3, runs=10, sections=("rates",)))
+    text = to_html(report)
+    assert "The best guarantees on the loss allow at most" in text
+    assert "No guarantee is known" not in text
+    assert "less what it was just after each was learned" in text
+
+
+def test_dimensions_that_are_not_known_are_left_out_of_the_text():
+    kernel = fg.KernelTasks(np.eye(2), [1.0, 2.0], [0, 1])
+    assert "None" not in guarantees_section(Settings(kernel, k=4, points=3)).text

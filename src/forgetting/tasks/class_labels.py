@@ -91,7 +91,8 @@ def correct_share(predictions: Array, labels: Array, sizes: Array, own: int | No
     """The share of rows whose class is predicted, for each of a stack of predictions.
 
     The class of a prediction is its sign, or its largest column among the first `own` columns. Where several classes
-    are equally likely up to rounding, one of k counts 1/k: at w = 0 the accuracy is that of guessing.
+    are equally likely up to rounding, one of k counts 1/k: at w = 0 the accuracy is that of guessing. The share is NaN
+    where sizes overflow, as after a scheme that diverges.
 
     Args:
         predictions: (..., n) or (..., n, c).
@@ -102,12 +103,14 @@ def correct_share(predictions: Array, labels: Array, sizes: Array, own: int | No
     >>> correct_share(np.array([0.3, -2.0, 0.0]), np.array([1.0, 1.0, 1.0]), np.ones(3))
     array(0.5)
     """
+    known = np.all(np.isfinite(sizes), axis=-1)
     slack = 64 * EPS * sizes
     if labels.ndim == 1:
         aligned = predictions * labels
-        return np.asarray(np.mean(np.where(np.abs(predictions) <= slack, 0.5, aligned > 0), axis=-1))
+        share = np.mean(np.where(np.abs(predictions) <= slack, 0.5, aligned > 0), axis=-1)
+        return np.where(known, share, np.nan)
     among = predictions[..., :own]
     top = np.max(among, axis=-1, keepdims=True)
     tied = among >= top - 2 * slack[..., None]
     right = np.any(tied & (labels[:, :own] == 1), axis=-1)
-    return np.asarray(np.mean(right / tied.sum(axis=-1), axis=-1))
+    return np.where(known, np.mean(right / np.maximum(tied.sum(axis=-1), 1), axis=-1), np.nan)

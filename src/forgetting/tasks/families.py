@@ -191,6 +191,7 @@ def repeated(tasks: RegressionTasks, n: int) -> RegressionTasks:
     pairs = [tasks.task(m) for m in range(tasks.num_tasks)] * n
     copies = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs], tasks.names * n)
     copies.preparation = tasks.preparation
+    copies.classes = None if tasks.classes is None else tasks.classes * n
     return copies
 
 

@@ -144,10 +144,10 @@ class KernelTasks(LinearTasks):
         return np.asarray(given @ self.kernel if self.outputs is None else self.kernel @ given)
 
     def labels_of(self, task: int) -> Array:
-        return np.asarray(self.labels[self.rows_of[task]])
+        return np.asarray(self.labels[self.rows_of[as_task(task, self.num_tasks)]])
 
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
-        rows = self.rows_of[task]
+        rows = self.rows_of[as_task(task, self.num_tasks)]
         kernel = self.kernel[rows]
         # |phi(x_i)| |phi| sum_j |a_j|, at least
         largest = np.sqrt(float(np.max(np.diag(self.kernel), initial=0.0)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number, as_task
+from forgetting._arrays import Array, IntArray, as_number, as_task, numbers
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.tasks.class_labels import correct_share, kind_of_labels
@@ -127,7 +127,8 @@ class LinearTasks(Problem):
         """The share of the rows of every task whose class is predicted at w, T numbers between 0 and 1.
 
         The class is the sign of x.w where labels are +1 and -1, and the largest output among the classes of the task
-        where they are one-hot. Classes that are equally likely up to rounding share the row: guessing.
+        where they are one-hot. Classes that are equally likely up to rounding share the row: guessing. NaN where w is
+        so large that its square overflows.
 
         >>> import forgetting as fg
         >>> tasks = fg.RegressionTasks([[[1.0], [-1.0]], [[2.0]]], [[1.0, 1.0], [-1.0]])
@@ -136,8 +137,11 @@ class LinearTasks(Problem):
         """
         return np.asarray(self.accuracies(self.point(w)[None])[0])
 
-    def accuracies(self, points: Array) -> Array:
+    def accuracies(self, points: Any) -> Array:
         """`accuracy` at each of a stack of w, (len(points), T)."""
+        points = numbers(points, "points")  # a run that diverges has points that are not finite
+        if points.ndim == 0 or points.shape[1:] != self.point_shape:
+            raise InvalidInputError(f"points: expected a stack of w of shape {self.point_shape}, got {points.shape}")
         if self.labels_stand_for is None:
             raise NotSupportedError(
                 "accuracy needs classes: labels +1 and -1, or tasks made by RegressionTasks.from_labels"
@@ -148,8 +152,9 @@ class LinearTasks(Problem):
             width = max(1, int(self.num_rows[task]) * (self.outputs or 1))
             size = max(1, PART // width)
             for start in range(0, len(points), size):
-                predictions, sizes = self.predictions(task, points[start : start + size])
-                share = correct_share(predictions, self.labels_of(task), sizes, own)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    predictions, sizes = self.predictions(task, points[start : start + size])
+                    share = correct_share(predictions, self.labels_of(task), sizes, own)
                 table[start : start + size, task] = share
         return table
 

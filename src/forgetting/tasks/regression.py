@@ -167,7 +167,7 @@ class RegressionTasks(LinearTasks):
                 first, second, ... class of the task, and predictions are among the classes of the task.
 
         >>> import forgetting as fg
-        >>> X, labels, groups = [[1.0, 0], [0, 1], [1, 1], [1, -1]], ["cat", "dog", "owl", "cat"], [0, 0, 1, 1]
+        >>> X, labels, groups = [[1.0, 0], [0, 1], [1, 2], [1, -1]], ["cat", "dog", "owl", "cat"], [0, 0, 1, 1]
         >>> tasks = fg.RegressionTasks.from_labels(X, labels, groups)
         >>> tasks.outputs, tasks.classes[0], fg.run(tasks, "cyclic", k=2).accuracy[-1].tolist()
         (3, ('cat', 'dog', 'owl'), [0.5, 1.0])

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, IntArray, any_array, as_number, fingerprint, is_sparse, real_array
+from forgetting._arrays import Array, IntArray, any_array, as_number, check_finite, fingerprint, is_sparse, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry, Matrix
@@ -193,7 +193,22 @@ def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
         raise InvalidInputError(f"test: rows of {found.dim} numbers, but tasks have d = {tasks.dim}")
     if found.outputs != tasks.outputs:
         raise InvalidInputError(f"test: {found.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
-    return found
+    return _with_classes(tasks, found)
+
+
+def _with_classes(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
+    """The held-out data, whose outputs stand for the classes of the tasks; other classes are refused."""
+    if tasks.classes is None or test.classes == tasks.classes:
+        return test
+    if test.classes is not None:
+        m = next(m for m, names in enumerate(test.classes) if names != tasks.classes[m])
+        raise InvalidInputError(
+            f"test, task {m}: its outputs stand for the classes {', '.join(test.classes[m]):.60}, but those of the "
+            f"task for {', '.join(tasks.classes[m]):.60}; make both by one from_labels, and split them by "
+            "datasets.hold_out, or give the one-hot labels"
+        )
+    pairs = [test.task(m) for m in range(test.num_tasks)]
+    return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
 
 
 def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
@@ -201,9 +216,11 @@ def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
     names = test.names
     if names == tasks.names or len(set(names)) < len(names) or sorted(names) != sorted(tasks.names):
         return test
-    pairs = [test.task(names.index(name)) for name in tasks.names]
+    places = [names.index(name) for name in tasks.names]
+    pairs = [test.task(place) for place in places]
     ordered = test.with_data([X for X, _ in pairs], [y for _, y in pairs], names=tasks.names)
     ordered.preparation = test.preparation
+    ordered.classes = None if test.classes is None else tuple(test.classes[place] for place in places)
     return ordered
 
 
@@ -218,9 +235,16 @@ def _are_covariances(given: Any) -> bool:
     """Whether the entries, or all of them together, are matrices rather than pairs."""
     if hasattr(given, "ndim"):
         return True
-    return isinstance(given, Sequence) and not any(
-        isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 2 for entry in given
-    )
+    # matrices, or the rows of one matrix
+    return isinstance(given, Sequence) and {_depth(entry) for entry in given} in ({1}, {2})
+
+
+def _depth(given: Any) -> int | None:
+    """The number of axes of an array or of nested lists; None where these make no array."""
+    try:
+        return int(np.ndim(given))
+    except ValueError:
+        return None
 
 
 def _from_pairs(tasks: RegressionTasks, given: Any) -> RegressionTasks:
@@ -272,8 +296,11 @@ def _root(covariance: Array, what: str) -> Array:
 def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
     """The noise of each task: from one standard deviation, one for each task, or covariances of the labels."""
     T, rows, c = tasks.num_tasks, tasks.num_rows, tasks.outputs or 1
-    listed = list(given) if isinstance(given, Sequence) else None
-    if listed is not None and len(listed) == T and all(np.ndim(entry) == 2 for entry in listed):
+    stacked = isinstance(given, Sequence) or _depth(given) == 3
+    listed = list(given) if stacked and not isinstance(given, str) else []
+    if listed and all(_depth(entry) == 2 for entry in listed):
+        if len(listed) != T:
+            raise InvalidInputError(f"noise: {len(listed)} covariances for {T} tasks")
         made = []
         for m, entry in enumerate(listed):
             covariance = real_array(entry, f"noise, task {m}", squares=True)
@@ -289,6 +316,7 @@ def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
             f"noise: expected a standard deviation, {T} of them, or {T} covariances, got shape {whole.shape}"
         )
     levels = [as_number(given, "noise", least=0)] * T if whole.ndim == 0 else _levels(whole, T)
+    check_finite(np.array(levels), "noise", squares=True)
     total = sum(min(int(n), tasks.dim) if n > FEW_ROWS else int(n) for n in rows)
     require_memory(8.0 * total * float(rows.sum()), f"the noise of {int(rows.sum())} labels", "use fewer rows")
     return [_independent(tasks, m, np.sqrt(c) * level) for m, level in enumerate(levels)]
@@ -297,7 +325,7 @@ def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
 def _levels(given: Any, T: int) -> list[float]:
     if len(given) != T:
         raise InvalidInputError(f"noise: {len(given)} standard deviations for {T} tasks")
-    return [as_number(level, f"noise, task {m}", least=0) for m, level in enumerate(given)]
+    return [as_number(level, f"noise, task {m}", least=0) for m, level in enumerate(given.tolist())]
 
 
 def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:

@@ -41,7 +41,8 @@ def guarantees_section(settings: Settings, _: Step = no_step) -> Section:
     items: list[Item] = [*(bounds_table(paper_table(name, k, numbers if name != "sgd" else None)) for name in TITLES)]
     text = (
         f"Each cell shows the rate as the paper prints it and its value, constants included, at k = {k}, "
-        f"T = {numbers.T}, d = {numbers.d} and |w*|^2 R^2 = {scale:.4g} (the numbers of this problem)."
+        f"T = {numbers.T}{'' if numbers.d is None else f', d = {numbers.d}'} and |w*|^2 R^2 = {scale:.4g} (the numbers "
+        "of this problem)."
     )
     if numbers.rank_avg is not None:
         maps = [

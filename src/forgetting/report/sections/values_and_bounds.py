@@ -34,16 +34,23 @@ def _opening(settings: Settings, section: Section) -> list[str]:
     table = next(item for item in section.items if isinstance(item, Table))
     rows = [row for row in table.rows if row[2] == "forgetting"]
     forgotten = [f"{row[3]:.2g} after {row[1]} tasks in the order '{row[0]}'" for row in rows]
-    guaranteed = [f"{row[6]:.2g} for '{row[0]}'" for row in rows if row[5]]
     meaning = problem.loss_meaning
     return [
         f"{problem.num_tasks} tasks in {problem.dim} dimensions are learned one after another; forgetting is the mean "
-        "loss, at the end, of the tasks learned so far" + (f" (a loss is {meaning})." if meaning else "."),
+        "loss, at the end, of the tasks learned so far, less what it was just after each was learned"
+        + (f" (a loss is {meaning})." if meaning else "."),
         f"Expected forgetting is {', '.join(forgotten)}.",
-        f"The best guarantees allow at most {', '.join(guaranteed)}; the [table](#tab-last-step) names them."
-        if guaranteed
-        else "No guarantee is known for these tasks.",
+        _guaranteed(table),
     ]
+
+
+def _guaranteed(table: Table) -> str:
+    """A sentence with the guarantees on the forgetting, or on the loss if no ordering has any on the forgetting."""
+    for quantity, subject in (("forgetting", "The best guarantees"), ("loss", "The best guarantees on the loss")):
+        known = [f"{row[6]:.2g} for '{row[0]}'" for row in table.rows if row[2] == quantity and row[5]]
+        if known:
+            return f"{subject} allow at most {', '.join(known)}; the [table](#tab-last-step) names them."
+    return "No guarantee is known for these tasks."
 
 
 @section("rates", "forgetting and loss", place=1, opening=_opening)
