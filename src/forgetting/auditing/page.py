@@ -192,7 +192,7 @@ def _measures(audit: Audit) -> list[Table]:
     notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
     if any(measure.incremental for measure in audit.measures):
         notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
-        notes.append("A prediction of exactly 0 counts as wrong.")
+        notes.append("Classes that tie share the row: guessing counts as much as it is right on average.")
     return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
 
 

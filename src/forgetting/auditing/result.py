@@ -196,6 +196,7 @@ class Audit(Result):
         drawn: what is drawn at random before learning, in words; empty if nothing is.
         cases: degenerate cases, which are said first.
         missing: what was left out of the audit, and why.
+        orders: the orders that were tried, if these are all different orders; else empty.
     """
 
     kind = "audit"
@@ -237,6 +238,7 @@ class Audit(Result):
     drawn: str = ""
     cases: tuple[Case, ...] = ()
     missing: tuple[str, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
 
     @property
     def num_tasks(self) -> int:

@@ -118,12 +118,16 @@ def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
         return ()
     labels = [tasks.data.task(m)[1] for m in range(tasks.num_tasks)]
     groups = [name for name, y in zip(tasks.names, labels, strict=True) for _ in range(len(y))]
+    if tasks.classes is not None:
+        known = zip(tasks.classes, labels, strict=True)
+        words = [own[place] for own, y in known for place in y.argmax(axis=1).tolist()]
+        return (*row_notes(tasks), *class_notes(words, groups))
     return (*row_notes(tasks), *number_notes(np.concatenate(labels), groups))
 
 
 def number_notes(y: Array, groups: list[str]) -> Iterator[str]:
     """Classes seen in one task only, where the labels are numbers that look like classes."""
-    values = _classes(y)
+    values = _classes(y) if y.ndim == 1 else np.empty(0)  # several outputs are no classes
     if len(values):
         names = [str(int(value)) for value in values.tolist()]
         yield from class_notes([names[place] for place in np.searchsorted(values, y).tolist()], groups)
