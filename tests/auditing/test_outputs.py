@@ -78,7 +78,7 @@ def test_an_output_twice_has_twice_the_losses_and_the_same_verdict():
     tasks = targets(c=2).output(0)
     pairs = [tasks.task(m) for m in range(4)]
     one = fg.audit(tasks)
-    two = fg.audit([(X, np.column_stack([y, y])) for X, y in pairs])
+    two = fg.audit(tasks.with_data([X for X, _ in pairs], [np.column_stack([y, y]) for _, y in pairs]))
     assert two.fit.floor == pytest.approx(2 * one.fit.floor)
     assert two.fit.start == pytest.approx(2 * one.fit.start)
     assert two.fit.offenders == one.fit.offenders

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forgetting.auditing.verdict import SHARE, agreed
-from forgetting.auditing.words import capital, joined, listed, number, percent, times
+from forgetting.auditing.words import capital, joined, number, ordered, percent, times
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
@@ -91,7 +91,7 @@ def _effect(audit: Audit) -> list[str]:
         return [
             f"The order matters: {worst_order} forgets {number(worst.value, start)} in one pass, "
             f"{percent(worst.value, start)} of the loss before learning and {times(worst.value, random, start)} a "
-            f"random one: {listed(audit, worst.order)}."
+            f"random one: {ordered(audit, worst.order)}."
         ]
     much = {"little": " little", "somewhat": " somewhat"}.get(verdict.effect, "")
     return [
@@ -187,9 +187,9 @@ def _advice(audit: Audit) -> list[str]:
             lines.append(f"{values}, but by {joined(given or against)} it is worse than {than}.")
         elif _may_prefer(audit):
             also = f"; it is better than the given and a random one by {names}" if len(audit.measures) > 1 else ""
-            lines.append(f"{values}: {listed(audit, best.order)}{also}.")
+            lines.append(f"{values}: {ordered(audit, best.order)}{also}.")
         elif not verdict.prefer:  # the best order is the given one, or a measure has no preference
-            lines.append(f"{values}: {listed(audit, best.order)}.")
+            lines.append(f"{values}: {ordered(audit, best.order)}.")
     return lines
 
 

@@ -11,6 +11,7 @@ from forgetting._arrays import Array
 from forgetting._text import one_line
 from forgetting.auditing.advice import SECTIONS, SLACK
 from forgetting.auditing.figure import along, lead_figure
+from forgetting.auditing.order_effects import landscape_section
 from forgetting.auditing.result import Audit, OrderingRow
 from forgetting.auditing.verdict import ROUNDING
 from forgetting.auditing.words import listed, percent, task_name
@@ -38,6 +39,7 @@ def report_of(audit: Audit) -> Report:
     sections = (
         _orderings(audit),
         _randomness(audit),
+        *_landscape(audit),
         _tasks(audit),
         _pairs(audit),
         _fit(audit),
@@ -82,7 +84,7 @@ def text_of(audit: Audit, width: int = 80) -> str:
     parts = [summary_text(report, width)]
     orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
     parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
-    for key in ("measures", "orderings", "intervals", "split", "tasks", "tightest"):
+    for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
         table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
@@ -221,6 +223,11 @@ def _randomness(audit: Audit) -> Section:
     text = " ".join([*_said(audit, "randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
     return Section("randomness", "Randomness or repetition", text, (table,))
+
+
+def _landscape(audit: Audit) -> list[Section]:
+    found = landscape_section(audit)
+    return [] if found is None else [found]
 
 
 def _share(value: float | None) -> str:
