@@ -13,7 +13,7 @@ import numpy as np
 from forgetting import orderings, schemes
 from forgetting._arrays import Array, any_array, as_count, as_kind, as_vector, seed_from
 from forgetting._registry import Registry, from_settings, saved_settings
-from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import Scheme
@@ -71,6 +71,11 @@ class Instance:
             object.__setattr__(self, "scheme", as_scheme(self.scheme))
         if self.problem is not None:
             as_problem(self.problem)
+            if self.problem.outputs is not None:
+                raise NotSupportedError(
+                    f"statements are checked on tasks with one output, and these have {self.problem.outputs}: give "
+                    "tasks.output(0) and so on"
+                )
         as_kind(self.extras, Mapping, "extras by their names, such as {'gamma': 0.5}")
         if self.w0 is not None:
             object.__setattr__(self, "w0", as_vector(self.w0, self.posed.dim, "w0").copy())

@@ -17,7 +17,7 @@ MOST_DIMENSIONS = 2000  # up to which least-squares solutions and eigenvalues ta
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """The noise of tasks that no w solves. A number is None if it is not known.
+    """The noise of tasks that no w solves. A number is None if it is not known; squares are summed over outputs.
 
     w_ls is the minimiser of the mean loss L nearest to w_0; w_c is the minimiser of sum_m p_m |X_m^+(X_m w - y_m)|^2
     nearest to w_0, where the mean of a step by projection is 0; c_m(w) = X_m^+(y_m - X_m w) is that step.
@@ -84,9 +84,9 @@ class Misfit:
             return cls(**known, message=message)
         drawn: Array = np.bincount(geometry.index, p, geometry.num_distinct).astype(np.float64)
         chances = drawn[geometry.owner]
-        steps = geometry.per_task(geometry.errors(best) ** 2)
+        steps = geometry.per_task(geometry.squared(best))
         centre = minimiser(geometry, chances, start)
-        slope = geometry.rows.T @ (shares * geometry.errors(centre))
+        slope = (shares * geometry.errors(centre)) @ geometry.rows
         weights = squares if objective == "loss" else np.ones_like(squares)
         goal = minimiser(geometry, chances * weights, start)
         known |= {
@@ -95,8 +95,8 @@ class Misfit:
             "centre_loss": float(geometry.mean_losses(centre)),
             "centre_slope": float(np.linalg.norm(slope)),
             "centre_dist_sq": float(np.sum((start - centre) ** 2)),
-            "centre_noise": float(chances @ geometry.errors(centre) ** 2),
-            "sigma": float(np.sqrt(chances @ (weights * geometry.errors(goal)) ** 2)),
+            "centre_noise": float(chances @ geometry.squared(centre)),
+            "sigma": float(np.sqrt((chances * weights**2) @ geometry.squared(goal))),
             "sgd_dist_sq": float(np.sum((start - goal) ** 2)),
         }
         return cls(**known, message=message)
@@ -112,7 +112,7 @@ def minimiser(geometry: Geometry, weights: Array, start: Array) -> Array:
     """
     scales = np.sqrt(weights)
     missed = -scales * geometry.errors(start)
-    return start + np.asarray(np.linalg.lstsq(scales[:, None] * geometry.rows, missed, rcond=None)[0])
+    return start + np.asarray(np.linalg.lstsq(scales[:, None] * geometry.rows, missed.T, rcond=None)[0].T)
 
 
 add_codec(dataclass_codec(Misfit, "misfit"))

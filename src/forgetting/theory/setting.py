@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number, as_vector
+from forgetting._arrays import Array, as_count, as_kind, as_number
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -220,9 +220,9 @@ class Setting:
                     f"{name} = {more[name]!r} is a matter of the scheme: give scheme=fg.schemes.SGD(...), or a Setting"
                 )
         as_problem(problem)
-        start = np.zeros(problem.dim) if w0 is None else as_vector(w0, problem.dim, "w0")
+        start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0")
         linear = problem.linear
-        base = _of_sets(problem, start) if linear is None else _of_linear(linear, start)
+        base = _of_sets(problem, start) if linear is None else _of_linear(linear, start, ordering)
         _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
         drawn = _drawn(as_regression(problem), ordering)
         if linear is not None and not linear.realizability.holds:
@@ -251,18 +251,21 @@ def as_regression(problem: Problem) -> Problem:
     return problem if problem.linear is None else problem.linear
 
 
-def _of_linear(problem: LinearTasks, start: Array) -> Setting:
+def _of_linear(problem: LinearTasks, start: Array, ordering: OrderingLike | None) -> Setting:
     geometry = problem.geometry
     gap = geometry.start(start)
+    # outputs are learned apart, so that bounds on each add up; an order that looks at all of them learns them as one
+    # task of c times as many dimensions
+    times = problem.outputs or 1 if ordering is not None and as_ordering(ordering).adaptive else 1
     if not problem.realizability.holds and 0 < geometry.dim <= MOST_DIMENSIONS:
         gap = gap - minimiser(geometry, geometry.loss_weights**2, gap)
     return Setting(
         T=problem.num_tasks,
-        d=problem.dim if problem.kernel is None else None,
-        rank_avg=problem.rank_avg,
-        rank_max=problem.rank_max,
-        rank_joint=problem.rank_joint,
-        dist_sq=float(gap @ gap),
+        d=times * problem.dim if problem.kernel is None else None,
+        rank_avg=times * problem.rank_avg,
+        rank_max=times * problem.rank_max,
+        rank_joint=times * problem.rank_joint,
+        dist_sq=float(np.vdot(gap, gap)),
         radius=problem.radius,
         radius_sq_mean=problem.radius_sq_mean,
         from_zero=not start.any(),
