@@ -64,7 +64,9 @@ def test_an_audit_of_classes_equals_brute_force(which, lam):
         for name, values in zip(names, wanted, strict=True):
             assert audit.measure(name).task_values[row] == pytest.approx(values, abs=1e-10), name
             assert audit.measure(name).values[row] == pytest.approx(np.mean(values), abs=1e-10)
-        forgotten.append(np.mean([tasks.task_loss(m, w) - tasks.task_loss(m, path[t + 1]) for t, m in enumerate(order)]))
+        forgotten.append(
+            np.mean([tasks.task_loss(m, w) - tasks.task_loss(m, path[t + 1]) for t, m in enumerate(order)])
+        )
     assert audit.search.best.value == pytest.approx(min(forgotten))
     assert audit.search.worst.value == pytest.approx(max(forgotten))
     assert audit.ordering("random permutation").forgetting == pytest.approx(np.mean(forgotten))

@@ -70,7 +70,8 @@ def test_the_terminal_names_the_best_order_and_units(audits):
 def test_pictures_of_pairs_that_are_alike_are_left_out():
     keys = [item.key for item in fg.audit(fg.families.orthogonal(5)).to_report().items()]
     assert not {"overlap", "angles", "influence"} & set(keys)
-    assert _shows_something(np.array([[0.0, 1.0], [1.1, 0.0]]), 0.0)
+    assert _shows_something(np.array([[0.0, 1.0], [1.3, 0.0]]), 0.0)
+    assert not _shows_something(np.array([[0.0, 1.0], [1.1, 0.0]]), 0.0)
     assert not _shows_something(np.array([[5.0, 1.0], [1.04, -5.0]]), 0.0)
     assert not _shows_something(np.array([[0.0, 1e-20], [3e-20, 0.0]]), 1e-15)
 

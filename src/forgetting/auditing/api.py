@@ -165,7 +165,7 @@ def audit(
         )
 
         begin(5)
-        guarantees = _guarantees(problem, chosen, space.w0, orderings) if fit.holds else ()
+        guarantees = _guarantees(problem, chosen, space.w0, orderings)
         last = last_task_share(tried.orders, measures[0].values)
         cases = find_cases(problem, chosen, space.w0, given, fit.start, last)
 
@@ -201,7 +201,7 @@ def audit(
             guarantees=guarantees,
             duplicates=duplicates,
             outliers=outliers,
-            notes=tuple(dict.fromkeys(notes)),
+            notes=tuple(note for note in dict.fromkeys(notes) if note != fit.message),
             kind_of_tasks=problem.kind if linear is None else linear.kind,
             unit=measures[0].unit,
             tried=len(tried.orders),
@@ -211,7 +211,7 @@ def audit(
             preparation=", ".join(done),
             drawn=" and the ".join(drawn),
             cases=cases,
-            missing=_missing(problem, held, fit),
+            missing=_missing(problem, held),
             orders=tuple(map(tuple, tried.orders.tolist())) if tried.exact else (),
         )
         report("done", len(stages), len(stages))
@@ -250,7 +250,7 @@ def _plain_fit(problem: Problem, w0: Array) -> Fit:
     return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, problem.loss(w0), (), message)
 
 
-def _missing(problem: Problem, held: Problem | None, fit: Fit) -> tuple[str, ...]:
+def _missing(problem: Problem, held: Problem | None) -> tuple[str, ...]:
     """What this audit does not show, and why."""
     said = []
     if problem.linear is None:
@@ -262,8 +262,6 @@ def _missing(problem: Problem, held: Problem | None, fit: Fit) -> tuple[str, ...
         said.append("accuracy: the labels are not classes (-1 and +1, or one-hot rows)")
     if held is None:
         said.append("held-out loss: no test rows were given (test=)")
-    if not fit.holds:
-        said.append("guarantees: all bounds need tasks that some w solves together")
     return tuple(said)
 
 

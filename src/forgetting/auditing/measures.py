@@ -10,7 +10,15 @@ from functools import cached_property
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.auditing.orders import SLOW, FoundOrder, OrderSearch, as_tasks, count_orders, distinct_orders, first_least
+from forgetting.auditing.orders import (
+    SLOW,
+    FoundOrder,
+    OrderSearch,
+    as_tasks,
+    count_orders,
+    distinct_orders,
+    first_least,
+)
 from forgetting.auditing.passes import held_out_losses, pass_cost, pass_ends
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import average_incremental
@@ -110,7 +118,10 @@ class Measure:
 
     def number(self, value: float) -> str:
         """The value with its unit: per cent for accuracies."""
-        return f"{100 * value:.1f} %" if self.is_accuracy else f"{value:,.4g}" if value < 1e5 else f"{value:.3g}"
+        if self.is_accuracy:
+            return f"{100 * value:.1f} %"
+        short = float(f"{value:.4g}")
+        return f"{short:,.0f}" if 1e4 <= abs(short) < 1e9 else f"{value:,.4g}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,12 +89,14 @@ def landscape_section(audit: Audit) -> Section | None:
         "explained by which task stands where, by pairs of tasks in addition, and by three tasks or more (of values "
         f"that do not depend on the order: {', '.join(chance)}). Disparity: the largest less the smallest value of a "
         "task at the end of an order, as a mean over tasks and for the task where it is largest (order-normalised "
-        "performance disparity, Yoon et al. 2020)."
+        "performance disparity, Yoon et al. 2020). Deviations and disparities are in the unit of the measure; points "
+        "are per cent of rows."
     )
     items: list[Item] = [Table("landscape", "What explains the differences between orders", caption, heads, rows)]
     picture = positions(first)
     items += [] if picture is None else [picture]
-    text = f"By {audit.measures[0].name}: {explained(first)}"
+    said = explained(first)
+    text = f"By {audit.measures[0].name}, {said[:1].lower()}{said[1:]}"
     return Section("landscape", "The landscape of orders", text, tuple(items))
 
 

@@ -14,7 +14,7 @@ from forgetting.auditing.figure import along, lead_figure
 from forgetting.auditing.order_effects import landscape_section
 from forgetting.auditing.result import Audit, OrderingRow
 from forgetting.auditing.verdict import ROUNDING
-from forgetting.auditing.words import listed, percent, task_name
+from forgetting.auditing.words import listed, number, percent, task_name
 from forgetting.figures.items import Item, Matrix, Table
 from forgetting.figures.terminal import table_text
 from forgetting.report.document import Report, Section
@@ -24,7 +24,7 @@ from forgetting.report.texts import summary_text
 __all__ = ["report_of", "text_of"]
 
 SQUARES = 60  # rows of a matrix that are still drawn one by one
-ALIKE = 0.05  # values that differ by less than this part of the largest make no picture
+ALIKE = 0.2  # values that differ by less than this part of the largest make no picture
 ROWS = 12  # tasks shown in a terminal
 
 
@@ -68,7 +68,7 @@ def _head(audit: Audit) -> str:
     radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
     unit = f" ({audit.unit})" if audit.unit else ""
     return (
-        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {audit.fit.start:.4g}{unit}; "
+        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {number(audit.fit.start)}{unit}; "
         f"{audit.fit.message}"
     )
 
@@ -216,9 +216,9 @@ def _randomness(audit: Audit) -> Section:
         "Shares of randomness and of repetition in the fall of forgetting from a fixed order, once, to random orders."
     )
     text = (
-        "Forgetting of a fixed order learned once and over and over, and of random orders learned once (without "
-        "replacement) and over and over (reshuffled). The share of a cause is the mean of its effect without and "
-        "with the other one; one half each means that either alone would do."
+        f"The table compares the forgetting of a fixed order, learned once and {P} times, with that of random orders, "
+        f"learned once (without replacement) and {P} times (reshuffled). The share of a cause is the mean of its effect "
+        "without and with the other one; one half each means that either alone would do."
     )
     text = " ".join([*_said(audit, "randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
@@ -271,9 +271,9 @@ def _tasks(audit: Audit) -> Section:
 def _pairs(audit: Audit) -> Section:
     how = "all orders" if audit.influence_exact else f"{audit.influence_runs} random orders"
     text = (
-        f"Mean over {how} of the increase of the loss of a task (row) while another one (column) is learned after "
-        "it, in one pass. A row sums to what is forgotten of a task, a column to what a task makes others forget; "
-        "negative: it helps."
+        f"Each number is the mean over {how} of the increase of the loss of a task (row) while another one (column) is "
+        "learned after it, in one pass. A row sums to what is forgotten of a task, a column to what a task makes "
+        "others forget; negative: it helps."
     )
     top = sorted(
         ((value, i, j) for i, row in enumerate(audit.influence) for j, value in enumerate(row) if value > 0),
@@ -311,7 +311,7 @@ def _matrix(
 
 
 def _shows_something(values: Array, floor: float) -> bool:
-    """Whether the values off the diagonal differ by more than the floor and by more than 5 % of the largest.
+    """Whether the values off the diagonal differ by more than the floor and by more than 20 % of the largest.
 
     >>> [_shows_something(np.array([[0.0, 1.0], [other, 0.0]]), 0.0) for other in (1.02, 2.0)]
     [False, True]
@@ -348,8 +348,9 @@ def _fit(audit: Audit) -> Section:
 
 
 def _guarantees(audit: Audit) -> Section:
-    if not audit.fit.holds:
-        return Section("guarantees", "Guarantees", "", (), missing="all bounds need jointly realizable tasks")
+    if not audit.guarantees:
+        why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
+        return Section("guarantees", "Guarantees", "", (), missing=why)
     heads = ("ordering", "k", "quantity", "bound", "value", "measured")
     floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
     rows = [

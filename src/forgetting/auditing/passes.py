@@ -66,9 +66,9 @@ def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> 
     size = max(1, PART // _width(geometry))
     for first in range(0, len(orders), size):
         part = orders[first : first + size]
-        kept = np.zeros(len(part))
-        for states, learned in batch_steps(geometry, linear, space.w0, part):
-            kept += learned
+        kept, states = np.zeros(len(part)), np.empty(0)
+        for after, learned in batch_steps(geometry, linear, space.w0, part):
+            kept, states = kept + learned, after
         with quietly():
             losses = geometry.task_losses(states)
             points = geometry.lift(states, space.w0)
@@ -76,9 +76,7 @@ def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> 
         yield Ends(slice(first, first + len(part)), points, losses, forgetting)
 
 
-def batch_steps(
-    geometry: Geometry, scheme: LinearScheme, w0: Array, orders: IntArray
-) -> Iterator[tuple[Array, Array]]:
+def batch_steps(geometry: Geometry, scheme: LinearScheme, w0: Array, orders: IntArray) -> Iterator[tuple[Array, Array]]:
     """After each step: the states z of all orders, (n, D) or (n, c, D), and the losses (n,) of the tasks just learned.
 
     The states are overwritten by the next step. z <- z - U (g (U^T z - c)) for all orders that learn the same task at
