@@ -107,3 +107,14 @@ def test_a_task_that_is_far_larger_is_named():
     labels = fg.audit([*parts[:2], (X, 100 * y), parts[3]])  # its loss alone is large
     (case,) = [case for case in labels.cases if case.kind == "large task"]
     assert "task 2 (it has" in case.sentence
+
+
+def test_where_only_the_last_task_matters_orders_are_named_by_it():
+    rng = np.random.default_rng(3)
+    sizes = (1.0, 1.0, 30.0, 1.0, 1.0, 1.0)
+    tasks = fg.RegressionTasks(rng.normal(size=(6, 6, 3)), [size * rng.normal(size=6) for size in sizes])
+    audit = fg.audit(tasks, order=[3, 5, 4, 2, 1, 0])
+    assert audit.cases[0].kind == "last task"
+    last = audit.search.worst.order[-1]
+    assert last == 2
+    assert any(f"any order that ends with task {last}" in line for line in audit.recommendation)

@@ -8,6 +8,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import Audit, digits
+from forgetting.auditing.advice import recommend
+from forgetting.auditing.findings import Outlier
 from forgetting.auditing.measures import Measure, orders_to_try
 from forgetting.auditing.opening import opening
 from forgetting.auditing.orders import FoundOrder, OrderSearch
@@ -217,6 +219,20 @@ def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
 # ------------------------------------------------------------------------------------------------------------- accuracy
 
 
+def test_classification_tasks_score_as_regression_on_the_same_signs():
+    learned, _ = clusters(T=3, rows=9, noise=3.0)
+    Xs, ys = zip(*learned, strict=True)
+    points = np.random.default_rng(0).normal(size=(7, 16))
+    points[3] = 0.0  # every prediction is a guess
+    signs, numbers = fg.ClassificationTasks(Xs, ys), fg.RegressionTasks(Xs, ys)
+    assert signs.accuracies(points) == pytest.approx(numbers.accuracies(points))
+    assert signs.accuracies(points)[3].tolist() == [0.5] * 3
+    with pytest.raises(InvalidInputError, match="expected a w of 16 numbers in each row"):
+        signs.accuracies(points[0])
+    with pytest.raises(NotSupportedError, match="accuracy needs labels that are classes, not ConvexSets"):
+        fg.ConvexSets([fg.Ball([0.0], 1.0)]).accuracies(np.zeros((1, 1)))
+
+
 def test_labels_that_are_no_classes_have_no_accuracy():
     audit = fg.audit(fg.families.gaussian(T=3, d=5, rank=2, seed=0))
     assert [one.name for one in audit.measures] == ["training loss"]
@@ -309,6 +325,23 @@ def test_an_audit_prepares_as_tasks_are_prepared():
     for name in ("training loss", "held-out loss", "held-out accuracy"):
         assert asked.measure(name).values == pytest.approx(beforehand.measure(name).values)
         assert asked.measure(name).values == pytest.approx(raw.measure(name).values)
+
+
+def test_a_constant_first_task_is_named_by_the_given_order():
+    learned, _ = clusters(T=3, rows=4, d=4)
+    learned[2] = (np.ones((4, 4)), learned[2][1])
+    with pytest.raises(InvalidInputError, match="constant in the first task, '2', which has 4 rows"):
+        fg.audit(learned, standardize="first", order=[2, 0, 1])
+
+
+def test_where_a_task_should_stand_is_not_said_if_other_measures_were_not_asked():
+    learned, _ = clusters(T=5, rows=6)
+    audit = fg.audit(learned)
+    marked = replace(audit, outliers=(Outlier(1, "causes", 9.0, 1.0),))
+    plain = replace(marked, measures=audit.measures[:1])
+    assert any(line.endswith("; learn it early.") for line in recommend(plain))
+    assert not any("learn it early" in line for line in recommend(marked))
+    assert any(line.startswith("Outlier: task 1") for line in recommend(marked))
 
 
 def test_mean_losses_are_divided_by_the_rows():

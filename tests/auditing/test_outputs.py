@@ -178,3 +178,20 @@ def test_classes_seen_in_one_task_only_are_noted_by_name():
     notes = " ".join(fg.audit(tasks).notes)
     assert "'ant'" in notes
     assert "'bee'" not in notes
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"), [("sum", "summed over rows and outputs"), ("mean", "mean over rows, summed")]
+)
+def test_the_axis_says_what_a_loss_is_in_a_few_words(loss, words):
+    figure = fg.audit(targets(c=3, loss=loss)).to_report().item("orders-tried")
+    assert words in figure.panels[0].xlabel
+    assert len(figure.panels[0].xlabel) < 60
+    assert "summed over 3 outputs" in figure.caption
+
+
+def test_what_is_simulated_is_said_with_the_number_of_runs():
+    audit = fg.audit(targets(c=3, T=7), patience=0.0, runs=64)
+    assert any("simulated, by 64 runs each" in note for note in audit.notes)
+    assert "simulated, by 64 runs each" in audit.to_html()
+    assert not any("simulated" in note for note in fg.audit(targets(c=3)).notes)

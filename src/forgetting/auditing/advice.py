@@ -139,7 +139,11 @@ def _outliers(audit: Audit) -> Iterator[str]:
         if measures == {"forgotten", "causes"}:
             advice = "look at its data: neither early nor late is a good place for it"
         # where the task should stand was seen by its loss alone, and other measures may disagree
-        silent = "norm" not in measures and any(measure.name not in LOSSES for measure in audit.measures)
+        silent = (
+            len(measures) == 1
+            and "norm" not in measures
+            and any(measure.name not in LOSSES for measure in audit.measures)
+        )
         yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}{'' if silent else f'; {advice}'}."
 
 

@@ -192,7 +192,8 @@ def measure_orders(
     measures = []
     for name, table in tables.items():
         column = table.mean(axis=1)
-        rows, incremental = rows_of.get(name), ()
+        rows = rows_of.get(name)
+        incremental: tuple[float, ...] = ()
         if rows is not None:
             last[name] = rows.accuracies(point).mean()
             incremental = tuple(_incremental(problem, scheme, w0, rows, order) for order in named)

@@ -216,9 +216,9 @@ def _randomness(audit: Audit) -> Section:
         "Shares of randomness and of repetition in the fall of forgetting from a fixed order, once, to random orders."
     )
     text = (
-        f"The table compares the forgetting of a fixed order, learned once and {P} times, with that of random orders, "
-        f"learned once (without replacement) and {P} times (reshuffled). The share of a cause is the mean of its effect "
-        "without and with the other one; one half each means that either alone would do."
+        f"The table compares the forgetting of a fixed order, learned once and {P} times, with that of random "
+        f"orders, learned once (without replacement) and {P} times (reshuffled). The share of a cause is the "
+        "mean of its effect without and with the other one; one half each means that either alone would do."
     )
     text = " ".join([*_said(audit, "randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))

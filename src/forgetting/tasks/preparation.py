@@ -388,8 +388,8 @@ def _check_some_vary(deviation: Array, tasks: RegressionTasks, rows_of: Standard
         return
     if rows_of == "all":
         raise InvalidInputError("standardize='all': every feature is constant, so that nothing would be left of X")
-    rows = int(tasks.num_rows[first])
+    rows, name = int(tasks.num_rows[first]), tasks.names[first]
     raise InvalidInputError(
-        f"standardize='first': every feature is constant in the first task, {tasks.names[first]!r:.60}, which has {rows} "
+        f"standardize='first': every feature is constant in the first task, {name!r:.60}, which has {rows} "
         f"row{'s' if rows > 1 else ''}, so that nothing would be left of X; use standardize='all'"
     )
