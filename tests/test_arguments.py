@@ -114,7 +114,11 @@ def test_whole_numbers_may_be_floats(k):
 
 def test_other_numbers_of_things_may_be_floats():
     found = fg.audit(PAIRS, passes=2.0, rows=1e0, features=9.0)
-    assert (found.passes, found.dim, found.title) == (2, 9, "8 tasks, at most 1 row each, 9 features")
+    assert (found.passes, found.dim, found.title) == (
+        2,
+        9,
+        "8 tasks, at most 1 row of each task, 9 random relu features (scale 1, seed 0)",
+    )
     assert Settings(TASKS, k=1e3).k == 1000
     signs = fg.families.separable(T=2, d=3, n=3, margin=0.3)
     curve = fg.reductions.classification_to_pocs(signs, "cyclic", 2.0, [-10.0], seed=None)

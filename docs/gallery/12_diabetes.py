@@ -35,7 +35,6 @@ for words, tasks in (
 
 train, test = fg.datasets.hold_out(patients)
 tasks = train.prepared(intercept=True, standardize="all", loss="mean")
-held_out = tasks.preparation.apply_to(test).prepared(loss="mean")
 
 # %%
 # Loss and forgetting over random orders
@@ -56,7 +55,7 @@ for place, (name, scheme) in enumerate(schemes.items()):
         "with-replacement",
         ks,
         scheme=scheme,
-        test=held_out,
+        test=test,
         quantities=quantities,
     )
     ax.loglog(e.k[:-1], e.loss[:-1], color=f"C{place}", label=name)
@@ -95,7 +94,7 @@ for name, scheme in schemes.items():
         "with-replacement",
         np.inf,
         scheme=scheme,
-        test=held_out,
+        test=test,
         noise=20,
         quantities=("test_loss",),
     )

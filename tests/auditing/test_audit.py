@@ -350,7 +350,7 @@ def test_one_thing_is_said_about_a_task_that_stands_out_in_several_ways(digit_au
     (line,) = said(with_words(digit_audit, outliers=(Outlier(2, "norm", 7.0, 1.0), *both)), "Outlier")
     assert line.endswith("; check its units, or rescale it.")
     (line,) = said(with_words(digit_audit, outliers=both[1:]), "Outlier")
-    assert line.endswith("; learn it early.")
+    assert line.endswith("as the typical task.")  # accuracy was not asked where the task should stand
 
 
 def test_a_task_that_makes_all_others_forget_is_named():
@@ -369,7 +369,8 @@ def test_a_task_that_makes_all_others_forget_is_named():
 def test_tasks_without_a_common_solution_are_said_to_be_so_and_the_offers_work():
     found = fg.audit(digits("split"), runs=1024)
     assert not found.fit.holds
-    assert found.guarantees == ()
+    assert found.guarantees  # those for noise
+    assert all(row.ordering == "with replacement" and row.measured <= row.value for row in found.guarantees)
     (line,) = said(found, "not jointly realizable")
     assert "5 of 5" in line
     tasks = digits("split")
@@ -442,7 +443,7 @@ def test_the_terminal_page_fits(digit_audit):
 def test_the_html_page_needs_nothing_else(digit_audit, tmp_path):
     digit_audit.write_page(tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text()
-    assert page.count('<figure class="figure" id="fig-') == 5
+    assert page.count('<figure class="figure" id="fig-') == 6
     assert 'id="fig-overlap"' in page
     assert 'id="fig-influence"' in page
     assert "http://" not in page

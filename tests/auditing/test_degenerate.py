@@ -7,6 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import digits
+from forgetting.auditing.words import ordered
 from forgetting.auditing.degenerate import LAMBDAS, last_task_share
 
 O = fg.orderings  # noqa: E741
@@ -107,3 +108,15 @@ def test_a_task_that_is_far_larger_is_named():
     labels = fg.audit([*parts[:2], (X, 100 * y), parts[3]])  # its loss alone is large
     (case,) = [case for case in labels.cases if case.kind == "large task"]
     assert "task 2 (it has" in case.sentence
+
+
+def test_where_only_the_last_task_matters_orders_are_named_by_it():
+    rng = np.random.default_rng(3)
+    sizes = (1.0, 1.0, 30.0, 1.0, 1.0, 1.0)
+    tasks = fg.RegressionTasks(rng.normal(size=(6, 6, 3)), [size * rng.normal(size=6) for size in sizes])
+    audit = fg.audit(tasks)
+    assert audit.cases[0].kind == "last task"
+    assert audit.search.worst.order[-1] == 2
+    assert ordered(audit, audit.search.worst.order) == "any order that ends with task 2"
+    other = fg.audit(fg.families.gaussian(T=3, d=5, rank=2, seed=0))
+    assert ordered(other, (2, 0, 1)) == "2, 0, 1"

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.auditing import Audit, accuracies, digits
+from forgetting.auditing import Audit, digits
+from forgetting.auditing.advice import recommend
+from forgetting.auditing.findings import Outlier
 from forgetting.auditing.measures import Measure, orders_to_try
 from forgetting.auditing.opening import opening
 from forgetting.auditing.orders import FoundOrder, OrderSearch
@@ -217,18 +219,18 @@ def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
 # ------------------------------------------------------------------------------------------------------------- accuracy
 
 
-def test_a_prediction_of_zero_is_wrong_and_classes_are_the_largest_output():
-    tasks = fg.RegressionTasks([np.eye(2)], [[1.0, -1.0]])
-    assert accuracies(tasks, [[0.0, -1.0], [1.0, 1.0]]).tolist() == [[0.5], [0.5]]
-
-    class OneHot(fg.RegressionTasks):
-        def task(self, task):
-            return np.eye(3), np.eye(3)
-
-    hot = OneHot([np.eye(3)], [np.zeros(3)])
-    w = np.array([[0.9, 0.0, 0.0], [0.1, 0.0, 0.5], [0.0, 0.0, 0.2]])
-    assert accuracies(hot, w).tolist() == pytest.approx([2 / 3])
-    assert accuracies(hot, np.stack([w, np.eye(3)])).ravel().tolist() == pytest.approx([2 / 3, 1.0])
+def test_classification_tasks_score_as_regression_on_the_same_signs():
+    learned, _ = clusters(T=3, rows=9, noise=3.0)
+    Xs, ys = zip(*learned, strict=True)
+    points = np.random.default_rng(0).normal(size=(7, 16))
+    points[3] = 0.0  # every prediction is a guess
+    signs, numbers = fg.ClassificationTasks(Xs, ys), fg.RegressionTasks(Xs, ys)
+    assert signs.accuracies(points) == pytest.approx(numbers.accuracies(points))
+    assert signs.accuracies(points)[3].tolist() == [0.5] * 3
+    with pytest.raises(InvalidInputError, match="expected a w of 16 numbers in each row"):
+        signs.accuracies(points[0])
+    with pytest.raises(NotSupportedError, match="accuracy needs labels that are classes, not ConvexSets"):
+        fg.ConvexSets([fg.Ball([0.0], 1.0)]).accuracies(np.zeros((1, 1)))
 
 
 def test_labels_that_are_no_classes_have_no_accuracy():
@@ -300,7 +302,8 @@ def test_rows_are_prepared_alike_in_training_and_test():
     assert one.dim == 5
     for name in ("training loss", "held-out loss", "held-out accuracy"):
         assert one.measure(name).values == pytest.approx(two.measure(name).values)
-    assert "standardised, with an intercept" in one.title
+    assert one.preparation == "features standardized by all tasks, an intercept as the last column"
+    assert one.title.endswith(one.preparation)
 
 
 def test_the_first_task_of_the_given_order_standardises():
@@ -310,6 +313,35 @@ def test_the_first_task_of_the_given_order_standardises():
     assert first.tasks[2].norm < first.tasks[0].norm * 10
     X = np.concatenate([(learned[2][0] - learned[2][0].mean(axis=0)) / learned[2][0].std(axis=0)])
     assert first.tasks[2].norm == pytest.approx(np.linalg.norm(X, 2))
+
+
+def test_an_audit_prepares_as_tasks_are_prepared():
+    learned, held = clusters(T=3, rows=30, d=4)
+    tasks, test = (fg.RegressionTasks([X for X, _ in rows], [y for _, y in rows]) for rows in (learned, held))
+    options = {"standardize": "first", "intercept": True, "features": 9, "seed": 3}
+    asked, made = fg.audit(tasks, test=test, repeats=1, **options), tasks.prepared(**options)
+    beforehand = fg.audit(made, test=made.preparation.apply_to(test), seed=3)
+    raw = fg.audit(made, test=test, seed=3)  # test rows that are not prepared yet
+    for name in ("training loss", "held-out loss", "held-out accuracy"):
+        assert asked.measure(name).values == pytest.approx(beforehand.measure(name).values)
+        assert asked.measure(name).values == pytest.approx(raw.measure(name).values)
+
+
+def test_a_constant_first_task_is_named_by_the_given_order():
+    learned, _ = clusters(T=3, rows=4, d=4)
+    learned[2] = (np.ones((4, 4)), learned[2][1])
+    with pytest.raises(InvalidInputError, match="constant in the first task, '2', which has 4 rows"):
+        fg.audit(learned, standardize="first", order=[2, 0, 1])
+
+
+def test_where_a_task_should_stand_is_not_said_if_other_measures_were_not_asked():
+    learned, _ = clusters(T=5, rows=6)
+    audit = fg.audit(learned)
+    marked = replace(audit, outliers=(Outlier(1, "causes", 9.0, 1.0),))
+    plain = replace(marked, measures=audit.measures[:1])
+    assert any(line.endswith("; learn it early.") for line in recommend(plain))
+    assert not any("learn it early" in line for line in recommend(marked))
+    assert any(line.startswith("Outlier: task 1") for line in recommend(marked))
 
 
 def test_mean_losses_are_divided_by_the_rows():
@@ -322,9 +354,9 @@ def test_mean_losses_are_divided_by_the_rows():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"standardize": "last"}, "standardize must be 'all' or 'first', got 'last'"),
+        ({"standardize": "last"}, "standardize: no 'last'"),
         ({"loss": "median"}, "loss must be 'sum' or 'mean', got 'median'"),
-        ({"intercept": "yes"}, "intercept must be True or False"),
+        ({"intercept": "yes"}, "intercept"),
         ({"order": [0, 0, 1]}, "an order names each of the 3 tasks once"),
         ({"repeats": 0}, "repeats must be at least 1"),
     ],

@@ -474,7 +474,6 @@ GOOD_FOR = {
         "patience": ["0.0"],
     },
     "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"], "test": ["tasks()"]},
-    "fg.auditing.accuracies": {"iterates": ["np.zeros(tasks().dim)", "np.ones((2, tasks().dim))"]},
     "fg.auditing.Audit.measure": {"name": ["'training loss'"]},
     "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
     "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]},

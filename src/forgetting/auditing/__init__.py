@@ -12,7 +12,7 @@ from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
-from forgetting.auditing.measures import Measure, accuracies
+from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_variance import OrderVariance
 from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
 from forgetting.auditing.reading import read_tasks
@@ -48,7 +48,6 @@ __all__ = [
     "Split",
     "TaskRow",
     "Verdict",
-    "accuracies",
     "apply_features",
     "audit",
     "digits",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SECTIONS", "recommend"]
 
+LOSSES = ("training loss", "forgetting")
 MOST = 5  # the most names in a sentence
 SLACK = 0.005  # rounding and simulation may move a share this far outside 0 to 1
 
@@ -39,8 +40,8 @@ def _fit(audit: Audit) -> Iterator[str]:
     yield (
         f"The tasks are not jointly realizable: no w solves all of them. {len(fit.offenders)} of {audit.num_tasks} are "
         f"missed, {task_name(audit, worst)} most (relative residual {fit.residual:.2g}), and no w has a mean loss "
-        f"below {number(fit.floor)}, {percent(fit.floor, fit.start)} of the loss before learning. No bound "
-        "applies, and part of what looks like forgetting is conflict."
+        f"below {number(fit.floor)}, {percent(fit.floor, fit.start)} of the loss before learning. Bounds "
+        "for tasks that some w solves do not apply, and part of what looks like forgetting is conflict."
     )
     if fit.floor_with_intercept is not None:
         yield (
@@ -137,7 +138,13 @@ def _outliers(audit: Audit) -> Iterator[str]:
         advice = says["norm" if "norm" in measures else own[0].measure][1]
         if measures == {"forgotten", "causes"}:
             advice = "look at its data: neither early nor late is a good place for it"
-        yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}; {advice}."
+        # where the task should stand was seen by its loss alone, and other measures may disagree
+        silent = (
+            len(measures) == 1
+            and "norm" not in measures
+            and any(measure.name not in LOSSES for measure in audit.measures)
+        )
+        yield f"Outlier: {task_name(audit, task)}: {', and '.join(marks)}{'' if silent else f'; {advice}'}."
 
 
 def _pairs(audit: Audit) -> Iterator[str]:
@@ -150,20 +157,21 @@ def _pairs(audit: Audit) -> Iterator[str]:
     gross = sum(max(value, 0.0) for value in row)
     yield (
         f"Most forgotten in a random pass is {task_name(audit, order[0])} ({percent(top.forgotten, total)} of all "
-        f"forgetting), {percent(row[top.worst_by], gross)} of the increases while {task_name(audit, top.worst_by)} is "
-        "learned."
+        f"forgetting); {percent(row[top.worst_by], gross)} of the increases of its loss happen while "
+        f"{task_name(audit, top.worst_by)} is learned."
     )
 
 
 def _bound(audit: Audit) -> Iterator[str]:
-    tight = [row for row in audit.guarantees if row.tightest and row.quantity == "forgetting"]
+    tight = [row for row in audit.guarantees if row.tightest]
+    forgetting = [row for row in tight if row.quantity == "forgetting"]
     if not tight:
         return
-    bound = min(tight, key=lambda row: row.value)
+    bound = min(forgetting or tight, key=lambda row: row.value)
     measured = f"the measured value is {number(bound.measured, audit.fit.start)}"
     yield (
-        f"Tightest guarantee: forgetting <= {bound.value:.3g} after k = {bound.k}, {bound.ordering} ({bound.key}); "
-        f"{'says no more than the trivial bound' if bound.vacuous else measured}."
+        f"Tightest guarantee: {bound.quantity} <= {number(bound.value)} after k = {bound.k} steps, {bound.ordering} "
+        f"({bound.key}); {'this is no less than the trivial bound' if bound.vacuous else measured}."
     )
 
 

@@ -18,11 +18,11 @@ from forgetting.auditing.degenerate import find_cases, last_task_share
 from forgetting.auditing.desk import QUANTITIES, Desk, from_all_orders, with_expected_mean
 from forgetting.auditing.findings import Fit, find_outliers, measure_fit
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
-from forgetting.auditing.measures import has_classes, measure_orders, orders_to_try
+from forgetting.auditing.measures import measure_orders, orders_to_try
 from forgetting.auditing.opening import opening
 from forgetting.auditing.orders import OrderSearch, as_permutation, search_orders
-from forgetting.auditing.preparation import Preparation, Recipe, Standard, held_out, prepare
-from forgetting.auditing.repeats import depends_on_seed, repeat_verdicts
+from forgetting.auditing.preparation import Recipe, Standard, held_out
+from forgetting.auditing.repeats import repeat_verdicts
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.verdict import judge
@@ -118,8 +118,9 @@ def audit(
         if T > MOST_TASKS:
             raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
         given = np.arange(T) if order is None else as_permutation(order, T)
-        problem, preparation, words = _prepared(given_tasks, recipe, seed, given)
-        held = None if test is None else held_out(test, given_tasks, problem, preparation)
+        problem = _prepared(given_tasks, recipe, seed, given)
+        done = recipe.words(problem)
+        held = None if test is None else held_out(test, given_tasks, problem)
         chosen, space = resolve(problem, scheme, w0)
         linear = problem.linear
         if chosen.random or (linear is not None and chosen.linear_on(problem) is None):
@@ -164,23 +165,19 @@ def audit(
         )
 
         begin(5)
-        guarantees = _guarantees(problem, chosen, space.w0, orderings) if fit.holds else ()
+        guarantees = _guarantees(problem, chosen, space.w0, orderings)
         last = last_task_share(tried.orders, measures[0].values)
         cases = find_cases(problem, chosen, space.w0, given, fit.start, last)
 
         begin(6)
-        drawn = ""
-        if original is not None and depends_on_seed(original, recipe):
-            drawn = " and the ".join(
-                ["rows"] * (recipe.rows is not None) + ["random features"] * recipe.random_features
-            )
-            if T > 1:
-                verdicts += repeat_verdicts(
-                    original, recipe, seed, range(1, count), given, scheme, w0, P, test,
-                    lambda repeat: report(f"repeat {repeat}", 6, len(stages)),
-                )  # fmt: skip
+        drawn = () if original is None else recipe.drawn(original)
+        if drawn and T > 1 and original is not None:
+            verdicts += repeat_verdicts(
+                original, recipe, seed, range(1, count), given, scheme, w0, P, test,
+                lambda repeat: report(f"repeat {repeat}", 6, len(stages)),
+            )  # fmt: skip
         result = Audit(
-            title=title or name + words,
+            title=title or ", ".join([name, *done]),
             tasks=_task_rows(problem, similarity, influence, alone),
             dim=problem.dim,
             rank_joint=None if linear is None else linear.rank_joint,
@@ -204,17 +201,18 @@ def audit(
             guarantees=guarantees,
             duplicates=duplicates,
             outliers=outliers,
-            notes=tuple(dict.fromkeys(notes)),
+            notes=tuple(note for note in dict.fromkeys(notes) if note != fit.message),
             kind_of_tasks=problem.kind if linear is None else linear.kind,
             unit=measures[0].unit,
             tried=len(tried.orders),
             tried_exact=tried.exact,
             measures=measures,
             verdicts=tuple(verdicts),
-            preparation=words.removeprefix(", "),
-            drawn=drawn,
+            preparation=", ".join(done),
+            drawn=" and the ".join(drawn),
             cases=cases,
-            missing=_missing(problem, held, fit),
+            missing=_missing(problem, held),
+            orders=tuple(map(tuple, tried.orders.tolist())) if tried.exact else (),
         )
         report("done", len(stages), len(stages))
         return replace(result, opening=opening(result), recommendation=recommend(result))
@@ -232,16 +230,16 @@ def _door(source: Any) -> tuple[Problem, tuple[str, ...], str]:
     return problem, tuple(dict.fromkeys([*reading.notes, *notes])), title
 
 
-def _prepared(problem: Problem, recipe: Recipe, seed: int, given: IntArray) -> tuple[Problem, Preparation, str]:
-    """The prepared tasks, the map of their rows, and a phrase for the title; only regression tasks are prepared."""
+def _prepared(problem: Problem, recipe: Recipe, seed: int, given: IntArray) -> Problem:
+    """The prepared tasks; only regression tasks are prepared."""
     if problem.linear is not None:
-        return prepare(problem.linear, recipe, seed, int(given[0]))
+        return recipe.prepare(problem.linear, seed, int(given[0]))
     if recipe.changes:
         raise NotSupportedError(
             "rows, features, standardize, intercept and loss prepare the rows of regression tasks, not of "
             f"{type(problem).__name__}"
         )
-    return problem, Preparation(None, None, None, False), ""
+    return problem
 
 
 def _plain_fit(problem: Problem, w0: Array) -> Fit:
@@ -252,7 +250,7 @@ def _plain_fit(problem: Problem, w0: Array) -> Fit:
     return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, problem.loss(w0), (), message)
 
 
-def _missing(problem: Problem, held: Problem | None, fit: Fit) -> tuple[str, ...]:
+def _missing(problem: Problem, held: Problem | None) -> tuple[str, ...]:
     """What this audit does not show, and why."""
     said = []
     if problem.linear is None:
@@ -260,12 +258,10 @@ def _missing(problem: Problem, held: Problem | None, fit: Fit) -> tuple[str, ...
             f"ranks, principal angles, duplicates and exact expectations: they need linear tasks, not "
             f"{type(problem).__name__}, so that random orders are simulated"
         )
-    if not has_classes(problem):
+    if problem.labels_stand_for is None:
         said.append("accuracy: the labels are not classes (-1 and +1, or one-hot rows)")
     if held is None:
         said.append("held-out loss: no test rows were given (test=)")
-    if not fit.holds:
-        said.append("guarantees: all bounds need tasks that some w solves together")
     return tuple(said)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.orders import OrderSearch
+from forgetting.auditing.passes import pass_cost
 from forgetting.auditing.result import OrderingRow
 from forgetting.dynamics.loop import run
 from forgetting.expectation import Expectation, expect
@@ -24,6 +25,7 @@ __all__ = ["Desk", "from_all_orders", "with_expected_mean"]
 Quantity = Literal["forgetting", "loss"]
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 FEW = 128  # simulated runs where steps are slow
+MOST_WORK = 1.6e11  # operations of all simulated runs of an ordering, if that leaves enough of them
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
 
 
@@ -47,8 +49,8 @@ class Desk:
         if geometry is None:  # every step is a projection that is not compiled
             self.runs = runs or FEW
         else:
-            work = 8.0 * passes * float(geometry.ranks @ geometry.counts) * geometry.dim * 4096
-            self.runs = runs or (4096 if work < 5e9 else 1024)
+            work = 2.0 * passes * pass_cost(geometry)
+            self.runs = runs or (4096 if 4096 * work < 5e9 else int(np.clip(MOST_WORK / work, 2 * FEW, 1024)))
         # after complete passes of tasks that are solved when they are learned, forgetting is the loss less this
         solved = geometry is not None and scheme.solves_task
         self.kept = float(geometry.unexplained @ geometry.counts) / problem.num_tasks if solved and geometry else None
@@ -95,6 +97,8 @@ class Desk:
             seed=self.seed,
             runs=self.runs,
         )
+        if method == "monte-carlo":
+            self.notes.append(f"random orderings are simulated, by {self.runs:,} runs each: exact values take longer")
         self.notes += [note for note in expectation.notes if not note.startswith("completed")]
         if not derived or self.kept is None:
             return expectation

@@ -48,6 +48,8 @@ def _short(measure: Measure) -> str:
     if measure.is_accuracy:
         return "% of rows"
     words = measure.unit.split(";")[0].removeprefix("increase of the loss since a task was learned: ")
+    if words.endswith(" outputs"):  # all of it is in the caption, and does not fit here
+        return "mean over rows, summed over outputs" if "mean over" in words else "summed over rows and outputs"
     for long, short in (
         (" of a task, ", ", "),
         ("its mean over the rows", "mean over rows"),

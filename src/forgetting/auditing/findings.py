@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.auditing.preparation import Recipe, prepare
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
-from forgetting.tasks import LinearTasks, RegressionTasks
+from forgetting.tasks import LinearTasks, RegressionTasks, prepare
 
 __all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
 
@@ -178,7 +177,7 @@ def _lower_floor(tasks: LinearTasks, floor: float) -> float | None:
     """The least mean loss with an intercept, if that is at most half of the floor."""
     if tasks.data is None or float(tasks.num_rows.sum()) * tasks.dim > LARGEST:
         return None
-    lower = _floor(prepare(tasks, Recipe(intercept=True), 0)[0])
+    lower = _floor(prepare(tasks, intercept=True))
     return lower if lower <= floor / 2 else None
 
 

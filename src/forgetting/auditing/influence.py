@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_kind, seed_from
+from forgetting._arrays import Array, IntArray, Seed, as_count, as_kind, seed_from
+from forgetting.auditing.orders import as_permutation
+from forgetting.auditing.passes import PART, batch_steps, quietly
+from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit
@@ -63,24 +66,43 @@ def forgetting_matrix(
     0.044255
     """
     T = as_kind(problem, Problem, "a problem such as RegressionTasks").num_tasks
-    total = np.zeros((T, T))
-    rows: list[Array] = []
-    columns: list[Array] = []
-    for order in orders:
-        trajectory = run(problem, Explicit(order), T, scheme, w0=w0)
-        place = np.empty(T, dtype=np.int64)
-        place[trajectory.order] = np.arange(T)
-        seen = place[None, :] < np.arange(T)[:, None]
-        matrix = np.zeros((T, T))
-        matrix[:, trajectory.order] = (np.diff(trajectory.loss_matrix, axis=0) * seen).T
-        total += matrix
-        rows.append(matrix.sum(axis=1))
-        columns.append(matrix.sum(axis=0))
-    runs = len(rows)
+    total, rows, columns = np.zeros((T, T)), [np.empty((0, T))], [np.empty((0, T))]
+    for matrices in _matrices(problem, np.array([as_permutation(order, T) for order in orders]), scheme, w0):
+        total += matrices.sum(axis=0)
+        rows.append(matrices.sum(axis=2))
+        columns.append(matrices.sum(axis=1))
+    runs = len(np.concatenate(rows))
     if runs == 0:
         raise InvalidInputError("orders is empty; give at least one")
-    errors = [np.std(part, axis=0) / math.sqrt(runs) if not exact else np.zeros(T) for part in (rows, columns)]
+    errors = [
+        np.std(np.concatenate(part), axis=0) / math.sqrt(runs) if not exact else np.zeros(T) for part in (rows, columns)
+    ]
     return Influence(total / runs, errors[0], errors[1], runs, exact)
+
+
+def _matrices(problem: Problem, orders: IntArray, scheme: SchemeLike | None, w0: Any) -> Iterator[Array]:
+    """The increase of the loss of task i while j is learned after it, (orders, i, j), for some orders at a time."""
+    chosen, space = resolve(problem, scheme, w0)
+    linear, geometry = compiled_form(problem, chosen)
+    T = problem.num_tasks
+    width = 1 if geometry is None else max(len(geometry.sigma), geometry.dim) * (geometry.outputs or 1)
+    size = 1 if linear is None else max(1, PART // max(T * T, width))
+    for first in range(0, len(orders), size):
+        part = orders[first : first + size]
+        if linear is None or geometry is None:
+            tables = run(problem, Explicit(part[0]), T, chosen, w0=space.w0).loss_matrix[None]
+        else:
+            with quietly():
+                start = np.broadcast_to(geometry.task_losses(geometry.start(space.w0)), part.shape)
+                steps = batch_steps(geometry, linear, space.w0, part)
+                tables = np.stack([start, *(geometry.task_losses(states) for states, _ in steps)], axis=1)
+        place = np.argsort(part, axis=1)  # of each task in the order
+        seen = place[:, None, :] < np.arange(T)[None, :, None]  # order, step, task
+        matrices = np.zeros((len(part), T, T))
+        with quietly():
+            rises = np.where(seen, np.diff(tables, axis=1), 0.0)
+        matrices[np.arange(len(part))[:, None], :, part] = rises
+        yield matrices
 
 
 def random_influence(
@@ -111,6 +133,6 @@ def _affordable(problem: Problem) -> int:
     geometry = problem.geometry
     if geometry is None:
         return 32
-    T, total = geometry.num_tasks, len(geometry.sigma)
+    T, total = geometry.num_tasks, len(geometry.sigma) * (geometry.outputs or 1)
     cost = 2.0 * (T + 1) * total * geometry.dim + 4.0 * total * geometry.dim  # every step needs the loss of every task
     return int(np.clip(4e10 / cost, 32, 1000))

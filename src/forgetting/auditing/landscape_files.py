@@ -174,11 +174,17 @@ def read_values(
         "permutations": arrays[permutations_key],
         "values": values.T if values_layout == "seed-by-group" else values,
         "seeds": None if seeds_key is None else arrays.get(seeds_key),
-        "task_values": arrays.get("task_values"),
+        "task_values": _task_values(arrays, values_key),
     }
     if seeds_key not in (None, "seeds") and seeds_key not in arrays:
         raise ProblemFileError(f"{path}: no array {seeds_key!r:.80}; seeds_key=None numbers the seeds")
     return found
+
+
+def _task_values(arrays: dict[str, Any], values_key: str) -> Any:
+    """The values of tasks that belong to the values: with several measures in a file, each has its own."""
+    own = arrays.get(f"task_{values_key}")
+    return arrays.get("task_values") if own is None and not {"values", values_key} <= set(arrays) else own
 
 
 def write_values(path: str | PathLike[str], arrays: dict[str, Any], *, force: bool) -> None:

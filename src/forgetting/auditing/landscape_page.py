@@ -18,7 +18,7 @@ from forgetting.report.provenance import versions
 if TYPE_CHECKING:
     from forgetting.auditing.landscapes import Landscape
 
-__all__ = ["histogram", "landscape_report", "positions", "sentences"]
+__all__ = ["explained", "histogram", "landscape_report", "positions", "sentences"]
 
 BINS = 30  # most bars of a histogram
 FEW = 5  # orders listed at each end
@@ -34,7 +34,7 @@ def sentences(found: Landscape) -> tuple[str, ...]:
         f"{spread.best.value:.4g} in the order {_words(spread.best.order)}, worst {spread.worst.value:.4g} in the "
         f"order {_words(spread.worst.order)}."
     ]
-    said.append(_explained(found))
+    said.append(explained(found))
     agreement = found.agreement
     if agreement is not None:
         said.append(
@@ -54,7 +54,8 @@ def sentences(found: Landscape) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _explained(found: Landscape) -> str:
+def explained(found: Landscape) -> str:
+    """What positions and pairs explain of the variance over orders, in a sentence or two."""
     if not found.complete:
         return (
             f"The orders are a sample: better and worse ones may exist among the others, and what positions and pairs "

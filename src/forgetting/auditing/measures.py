@@ -6,24 +6,33 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, real_array
-from forgetting.auditing.orders import SLOW, FoundOrder, OrderSearch, as_tasks, count_orders, distinct_orders
+from forgetting._arrays import Array, IntArray
+from forgetting.auditing.orders import (
+    SLOW,
+    FoundOrder,
+    OrderSearch,
+    as_tasks,
+    count_orders,
+    distinct_orders,
+    first_least,
+)
+from forgetting.auditing.passes import held_out_losses, pass_cost, pass_ends
 from forgetting.dynamics.loop import run
-from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.dynamics.metrics import average_incremental
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["Measure", "Tried", "accuracies", "has_classes", "measure_orders", "orders_to_try"]
+__all__ = ["Measure", "Tried", "measure_orders", "orders_to_try"]
 
 ALL = 720  # up to this many different orders, all are tried
-SAMPLE = 1000  # otherwise this many random orders, or as many as 4e9 operations allow,
+SAMPLE = 1000  # otherwise this many random orders, or as many as 4e10 operations allow,
 FEWEST = 100  # and no fewer than this
 SAME = 1e-9  # relative difference below which two values count as equal
+RATE = "rows classified correctly, in %; mean over tasks"
 DEVIATIONS = 3.0  # standard errors that a mean over random orders may be off
 
 
@@ -42,6 +51,7 @@ class Measure:
         top, bottom: the orders with the best and the worst value among those that were tried.
         incremental: of an accuracy, its mean over the steps of a pass on the tasks learned so far (average incremental
             accuracy), for the given, the best and the worst order.
+        task_values: the value of each task after each order, if all orders were tried; empty for forgetting.
 
     >>> order = FoundOrder((0,), 1.0)
     >>> loss = Measure("training loss", "", False, 2.0, 2.0, 1.0, 2.0, 1.5, 0.0, (1.0, 2.0), order, order)
@@ -62,6 +72,7 @@ class Measure:
     top: FoundOrder
     bottom: FoundOrder
     incremental: tuple[float, ...] = ()
+    task_values: tuple[tuple[float, ...], ...] = ()
 
     @property
     def is_accuracy(self) -> bool:
@@ -107,7 +118,10 @@ class Measure:
 
     def number(self, value: float) -> str:
         """The value with its unit: per cent for accuracies."""
-        return f"{100 * value:.1f} %" if self.is_accuracy else f"{value:,.4g}" if value < 1e5 else f"{value:.3g}"
+        if self.is_accuracy:
+            return f"{100 * value:.1f} %"
+        short = float(f"{value:.4g}")
+        return f"{short:,.0f}" if 1e4 <= abs(short) < 1e9 else f"{value:,.4g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,70 +150,10 @@ def orders_to_try(problem: Problem, seed: int) -> Tried:
     index = np.arange(T) if geometry is None else geometry.index
     if count_orders(counts) <= ALL:
         return Tried(as_tasks(distinct_orders(counts), index), True)
-    work = SLOW * T if geometry is None else 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim
+    work = SLOW * T if geometry is None else pass_cost(geometry) / 10  # products of matrices are faster than loops
     count = int(np.clip(4e9 / max(work, 1.0), FEWEST, SAMPLE))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
     return Tried(rng.permuted(np.tile(np.arange(T), (count, 1)), axis=1), False)
-
-
-# ------------------------------------------------------------------------------------------------------------- accuracy
-
-
-def has_classes(problem: Problem) -> bool:
-    """Whether the labels of all tasks are classes: -1 and +1, or rows of one 1 and zeros.
-
-    >>> import forgetting as fg
-    >>> has_classes(fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [-1.0]])), has_classes(fg.families.two_lines(0.5))
-    (True, False)
-    """
-    rows = _rows(problem)
-    return rows is not None and all(_are_classes(label) for _, label in rows)
-
-
-def accuracies(problem: Problem, iterates: Any) -> Array:
-    """The part of the rows of each task that is classified correctly, (..., T) for iterates (..., d) or (..., d, c).
-
-    Labels -1 and +1 are predicted by the sign of x.w; a prediction of exactly 0 is wrong. With one output for each of c
-    classes, the class is the place of the largest output.
-
-    >>> import forgetting as fg
-    >>> tasks = fg.RegressionTasks([[[1.0], [2.0]], [[-1.0]]], [[1.0, -1.0], [1.0]])
-    >>> accuracies(tasks, np.array([[1.0], [-3.0], [0.0]])).tolist()
-    [[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]]
-    """
-    rows = _rows(as_kind(problem, Problem, "a problem such as RegressionTasks"))
-    if rows is None:
-        raise NotSupportedError(f"accuracy needs tasks with rows and labels, not {type(problem).__name__}")
-    points = real_array(iterates, "iterates")
-    parts = []
-    for matrix, label in rows:
-        shape = points.shape[-label.ndim :]
-        if shape != (problem.dim, *label.shape[1:]):
-            raise InvalidInputError(f"iterates: expected shape (..., {problem.dim}), got {points.shape}")
-        if label.ndim == 1:
-            flat = points.reshape(-1, points.shape[-1])
-            correct = np.asarray(matrix @ flat.T) * label[:, None] > 0
-            parts.append(correct.mean(axis=0).reshape(points.shape[:-1]))
-        else:
-            scores = np.stack([np.asarray(matrix @ point) for point in points.reshape(-1, *points.shape[-2:])])
-            correct = scores.argmax(axis=-1) == label.argmax(axis=-1)
-            parts.append(correct.mean(axis=-1).reshape(points.shape[:-2]))
-    return np.stack(parts, axis=-1)
-
-
-def _rows(problem: Problem) -> list[tuple[Any, Array]] | None:
-    """(X_m, y_m) of every task; None if the tasks have no rows of their own."""
-    data = problem.data if problem.linear is problem else problem
-    if data is None or not hasattr(data, "task"):
-        return None
-    pairs = [data.task(task) for task in range(problem.num_tasks)]
-    return [(matrix, np.asarray(label)) for matrix, label in pairs]
-
-
-def _are_classes(label: Array) -> bool:
-    if label.ndim == 1:
-        return bool(np.all(np.abs(label) == 1))
-    return bool(np.all((label == 0) | (label == 1)) and np.all(label.sum(axis=1) == 1))
 
 
 # ------------------------------------------------------------------------------------------------------------ measuring
@@ -220,46 +174,67 @@ def measure_orders(
     Forgetting is a measure of its own only if the scheme leaves some task unsolved: otherwise forgetting is the
     training loss less a constant.
 
-    Cost: a run of T steps for every order, and the losses and predictions at its end.
+    Cost: T steps for every order, many orders at once where the scheme is linear, and the losses and predictions at
+    its end.
     """
-    named = [given, np.tile(given, passes), np.array(search.best.order), np.array(search.worst.order)]
-    runs = [run(problem, Explicit(order), len(order), scheme, w0=w0, record_every=len(order)) for order in
-            (*tried.orders, *named)]  # fmt: skip
-    ends = np.stack([one.scaled_iterates[-1] for one in runs])
+    named = [given, np.array(search.best.order), np.array(search.worst.order)]
+    tables = _tables(problem, scheme, w0, np.concatenate([tried.orders, np.array(named)]), test)
+    repeated = run(problem, Explicit(np.tile(given, passes)), passes * len(given), scheme, w0=w0)
+    last = {"training loss": repeated.losses[-1], "forgetting": repeated.forgetting[-1]}
+    point = repeated.scaled_iterates[-1:]
     loss_unit = f"{problem.loss_meaning}; mean over tasks" if problem.loss_meaning else "mean over tasks"
-    columns: list[tuple[str, str, bool, Array]] = [
-        ("training loss", loss_unit, False, np.array([one.losses[-1] for one in runs]))
-    ]
-    if not scheme.solves_task:
-        forgotten = np.array([one.forgetting[-1] for one in runs])
-        columns.append(("forgetting", f"increase of the loss since a task was learned: {loss_unit}", False, forgotten))
-    if test is not None:
-        columns.append(("held-out loss", loss_unit, False, np.array([test.loss(point) for point in ends])))
-    incremental: dict[str, tuple[float, ...]] = {}
-    for name, rows in (("training accuracy", problem), ("held-out accuracy", test)):
-        if rows is not None and has_classes(rows):
-            accuracy = accuracies(rows, ends).mean(axis=-1)
-            columns.append((name, "rows classified correctly, in %; mean over tasks", True, accuracy))
-            incremental[name] = tuple(_incremental(problem, scheme, w0, rows, order) for order in
-                                      (given, search.best.order, search.worst.order))  # fmt: skip
+    units = {
+        "forgetting": f"increase of the loss since a task was learned: {loss_unit}",
+        "training accuracy": RATE,
+        "held-out accuracy": RATE,
+    }
+    rows_of = {"training accuracy": problem, "held-out accuracy": test}
     measures = []
-    for name, unit, higher, column in columns:
+    for name, table in tables.items():
+        column = table.mean(axis=1)
+        rows = rows_of.get(name)
+        incremental: tuple[float, ...] = ()
+        if rows is not None:
+            last[name] = rows.accuracies(point).mean()
+            incremental = tuple(_incremental(problem, scheme, w0, rows, order) for order in named)
+        elif name == "held-out loss" and test is not None:
+            last[name] = held_out_losses(test, point).mean()
         values = column[: len(tried.orders)]
         spread = 0.0 if tried.exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
         low, high = (FoundOrder(tuple(tried.orders[i].tolist()), float(values[i])) for i in
-                     (int(np.argmin(values)), int(np.argmax(values))))  # fmt: skip
-        own, cyclic, best, worst = (float(value) for value in column[len(tried.orders) :])
+                     (first_least(values), first_least(-values)))  # fmt: skip
+        own, best, worst = (float(value) for value in column[len(tried.orders) :])
+        higher = rows is not None
         top, bottom = (high, low) if higher else (low, high)
+        parts = table[: len(tried.orders)].tolist() if tried.exact and table.shape[1] > 1 else []
         measures.append(Measure(
-            name, unit, higher, own, cyclic, best, worst, float(np.mean(values)), spread, tuple(values.tolist()), top,
-            bottom, incremental.get(name, ()),
+            name, units.get(name, loss_unit), higher, own, float(last[name]), best, worst, float(np.mean(values)),
+            spread, tuple(values.tolist()), top, bottom, incremental, tuple(map(tuple, parts)),
         ))  # fmt: skip
     return tuple(measures)
+
+
+def _tables(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray, test: Problem | None) -> dict[str, Array]:
+    """The values of each measure after each order, with a column for each task; forgetting has one column."""
+    parts: dict[str, list[Array]] = {}
+
+    def add(name: str, table: Array) -> None:
+        parts.setdefault(name, []).append(table)
+
+    for ends in pass_ends(problem, scheme, w0, orders):
+        add("training loss", ends.losses)
+        if not scheme.solves_task:
+            add("forgetting", ends.forgetting[:, None])
+        if test is not None:
+            add("held-out loss", held_out_losses(test, ends.points))
+        for name, rows in (("training accuracy", problem), ("held-out accuracy", test)):
+            if rows is not None and rows.labels_stand_for is not None:
+                add(name, rows.accuracies(ends.points))
+    return {name: np.concatenate(tables) for name, tables in parts.items()}
 
 
 def _incremental(problem: Problem, scheme: Scheme, w0: Array, rows: Problem, order: Sequence[int] | IntArray) -> float:
     """The accuracy on the tasks learned so far, averaged over the steps of a pass."""
     T = problem.num_tasks
     points = run(problem, Explicit(order), T, scheme, w0=w0).scaled_iterates[1:]
-    table = accuracies(rows, points)[:, np.asarray(order)]
-    return float(np.mean([table[t, : t + 1].mean() for t in range(T)]))
+    return average_incremental(rows.accuracies(points), order)

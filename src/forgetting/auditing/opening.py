@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forgetting.auditing.verdict import SHARE, agreed
-from forgetting.auditing.words import capital, joined, listed, number, percent, times
+from forgetting.auditing.words import capital, joined, number, ordered, percent, times
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
@@ -90,8 +90,8 @@ def _effect(audit: Audit) -> list[str]:
     if verdict.effect == "much":
         return [
             f"The order matters: {worst_order} forgets {number(worst.value, start)} in one pass, "
-            f"{percent(worst.value, start)} of the loss before learning and {times(worst.value, random, start)} a "
-            f"random one: {listed(audit, worst.order)}."
+            f"{_of_start(worst.value, start)} and {times(worst.value, random, start)} a "
+            f"random one: {ordered(audit, worst.order)}."
         ]
     much = {"little": " little", "somewhat": " somewhat"}.get(verdict.effect, "")
     return [
@@ -187,9 +187,10 @@ def _advice(audit: Audit) -> list[str]:
             lines.append(f"{values}, but by {joined(given or against)} it is worse than {than}.")
         elif _may_prefer(audit):
             also = f"; it is better than the given and a random one by {names}" if len(audit.measures) > 1 else ""
-            lines.append(f"{values}: {listed(audit, best.order)}{also}.")
+            lines.append(f"{values}: {ordered(audit, best.order)}{also}.")
         elif not verdict.prefer:  # the best order is the given one, or a measure has no preference
-            lines.append(f"{values}: {listed(audit, best.order)}.")
+            also = "; the given order forgets as little" if audit.measures[0].best_against_given == 0 else ""
+            lines.append(f"{values}: {ordered(audit, best.order)}{also}.")
     return lines
 
 
@@ -229,6 +230,13 @@ def _seeds(audit: Audit) -> list[str]:
 
 def _different(count: int, which: str) -> str:
     return f"{count} different {which} orders" if count > 1 else f"one {which} order"
+
+
+def _of_start(value: float, start: float) -> str:
+    """A value compared with the loss before learning."""
+    if value > 3 * start:
+        return f"{number(value / start)} times the loss before learning"
+    return f"{percent(value, start)} of the loss before learning"
 
 
 def _extreme(audit: Audit, which: str) -> str:

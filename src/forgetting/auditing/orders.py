@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
+from forgetting.auditing.passes import pass_cost, pass_ends
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -27,6 +28,7 @@ __all__ = [
     "as_tasks",
     "count_orders",
     "distinct_orders",
+    "first_least",
     "order_value",
     "search_orders",
 ]
@@ -35,6 +37,7 @@ Quantity = Literal["forgetting", "loss"]
 MOST_ORDERS = 400_000  # more orders than 9 tasks have
 BATCH = 512  # orders evaluated at once
 SLOW = 5e6  # operations that a step counts as where it is not compiled
+WIDE = 4096  # operations of a step from which products of matrices for all orders at once are faster
 GAIN = 1e-12  # relative improvement below which two values count as equal
 
 
@@ -170,6 +173,14 @@ def order_value(
     if linear is None or geometry is None:
         return lambda orders: np.array([_run_value(problem, quantity, order, chosen, space.w0) for order in orders])
     threads = os.cpu_count() or 1
+    if _at_once(geometry):
+
+        def value_at_once(orders: IntArray) -> Array:
+            ends = pass_ends(problem, chosen, space.w0, orders)
+            parts = [part.forgetting if quantity == "forgetting" else part.losses.mean(axis=1) for part in ends]
+            return np.concatenate([np.empty(0), *parts])
+
+        return value_at_once
 
     def value(orders: IntArray) -> Array:
         values = np.empty(len(orders))
@@ -229,15 +240,32 @@ def as_tasks(orders: IntArray, index: IntArray) -> IntArray:
 
 def _all_orders(tasks: IntArray, quantity: str, value: Callable[[IntArray], Array], seed: int) -> OrderSearch:
     values = value(tasks)
-    low, high = (int(pick(values)) for pick in (np.argmin, np.argmax))
-    best, worst = (FoundOrder(tuple(tasks[i].tolist()), float(values[i])) for i in (low, high))
+    best, worst = (
+        FoundOrder(tuple(tasks[i].tolist()), float(values[i])) for i in (first_least(values), first_least(-values))
+    )
     return OrderSearch(quantity, best, worst, True, len(tasks), seed)
 
 
+def first_least(values: Array) -> int:
+    """The first of the least values; values that are equal up to rounding count as equal.
+
+    >>> first_least(np.array([2.0, 1.0 + 1e-15, 1.0]))
+    1
+    """
+    least = float(values.min())
+    close = values <= least + GAIN * abs(least)
+    return int(np.argmax(close)) if close.any() else int(np.argmin(values))  # none is close to NaN
+
+
+def _at_once(geometry: Geometry) -> bool:
+    """Whether steps are so large that products of matrices for many orders are faster than a loop for each order."""
+    return pass_cost(geometry) >= WIDE * geometry.num_tasks
+
+
 def _cost(geometry: Geometry) -> float:
-    """About how many operations a pass takes."""
-    pass_through = 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim
-    return pass_through + 2.0 * geometry.dim * min(geometry.dim, len(geometry.sigma))
+    """About how many operations a pass takes, in units of a loop for each order; products are 4 times as fast."""
+    last = 2.0 * geometry.dim * min(geometry.dim, len(geometry.sigma)) * (geometry.outputs or 1)
+    return (pass_cost(geometry) + last) / (4.0 if _at_once(geometry) else 1.0)
 
 
 def _affordable(cost: float, T: int) -> int:

@@ -11,9 +11,10 @@ from forgetting._arrays import Array
 from forgetting._text import one_line
 from forgetting.auditing.advice import SECTIONS, SLACK
 from forgetting.auditing.figure import along, lead_figure
+from forgetting.auditing.order_effects import landscape_section
 from forgetting.auditing.result import Audit, OrderingRow
 from forgetting.auditing.verdict import ROUNDING
-from forgetting.auditing.words import listed, percent, task_name
+from forgetting.auditing.words import listed, number, percent, task_name
 from forgetting.figures.items import Item, Matrix, Table
 from forgetting.figures.terminal import table_text
 from forgetting.report.document import Report, Section
@@ -23,7 +24,7 @@ from forgetting.report.texts import summary_text
 __all__ = ["report_of", "text_of"]
 
 SQUARES = 60  # rows of a matrix that are still drawn one by one
-ALIKE = 0.05  # values that differ by less than this part of the largest make no picture
+ALIKE = 0.2  # values that differ by less than this part of the largest make no picture
 ROWS = 12  # tasks shown in a terminal
 
 
@@ -38,6 +39,7 @@ def report_of(audit: Audit) -> Report:
     sections = (
         _orderings(audit),
         _randomness(audit),
+        *_landscape(audit),
         _tasks(audit),
         _pairs(audit),
         _fit(audit),
@@ -66,7 +68,7 @@ def _head(audit: Audit) -> str:
     radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
     unit = f" ({audit.unit})" if audit.unit else ""
     return (
-        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {audit.fit.start:.4g}{unit}; "
+        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {number(audit.fit.start)}{unit}; "
         f"{audit.fit.message}"
     )
 
@@ -82,7 +84,7 @@ def text_of(audit: Audit, width: int = 80) -> str:
     parts = [summary_text(report, width)]
     orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
     parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
-    for key in ("measures", "orderings", "intervals", "split", "tasks", "tightest"):
+    for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
         table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
@@ -192,7 +194,7 @@ def _measures(audit: Audit) -> list[Table]:
     notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
     if any(measure.incremental for measure in audit.measures):
         notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
-        notes.append("A prediction of exactly 0 counts as wrong.")
+        notes.append("Classes that tie share the row: guessing counts as much as it is right on average.")
     return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
 
 
@@ -214,13 +216,18 @@ def _randomness(audit: Audit) -> Section:
         "Shares of randomness and of repetition in the fall of forgetting from a fixed order, once, to random orders."
     )
     text = (
-        "Forgetting of a fixed order learned once and over and over, and of random orders learned once (without "
-        "replacement) and over and over (reshuffled). The share of a cause is the mean of its effect without and "
-        "with the other one; one half each means that either alone would do."
+        f"The table compares the forgetting of a fixed order, learned once and {P} times, with that of random "
+        f"orders, learned once (without replacement) and {P} times (reshuffled). The share of a cause is the "
+        "mean of its effect without and with the other one; one half each means that either alone would do."
     )
     text = " ".join([*_said(audit, "randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
     return Section("randomness", "Randomness or repetition", text, (table,))
+
+
+def _landscape(audit: Audit) -> list[Section]:
+    found = landscape_section(audit)
+    return [] if found is None else [found]
 
 
 def _share(value: float | None) -> str:
@@ -264,9 +271,9 @@ def _tasks(audit: Audit) -> Section:
 def _pairs(audit: Audit) -> Section:
     how = "all orders" if audit.influence_exact else f"{audit.influence_runs} random orders"
     text = (
-        f"Mean over {how} of the increase of the loss of a task (row) while another one (column) is learned after "
-        "it, in one pass. A row sums to what is forgotten of a task, a column to what a task makes others forget; "
-        "negative: it helps."
+        f"Each number is the mean over {how} of the increase of the loss of a task (row) while another one (column) is "
+        "learned after it, in one pass. A row sums to what is forgotten of a task, a column to what a task makes "
+        "others forget; negative: it helps."
     )
     top = sorted(
         ((value, i, j) for i, row in enumerate(audit.influence) for j, value in enumerate(row) if value > 0),
@@ -304,7 +311,7 @@ def _matrix(
 
 
 def _shows_something(values: Array, floor: float) -> bool:
-    """Whether the values off the diagonal differ by more than the floor and by more than 5 % of the largest.
+    """Whether the values off the diagonal differ by more than the floor and by more than 20 % of the largest.
 
     >>> [_shows_something(np.array([[0.0, 1.0], [other, 0.0]]), 0.0) for other in (1.02, 2.0)]
     [False, True]
@@ -341,8 +348,9 @@ def _fit(audit: Audit) -> Section:
 
 
 def _guarantees(audit: Audit) -> Section:
-    if not audit.fit.holds:
-        return Section("guarantees", "Guarantees", "", (), missing="all bounds need jointly realizable tasks")
+    if not audit.guarantees:
+        why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
+        return Section("guarantees", "Guarantees", "", (), missing=why)
     heads = ("ordering", "k", "quantity", "bound", "value", "measured")
     floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
     rows = [

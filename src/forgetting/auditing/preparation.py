@@ -1,20 +1,20 @@
-"""The tasks as they are learned: sub-sampled rows, features, standardised columns, an intercept; test rows alike."""
+"""The tasks as they are learned: sub-sampled rows, then what `tasks.prepared` does; test rows alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, is_sparse
-from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
+from forgetting._arrays import IntArray, as_count, as_flag
+from forgetting.auditing.sources import RandomFeatures, subsample_rows
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.tasks import LinearTasks, Problem, RegressionTasks
+from forgetting.tasks import LinearTasks, Problem, prepare
+from forgetting.tasks.preparation import as_feature_map, as_standardize
 from forgetting.tasks.readers import Columns, read
 
-__all__ = ["Preparation", "Recipe", "held_out", "prepare"]
+__all__ = ["Recipe", "held_out"]
 
 Standard = Literal["all", "first"]
 
@@ -23,8 +23,11 @@ Standard = Literal["all", "first"]
 class Recipe:
     """What to do with the rows before they are learned: the options of `audit`, checked.
 
-    >>> Recipe(rows=20, features=200).random, Recipe(intercept=True).random
-    (True, False)
+    Rows are drawn first; all else is `tasks.prepared`. Random features are drawn with the seed of the audit, and with
+    the next seeds in its repeats.
+
+    >>> Recipe(rows=20, features=200).feature_map(seed=3, repeat=1)
+    RandomFeatures(dim=200, kind='relu', scale=1.0, seed=4)
     """
 
     rows: int | None = None
@@ -36,23 +39,11 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.rows is not None:
             object.__setattr__(self, "rows", as_count(self.rows, "rows", least=1))
-        if self.standardize is not None and self.standardize not in get_args(Standard):
-            raise InvalidInputError(f"standardize must be 'all' or 'first', got {self.standardize!r}")
+        as_standardize(self.standardize)
+        as_feature_map(self.features)
+        object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
         if self.loss not in (None, "sum", "mean"):
             raise InvalidInputError(f"loss must be 'sum' or 'mean', got {self.loss!r}")
-        if not isinstance(self.intercept, bool | np.bool_):
-            raise InvalidInputError(f"intercept must be True or False, got {self.intercept!r}")
-
-    @property
-    def random_features(self) -> bool:
-        """Whether the feature map is drawn at random."""
-        number = isinstance(self.features, int | float | np.number) and not isinstance(self.features, bool)
-        return number or isinstance(self.features, RandomFeatures)
-
-    @property
-    def random(self) -> bool:
-        """Whether the prepared tasks depend on the seed, if some task has more rows than `rows`."""
-        return self.rows is not None or self.random_features
 
     @property
     def changes(self) -> bool:
@@ -61,94 +52,62 @@ class Recipe:
 
     def feature_map(self, seed: int, repeat: int = 0) -> Any:
         """The feature map of the given repeat: random features of another seed for every repeat."""
-        if isinstance(self.features, RandomFeatures):
-            return replace(self.features, seed=self.features.seed + repeat)
-        return RandomFeatures(self.features, seed=seed + repeat) if self.random_features else self.features
+        found = as_feature_map(self.features, seed)
+        return replace(found, seed=found.seed + repeat) if isinstance(found, RandomFeatures) else found
 
+    def drawn(self, tasks: LinearTasks) -> tuple[str, ...]:
+        """What is drawn at random, so that it depends on the seed: rows, random features, both or nothing.
 
-@dataclass(frozen=True, eq=False)
-class Preparation:
-    """Maps rows to what is learned: features, then standardised columns, then a column of ones.
+        >>> import forgetting as fg
+        >>> tasks = fg.families.gaussian(T=3, d=5, rank=2, seed=0)
+        >>> Recipe(rows=2).drawn(tasks), Recipe(rows=1, features=9).drawn(tasks)
+        ((), ('rows', 'random features'))
+        """
+        fewer = self.rows is not None and bool((tasks.num_rows > self.rows).any())
+        lifted = isinstance(self.feature_map(0), RandomFeatures)
+        return ("rows",) * fewer + ("random features",) * lifted
 
-    >>> Preparation(None, np.array([1.0]), np.array([2.0]), True).apply(np.array([[5.0]])).tolist()
-    [[2.0, 1.0]]
-    """
+    def prepare(self, tasks: LinearTasks, seed: int, first: int = 0, repeat: int = 0) -> LinearTasks:
+        """The prepared tasks; another draw for every `repeat`. `first` is the task that standardize="first" means.
 
-    features: Callable[[Any], Any] | None
-    shift: Array | None
-    scale: Array | None
-    intercept: bool
-
-    def apply(self, X: Any) -> Any:
-        """The prepared rows."""
-        rows = X if self.features is None else self.features(X)
-        if self.shift is not None:
-            rows = ((rows.toarray() if is_sparse(rows) else rows) - self.shift) / self.scale
-        if self.intercept:
-            rows = np.hstack([rows.toarray() if is_sparse(rows) else rows, np.ones((rows.shape[0], 1))])
-        return rows
-
-
-def prepare(
-    tasks: LinearTasks, recipe: Recipe, seed: int, first: int = 0, repeat: int = 0
-) -> tuple[LinearTasks, Preparation, str]:
-    """The prepared tasks, the map of their rows, and a phrase for the title; another draw for every `repeat`.
-
-    `first` is the task whose rows standardize="first" takes the means and deviations of.
-
-    >>> import forgetting as fg
-    >>> tasks = fg.RegressionTasks([[[1.0], [3.0]], [[5.0]]], [[1.0, 2.0], [3.0]])
-    >>> made, preparation, words = prepare(tasks, Recipe(standardize="first", intercept=True), 0)
-    >>> made.task(1)[0].tolist(), words
-    ([[3.0, 1.0]], ', standardised, with an intercept')
-    """
-    features = recipe.feature_map(seed, repeat)
-    plain = Preparation(None, None, None, False)
-    if not recipe.changes:
-        return tasks, plain, ""
-    words = ""
-    if recipe.rows is not None:
-        tasks = subsample_rows(tasks, recipe.rows, seed + repeat)
-        words += f", at most {recipe.rows} row{'s' if recipe.rows != 1 else ''} each"
-    if features is not None:
-        tasks = apply_features(tasks, features)
-        words += f", {tasks.dim} features"
-    if not (recipe.standardize or recipe.intercept or recipe.loss):
-        return tasks, Preparation(_called(features), None, None, False), words
-    data = tasks.data
-    if data is None:
-        raise NotSupportedError(
-            f"standardize, intercept and loss need the data of RegressionTasks, not {type(tasks).__name__}"
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0], [3.0]], [[5.0]]], [[1.0, 2.0], [3.0]])
+        >>> Recipe(standardize="first", intercept=True).prepare(tasks, 0).task(1)[0].tolist()
+        [[3.0, 1.0]]
+        """
+        if not self.changes:
+            return tasks
+        fewer = tasks if self.rows is None else subsample_rows(tasks, self.rows, seed + repeat)
+        return prepare(
+            fewer, self.intercept, self.standardize, self.feature_map(seed, repeat), loss=self.loss, first=first
         )
-    shift = scale = None
-    if recipe.standardize:
-        chosen = range(data.num_tasks) if recipe.standardize == "all" else [first]
-        stacked = np.concatenate([_dense(data.task(task)[0]) for task in chosen])
-        shift, scale = stacked.mean(axis=0), stacked.std(axis=0)
-        scale = np.where(scale > 1e-12 * np.abs(stacked).max(axis=0, initial=0.0), scale, 1.0)  # of constant columns
-        words += ", standardised"
-    words += ", with an intercept" * recipe.intercept + ", mean loss" * (recipe.loss == "mean")
-    further = Preparation(None, shift, scale, recipe.intercept)
-    parts: dict[int, Any] = {}
-    for task in range(data.num_tasks):
-        X = data.task(task)[0]
-        if id(X) not in parts:  # identical tasks are one object
-            parts[id(X)] = further.apply(X)
-    pairs = [data.task(task) for task in range(data.num_tasks)]
-    made = RegressionTasks(
-        [parts[id(X)] for X, _ in pairs], [y for _, y in pairs], loss=recipe.loss or data.loss_kind,
-        rank_tol=data.rank_tol, rtol=data.rtol, names=data.names,
-    )  # fmt: skip
-    return made, Preparation(_called(features), shift, scale, recipe.intercept), words
+
+    def words(self, tasks: Problem) -> tuple[str, ...]:
+        """What was done, in words, from the prepared tasks.
+
+        >>> import forgetting as fg
+        >>> recipe = Recipe(rows=1, intercept=True, loss="mean")
+        >>> recipe.words(recipe.prepare(fg.families.gaussian(T=3, d=5, rank=2, seed=0), 0))
+        ('at most 1 row of each task', 'an intercept as the last column', 'mean loss')
+        """
+        rows = f"at most {self.rows} row{'s' if self.rows != 1 else ''} of each task"
+        done = tasks.preparation if self.features is not None or self.standardize or self.intercept else None
+        said = (rows,) * (self.rows is not None) + (() if done is None else (done.own_words,))
+        return said + ("mean loss",) * (self.loss == "mean")
 
 
-def held_out(source: Any, given: Problem, prepared: Problem, preparation: Preparation) -> Problem:
+def held_out(source: Any, given: Problem, prepared: Problem) -> Problem:
     """The held-out rows of the same tasks, prepared like the rows that are learned.
 
-    `source` is whatever `fg.load` reads, with a task for each task of `given`: of the same names in any order, or of
-    any names in the same order.
+    Args:
+        source: whatever `fg.load` reads, with a task for each task of `given`: of the same names in any order, or of
+            any names in the same order.
+        given: the tasks before the audit prepared them.
+        prepared: the tasks as they are learned.
     """
     reading = source if isinstance(source, Problem) else read(source, Columns(), {}).tasks
+    if given.preparation is not None and reading.preparation is None and reading.linear is not None:
+        reading = given.preparation.apply_to(reading)  # the tasks were prepared before the audit
     if reading.dim != given.dim:
         raise InvalidInputError(f"test: rows have {reading.dim} columns, but those of the tasks have {given.dim}")
     order = _matched(reading, given)
@@ -160,11 +119,14 @@ def held_out(source: Any, given: Problem, prepared: Problem, preparation: Prepar
     data = reading.linear.data if reading.linear is not None else None
     if data is None or prepared.linear is None or prepared.linear.data is None:
         raise NotSupportedError(f"test: held-out rows are of RegressionTasks, not of {type(reading).__name__}")
-    pairs = [data.task(int(task)) for task in order]
     learned = prepared.linear.data
-    return RegressionTasks(
-        [preparation.apply(X) for X, _ in pairs], [y for _, y in pairs], loss=learned.loss_kind, names=learned.names
-    )
+    if data.outputs != learned.outputs:
+        outputs = [str(tasks.outputs or 1) for tasks in (data, learned)]
+        raise InvalidInputError(f"test: labels have {outputs[0]} outputs, but those of the tasks have {outputs[1]}")
+    pairs = [data.task(int(task)) for task in order]
+    own = None if learned.preparation is given.preparation else learned.preparation
+    last = None if own is None else replace(own, before=None)
+    return learned.with_data([X if last is None else last.apply(X) for X, _ in pairs], [y for _, y in pairs])
 
 
 def _matched(test: Problem, given: Problem) -> IntArray:
@@ -184,11 +146,3 @@ def _matched(test: Problem, given: Problem) -> IntArray:
             f"test: there is no task {strangers[0]!r}; name the tasks as in the data, or not at all"
         )
     return np.arange(T)
-
-
-def _called(features: Any) -> Any:
-    return features if features is None or callable(features) else features.transform
-
-
-def _dense(matrix: Any) -> Array:
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)

@@ -8,27 +8,16 @@ from typing import Any
 from forgetting._arrays import IntArray
 from forgetting.auditing.measures import Measure, measure_orders, orders_to_try
 from forgetting.auditing.orders import search_orders
-from forgetting.auditing.preparation import Recipe, held_out, prepare
+from forgetting.auditing.preparation import Recipe, held_out
 from forgetting.auditing.verdict import Verdict, judge
 from forgetting.dynamics.loop import resolve
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import LinearTasks
 
-__all__ = ["depends_on_seed", "forgetting_from", "repeat_verdicts"]
+__all__ = ["forgetting_from", "repeat_verdicts"]
 
 SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for the worst
 DEVIATIONS = 3.0
-
-
-def depends_on_seed(tasks: LinearTasks, recipe: Recipe) -> bool:
-    """Whether rows or features are drawn at random.
-
-    >>> import forgetting as fg
-    >>> tasks = fg.families.gaussian(T=3, d=5, rank=2, seed=0)
-    >>> depends_on_seed(tasks, Recipe(rows=2)), depends_on_seed(tasks, Recipe(rows=1)), depends_on_seed(tasks, Recipe())
-    (False, True, False)
-    """
-    return recipe.random_features or (recipe.rows is not None and bool((tasks.num_rows > recipe.rows).any()))
 
 
 def repeat_verdicts(
@@ -50,8 +39,8 @@ def repeat_verdicts(
     verdicts = []
     for repeat in repeats:
         progress(repeat)
-        problem, preparation, _ = prepare(tasks, recipe, seed, int(given[0]), repeat)
-        rows = None if test is None else held_out(test, tasks, problem, preparation)
+        problem = recipe.prepare(tasks, seed, int(given[0]), repeat)
+        rows = None if test is None else held_out(test, tasks, problem)
         chosen, space = resolve(problem, scheme, w0)
         search = search_orders(
             problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed + repeat, evaluations=SEARCHED

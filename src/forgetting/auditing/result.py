@@ -21,6 +21,7 @@ from forgetting.results import Result
 from forgetting.storage.json_text import decode_json, typed
 
 if TYPE_CHECKING:
+    from forgetting.auditing.landscapes import Landscape
     from forgetting.report.document import Report
 
 __all__ = ["Audit", "Guarantee", "OrderingRow", "Pass", "Split", "TaskRow"]
@@ -196,6 +197,7 @@ class Audit(Result):
         drawn: what is drawn at random before learning, in words; empty if nothing is.
         cases: degenerate cases, which are said first.
         missing: what was left out of the audit, and why.
+        orders: the orders that were tried, if these are all different orders; else empty.
     """
 
     kind = "audit"
@@ -237,6 +239,7 @@ class Audit(Result):
     drawn: str = ""
     cases: tuple[Case, ...] = ()
     missing: tuple[str, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
 
     @property
     def num_tasks(self) -> int:
@@ -284,6 +287,29 @@ class Audit(Result):
             if measure.name == name:
                 return measure
         raise InvalidInputError(f"no measure {name!r}; there are {', '.join(one.name for one in self.measures)}")
+
+    def landscape(self, measure: str = "training loss") -> Landscape:
+        """The values of a measure after all orders, as a `Landscape`; for up to 6 tasks, whose orders are all tried.
+
+        >>> import forgetting as fg
+        >>> audit = fg.audit(fg.families.gaussian(T=4, d=8, rank=2, seed=0))
+        >>> [round(share, 3) for share in audit.landscape().variance.shares.tolist()]
+        [0.679, 0.32, 0.001]
+        """
+        from forgetting.auditing.order_effects import landscape_of
+
+        return landscape_of(self, measure)
+
+    def write_landscape(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the values of all orders to an .npz file, which `Landscape.from_npz` and the command line read.
+
+        `values` are training losses; each measure has an array of its own, such as `training_accuracy`, and one of its
+        values by task, such as `task_training_accuracy`.
+        """
+        from forgetting.auditing.landscape_files import write_values
+        from forgetting.auditing.order_effects import landscape_arrays
+
+        write_values(path, landscape_arrays(self), force=force)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -358,6 +384,7 @@ def _check(audit: Audit) -> None:
     named += [task for row in audit.tasks for task in (row.worst_by, row.nearest) if task is not None]
     named += [task for duplicate in audit.duplicates for task in (duplicate.task, duplicate.of)]
     named += [outlier.task for outlier in audit.outliers]
+    named += [task for order in audit.orders for task in order]
     named += [task for verdict in audit.verdicts for task in (*verdict.worst, *verdict.best)]
     named += [task for measure in audit.measures for task in (*measure.top.order, *measure.bottom.order)]
     stranger = next((task for task in named if not 0 <= task < T), None)
@@ -368,6 +395,14 @@ def _check(audit: Audit) -> None:
         may_be_empty = name != "influence" and audit.kind_of_tasks != "regression"
         if not (may_be_empty and not rows) and [len(row) for row in rows] != [T] * T:
             raise ProblemFileError(f"{name} is not {T} x {T}")
+    for measure in audit.measures:
+        count = len(audit.orders)
+        if (count and len(measure.values) != count) or (measure.task_values and len(measure.task_values) != count):
+            raise ProblemFileError(f"{measure.name} has not one value for each of {count} orders")
+        if any(len(row) != T for row in measure.task_values):
+            raise ProblemFileError(f"{measure.name}: not a value for each of {T} tasks")
+    if any(sorted(order) != list(range(T)) for order in audit.orders):
+        raise ProblemFileError(f"an order does not name each of {T} tasks once")
     if any(len(single_pass.forgetting) != T for single_pass in audit.passes_along):
         raise ProblemFileError(f"a pass does not have {T} steps")
     rows = {(row.name, row.passes) for row in audit.orderings}

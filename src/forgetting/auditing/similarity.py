@@ -155,7 +155,10 @@ def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realiza
     ratios = np.linalg.svd(((U @ V.T) * s[:, None]) / t, compute_uv=False)
     if ratios[0] > (1 + 5 * near) * ratios[-1]:
         return None
-    own, other = s * c, s * (U @ (V.T @ e))  # the labels of a, and the predictions of the solution of b
+    own, other = (
+        s[:, None] * c,
+        s[:, None] * (U @ (V.T @ e)),
+    )  # the labels of a, and the predictions of the solution of b
     size = max(np.linalg.norm(own), np.linalg.norm(other))
     if np.linalg.norm(own - other) > max(near, 5 * apart) * size:
         return CONFLICT if not realizable and _conflict(geometry, a, b) > near else None
@@ -163,17 +166,18 @@ def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realiza
 
 
 def _equations(geometry: Geometry, task: int) -> tuple[Array, Array, Array]:
-    """U^T, sigma and c of a distinct task, which w solves if U^T w = c."""
+    """U^T, sigma and c of a distinct task, which w solves if U^T w = c; c has a column for each output."""
     block = geometry.block(task)
     rows = geometry.rows[block]
-    return rows, geometry.sigma[block], geometry.targets[block] + rows @ geometry.solution
+    solved = geometry.targets[..., block] + geometry.solution @ rows.T
+    return rows, geometry.sigma[block], np.atleast_2d(solved).T
 
 
 def _conflict(geometry: Geometry, a: int, b: int) -> float:
     """The least residual of two tasks together, relative to their labels: 0 if some w solves both."""
     parts = [_equations(geometry, task) for task in (a, b)]
     left = np.concatenate([rows * (sigma / sigma[0])[:, None] for rows, sigma, _ in parts])
-    right = np.concatenate([solved * (sigma / sigma[0]) for _, sigma, solved in parts])
+    right = np.concatenate([solved * (sigma / sigma[0])[:, None] for _, sigma, solved in parts])
     residual = right - left @ np.linalg.lstsq(left, right, rcond=None)[0]
     return float(np.linalg.norm(residual) / np.linalg.norm(right))
 

@@ -12,7 +12,7 @@ from forgetting.auditing.verdict import ROUNDING
 if TYPE_CHECKING:
     from forgetting.auditing.result import Audit, OrderingRow
 
-__all__ = ["capital", "joined", "listed", "number", "percent", "task_name", "times"]
+__all__ = ["capital", "joined", "listed", "number", "ordered", "percent", "task_name", "times"]
 
 
 def task_name(audit: Audit, task: int) -> str:
@@ -27,6 +27,13 @@ def listed(audit: Audit, order: tuple[int, ...]) -> str:
     if len(names) > 12:
         names = [*names[:8], "...", *names[-3:]]
     return ", ".join(names)
+
+
+def ordered(audit: Audit, order: tuple[int, ...]) -> str:
+    """The order in words: its tasks, or the last one alone where only that matters."""
+    if any(case.kind == "last task" for case in audit.cases):
+        return f"any order that ends with {task_name(audit, order[-1])}"
+    return listed(audit, order)
 
 
 def joined(words: Iterable[str]) -> str:
@@ -45,8 +52,15 @@ def capital(words: str) -> str:
 
 
 def number(value: float, scale: float = 0.0) -> str:
-    """The value with three digits; 0 if it is rounding compared with `scale`."""
-    return "0" if abs(value) <= ROUNDING * scale else f"{value:.3g}"
+    """The value with three digits; 0 if it is rounding compared with `scale`.
+
+    >>> number(0.012345), number(123456.0), number(1e-20, 1.0)
+    ('0.0123', '123,000', '0')
+    """
+    if abs(value) <= ROUNDING * scale:
+        return "0"
+    short = float(f"{value:.3g}")
+    return f"{short:,.0f}" if 1e3 <= abs(short) < 1e9 else f"{value:.3g}"
 
 
 def percent(part: float, total: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -81,6 +82,15 @@ def audit_command(
             "--out", help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.", show_default=False
         ),
     ] = None,
+    landscape: Annotated[
+        Path | None,
+        typer.Option(
+            "--landscape",
+            metavar="FILE.npz",
+            help="Write the values of all orders (up to 6 tasks) as arrays.",
+            show_default=False,
+        ),
+    ] = None,
     force: Force = False,
     *,
     reading: Columns,
@@ -98,6 +108,7 @@ def audit_command(
       forgetting audit tasks.csv --test held_out.csv --intercept --standardize all --loss mean
       forgetting audit digits permuted --scheme "ridge lam=1000" --order 4,3,2,1,0
       forgetting audit catastrophic eps=1.5
+      forgetting audit digits split --landscape orders.npz
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
     """
@@ -106,7 +117,10 @@ def audit_command(
     if names_values(tasks):
         return audit_values(tasks, context, as_json=as_json, out=out, force=force)
 
+    import numpy as np
+
     from forgetting.auditing import RandomFeatures, audit
+    from forgetting.auditing.order_effects import landscape_arrays
     from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
     from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
@@ -116,6 +130,10 @@ def audit_command(
         check_output(out, force=force, inputs=tasks)
     else:
         ready(out, force, tasks)
+    if landscape is not None:
+        if landscape.suffix.lower() != ".npz":
+            raise InvalidInputError(f"--landscape {landscape}: the values of orders are written to an .npz file")
+        check_output(landscape, force=force, inputs=tasks)
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
@@ -143,7 +161,12 @@ def audit_command(
         else:
             say(result.to_text(terminal_width()))
 
-    write_and_show(out, write, show, quiet=as_json)
+    def write_orders(path: Path) -> None:
+        content = BytesIO()
+        np.savez_compressed(content, **landscape_arrays(result))
+        write_output(path, content.getvalue(), force=force)
+
+    write_and_show(landscape, write_orders, lambda: write_and_show(out, write, show, quiet=as_json), quiet=as_json)
 
 
 def as_order(words: str, names: Sequence[str]) -> list[int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_task, as_vector, is_sparse, read_only
+from forgetting._arrays import EPS, Array, IntArray, as_task, as_vector, is_sparse, read_only, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.sets import ConvexSet, Polyhedron
@@ -166,6 +166,29 @@ class ClassificationTasks(Problem):
         """The loss of every task."""
         worst = np.minimum.reduceat(self.margins(w), self._starts)
         return np.asarray(0.5 * np.maximum(0.0, 1.0 - worst) ** 2)
+
+    @property
+    def labels_stand_for(self) -> Literal["signs"]:
+        """Labels are -1 and +1."""
+        return "signs"
+
+    def accuracies(self, points: Array) -> Array:
+        """The share of the rows of each task whose label is the sign of x.w, at each of a stack of w: (len(points), T).
+
+        A prediction of 0 up to rounding counts 1/2, as for `RegressionTasks.accuracy`.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.ClassificationTasks([[[1.0], [2.0]], [[-1.0]]], [[1, -1], [1]])
+        >>> tasks.accuracies([[1.0], [-3.0], [0.0]]).tolist()
+        [[0.5, 0.0], [0.5, 1.0], [0.5, 0.5]]
+        """
+        stack = real_array(points, "points")
+        if stack.ndim != 2 or stack.shape[1] != self.dim:
+            raise InvalidInputError(f"points: expected a w of {self.dim} numbers in each row, got {stack.shape}")
+        margins = stack @ self._rows.T
+        sizes = np.outer(np.linalg.norm(stack, axis=1), np.linalg.norm(self._rows, axis=1))
+        right = np.where(np.abs(margins) <= 64 * EPS * sizes, 0.5, margins > 0)
+        return np.asarray(np.add.reduceat(right, self._starts, axis=1) / self.num_rows)
 
     @cached_property
     def sets(self) -> ConvexSets:

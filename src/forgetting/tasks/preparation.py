@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, Seed, as_count, as_flag, as_kind, is_sparse, read_only, seed_from
+from forgetting._arrays import EPS, Array, Seed, as_count, as_flag, as_kind, as_task, is_sparse, read_only, seed_from
 from forgetting._memory import require_memory
 from forgetting._text import nearest, one_line
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -216,8 +216,12 @@ def prepare(
     features: Any = None,
     seed: Seed = 0,
     loss: Literal["sum", "mean"] | None = None,
+    *,
+    first: int = 0,
 ) -> RegressionTasks:
     """The tasks with X prepared; if nothing is asked for, the tasks as they are. See `RegressionTasks.prepared`.
+
+    `first` is the task that standardize="first" means: task 0, or the first task of another order.
 
     >>> import forgetting as fg
     >>> prepare(fg.families.orthogonal(2), intercept=True).task(1)[0].tolist()
@@ -239,22 +243,23 @@ def prepare(
         what = f"{feature_map.dim} random features of {rows} rows with {plain.dim} columns"
         require_memory(8.0 * feature_map.dim * (plain.dim + 2 * rows), what, "choose fewer features, or fewer rows")
     function = _as_function(feature_map, plain.dim)
-    first = [f"task {index.index(distinct)}" for distinct in range(len(matrices))]
-    mapped = [_mapped(function, X, name) for X, name in zip(matrices, first, strict=True)]
+    called = [f"task {index.index(distinct)}" for distinct in range(len(matrices))]
+    mapped = [_mapped(function, X, name) for X, name in zip(matrices, called, strict=True)]
     width = mapped[0].shape[1]
-    for X, name in zip(mapped, first, strict=True):
+    for X, name in zip(mapped, called, strict=True):
         if X.shape[1] != width:
             raise InvalidInputError(f"{name}: the feature map gives {X.shape[1]} columns, but {width} for task 0")
     statistics: dict[str, Array] = {}
     if rows_of is not None:
-        counts = [index.count(distinct) if rows_of == "all" else int(distinct == 0) for distinct in range(len(mapped))]
-        dense = [_dense(X, name) for X, name in zip(mapped, first, strict=True)]
+        own = index[as_task(first, plain.num_tasks)]
+        counts = [index.count(each) if rows_of == "all" else int(each == own) for each in range(len(mapped))]
+        dense = [_dense(X, name) for X, name in zip(mapped, called, strict=True)]
         statistics = _statistics([X for X, n in zip(dense, counts, strict=True) if n], [n for n in counts if n])
-        _check_some_vary(statistics["deviation"], plain, rows_of)
+        _check_some_vary(statistics["deviation"], plain, rows_of, first)
     done = Preparation(
         plain.dim, width, feature_map, rows_of, **statistics, intercept=with_ones, before=plain.preparation
     )
-    return done._with(plain, [done._finished(X, name) for X, name in zip(mapped, first, strict=True)], loss)
+    return done._with(plain, [done._finished(X, name) for X, name in zip(mapped, called, strict=True)], loss)
 
 
 # ------------------------------------------------------------------------------------------------------------ options
@@ -378,13 +383,13 @@ def _standardized(X: Array, mean: Any, rest: Any, deviation: Any) -> Array:
     return np.where(deviation > 0, centred / np.where(deviation > 0, deviation, 1.0), 0.0)
 
 
-def _check_some_vary(deviation: Array, tasks: RegressionTasks, rows_of: Standardize) -> None:
+def _check_some_vary(deviation: Array, tasks: RegressionTasks, rows_of: Standardize, first: int) -> None:
     if deviation.any():
         return
     if rows_of == "all":
         raise InvalidInputError("standardize='all': every feature is constant, so that nothing would be left of X")
-    rows = int(tasks.num_rows[0])
+    rows, name = int(tasks.num_rows[first]), tasks.names[first]
     raise InvalidInputError(
-        f"standardize='first': every feature is constant in the first task, {tasks.names[0]!r:.60}, which has {rows} "
+        f"standardize='first': every feature is constant in the first task, {name!r:.60}, which has {rows} "
         f"row{'s' if rows > 1 else ''}, so that nothing would be left of X; use standardize='all'"
     )

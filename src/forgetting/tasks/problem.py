@@ -86,6 +86,15 @@ class Problem(Shown, ABC):
     #: what was done with the columns of X; None if nothing was
     preparation: Preparation | None = None
 
+    @property
+    def labels_stand_for(self) -> Literal["signs", "classes"] | None:
+        """What labels are, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None."""
+        return None
+
+    def accuracies(self, points: Array) -> Array:
+        """The accuracy of every task at each of a stack of w, (len(points), T), for tasks whose labels are classes."""
+        raise NotSupportedError(f"accuracy needs labels that are classes, not {type(self).__name__}")
+
     dim: int
 
     def __init_subclass__(cls, **keywords: Any) -> None:
