@@ -420,3 +420,14 @@ def test_seeds_that_disagree_withhold_the_advice(agreeing):
 def test_the_audit_with_all_measures_is_plain_data(agreeing):
     audit = agreeing[0]
     assert Audit.from_json(audit.to_json()) == audit
+
+
+def test_a_tenth_of_a_point_of_accuracy_is_no_reason_to_shuffle():
+    from sklearn.datasets import load_digits
+
+    X, labels = load_digits(return_X_y=True)
+    found = fg.audit(fg.RegressionTasks.from_labels(X / 16, labels, labels // 2))
+    accuracy = found.measure("training accuracy")
+    assert abs(accuracy.mean - accuracy.given) < 0.005
+    assert accuracy.random_against_given == 0
+    assert not any(sentence.startswith("Shuffle") for sentence in (*found.opening, *found.recommendation))

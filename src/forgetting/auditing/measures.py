@@ -31,6 +31,7 @@ __all__ = ["Measure", "Tried", "measure_orders", "orders_to_try"]
 ALL = 720  # up to this many different orders, all are tried
 SAMPLE = 1000  # otherwise this many random orders, or as many as 4e10 operations allow,
 FEWEST = 100  # and no fewer than this
+POINT = 0.005  # half a percentage point: a smaller difference of mean accuracies is no reason to prefer an order
 SAME = 1e-9  # relative difference below which two values count as equal
 RATE = "rows classified correctly, in %; mean over tasks"
 DEVIATIONS = 3.0  # standard errors that a mean over random orders may be off
@@ -89,22 +90,26 @@ class Measure:
         gain = (one - other) if self.higher else (other - one)
         return int(math.copysign(1, gain)) if abs(gain) > self.slack + DEVIATIONS * error else 0
 
+    def _prefers(self, one: float, other: float, error: float = 0.0) -> int:
+        """`compare`, where accuracies have to differ by half a percentage point."""
+        return 0 if self.is_accuracy and abs(one - other) < POINT else self.compare(one, other, error)
+
     @property
     def random_against_given(self) -> int:
         """1 if a random order is better than the given one, on average and more often than not; -1 if worse; else 0."""
-        mean = self.compare(self.mean, self.given, self.error)
+        mean = self._prefers(self.mean, self.given, self.error)
         often = self.share_better if mean > 0 else self.share_worse
         return mean if often > 0.5 else 0
 
     @property
     def best_against_given(self) -> int:
         """1 if the order that forgets least is better than the given order, -1 if it is worse, 0 if it is as good."""
-        return self.compare(self.best, self.given)
+        return self._prefers(self.best, self.given)
 
     @property
     def best_against_random(self) -> int:
         """1 if the order that forgets least is better than a random one on average, -1 if worse, 0 if that is open."""
-        return self.compare(self.best, self.mean, self.error)
+        return self._prefers(self.best, self.mean, self.error)
 
     @property
     def share_better(self) -> float:
