@@ -174,6 +174,9 @@ def test_noise_by_one_number_and_by_covariances_is_the_same():
     tasks = fg.RegressionTasks([rng.standard_normal((n, 3)) for n in (2, 4)], [rng.standard_normal(n) for n in (2, 4)])
     names = ("loss", "forgetting")
     same = [0.5, [0.5, 0.5], [0.25 * np.eye(2), 0.25 * np.eye(4)]]
+    square = tasks.with_data([tasks.task(0)[0]] * 2, [tasks.task(0)[1]] * 2)
+    stacked = fg.expect(square, "with-replacement", 5, noise=np.array([0.25 * np.eye(2)] * 2), quantities=names)
+    assert stacked.loss == pytest.approx(fg.expect(square, "with-replacement", 5, noise=0.5).loss, rel=1e-12)
     values = [fg.expect(tasks, "with-replacement", 5, noise=noise, quantities=names) for noise in same]
     for e in values[1:]:
         np.testing.assert_allclose(e.loss, values[0].loss, rtol=1e-12)
@@ -181,6 +184,13 @@ def test_noise_by_one_number_and_by_covariances_is_the_same():
     # correlated noise is another matter: equal on the rows of a task, it acts like a shift of all labels
     both = [0.25 * np.ones((2, 2)), 0.25 * np.ones((4, 4))]
     assert abs(fg.expect(tasks, "with-replacement", 5, noise=both).loss - values[0].loss) > 1e-3
+
+
+def test_the_result_says_that_labels_have_noise():
+    for noise in (0.1, [0.1, 0.2], [np.eye(1), np.eye(1)]):
+        e = fg.expect(NOISY, "with-replacement", 2, noise=noise)
+        assert any("labels have noise" in note for note in e.notes)
+    assert not any("labels have noise" in note for note in fg.expect(NOISY, "with-replacement", 2).notes)
 
 
 def test_many_rows_of_noise_are_turned_into_few_outputs_with_the_same_values(monkeypatch):
@@ -347,6 +357,8 @@ def test_what_depends_on_the_noise_or_has_no_teacher_is_refused():
         fg.expect(NOISY, "with-replacement", 2, test=np.eye(1), quantities="test_loss")
     with pytest.raises(NotSupportedError, match="needs the data of RegressionTasks"):
         fg.expect(fg.KernelTasks(np.eye(2), [1.0, 2.0], [0, 1]), "cyclic", 2, noise=0.1)
+    with pytest.raises(NotSupportedError, match="noise= is that of labels, which ConvexSets do not have"):
+        fg.expect(fg.ConvexSets([fg.Affine([[2.0]], [1.0])] * 2), "cyclic", 2, noise=0.1)
 
 
 @pytest.mark.parametrize(

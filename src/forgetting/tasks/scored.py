@@ -167,6 +167,8 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
     if linear is None or linear.data is None:
         raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(problem).__name__}")
     tasks = linear.data
+    if noise is not None and linear is not problem:
+        raise NotSupportedError(f"noise= is that of labels, which {type(problem).__name__} do not have")
     return ScoredTasks(
         tasks,
         None if test is None else _tests(tasks, test),
