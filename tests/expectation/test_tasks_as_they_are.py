@@ -186,13 +186,6 @@ def test_noise_by_one_number_and_by_covariances_is_the_same():
     assert abs(fg.expect(tasks, "with-replacement", 5, noise=both).loss - values[0].loss) > 1e-3
 
 
-def test_the_result_says_that_labels_have_noise():
-    for noise in (0.1, [0.1, 0.2], [np.eye(1), np.eye(1)]):
-        e = fg.expect(NOISY, "with-replacement", 2, noise=noise)
-        assert any("labels have noise" in note for note in e.notes)
-    assert not any("labels have noise" in note for note in fg.expect(NOISY, "with-replacement", 2).notes)
-
-
 def test_many_rows_of_noise_are_turned_into_few_outputs_with_the_same_values(monkeypatch):
     from forgetting.tasks import scored
 

@@ -26,6 +26,7 @@ from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["ScoredTasks", "scored_tasks"]
 
+CLEAR = 1e-7  # of the largest singular value: above, singular vectors move values by less than (eps / CLEAR)^2
 FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
 
 
@@ -334,7 +335,8 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
     """Independent noise of this standard deviation on each label.
 
     Where there are many rows, the noise is turned such that only as many columns as the rank are needed: what is left
-    is noise that no w can fit.
+    is noise that no w can fit. Where a singular value is small, or the geometry knows more directions, as it scales
+    rows of different sizes, the vectors are not known well enough, and each row has a column of its own.
     """
     X, y = tasks.task(m)
     n = len(y)
@@ -345,4 +347,6 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
     dense = X.toarray() if is_sparse(X) else X
     left, sigma, _ = np.linalg.svd(dense, full_matrices=False)
     rank = int(np.count_nonzero(sigma > max(dense.shape) * np.finfo(float).eps * float(sigma[0])))
+    if rank < tasks.ranks[m] or (rank and sigma[rank - 1] < CLEAR * sigma[0]):
+        return _Noise(level * np.eye(n), 0.0)
     return _Noise(level * left[:, :rank], level**2 * (n - rank))
