@@ -229,9 +229,16 @@ def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
 
 def _prepared(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
     """The held-out data, prepared as the tasks were unless they are prepared already."""
-    if tasks.preparation is None or test.preparation is not None:
+    if tasks.preparation is None:
         return test
-    return tasks.preparation.apply_to(test)
+    if test.preparation is None:
+        return tasks.preparation.apply_to(test)
+    if not tasks.preparation.same_as(test.preparation):
+        raise InvalidInputError(
+            f"test: prepared otherwise than the tasks, by {test.preparation.in_words} of its own; give the rows as they "
+            "are, which are then prepared like the tasks, or use tasks.preparation.apply_to"
+        )
+    return test
 
 
 def _are_covariances(given: Any) -> bool:
