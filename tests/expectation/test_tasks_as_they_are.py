@@ -174,6 +174,9 @@ def test_noise_by_one_number_and_by_covariances_is_the_same():
     tasks = fg.RegressionTasks([rng.standard_normal((n, 3)) for n in (2, 4)], [rng.standard_normal(n) for n in (2, 4)])
     names = ("loss", "forgetting")
     same = [0.5, [0.5, 0.5], [0.25 * np.eye(2), 0.25 * np.eye(4)]]
+    square = tasks.with_data([tasks.task(0)[0]] * 2, [tasks.task(0)[1]] * 2)
+    stacked = fg.expect(square, "with-replacement", 5, noise=np.array([0.25 * np.eye(2)] * 2), quantities=names)
+    assert stacked.loss == pytest.approx(fg.expect(square, "with-replacement", 5, noise=0.5).loss, rel=1e-12)
     values = [fg.expect(tasks, "with-replacement", 5, noise=noise, quantities=names) for noise in same]
     for e in values[1:]:
         np.testing.assert_allclose(e.loss, values[0].loss, rtol=1e-12)
@@ -349,6 +352,8 @@ def test_what_depends_on_the_noise_or_has_no_teacher_is_refused():
         fg.expect(NOISY, "with-replacement", 2, test=np.eye(1), quantities="test_loss")
     with pytest.raises(NotSupportedError, match="needs the data of RegressionTasks"):
         fg.expect(fg.KernelTasks(np.eye(2), [1.0, 2.0], [0, 1]), "cyclic", 2, noise=0.1)
+    with pytest.raises(NotSupportedError, match="noise= is that of labels, which ConvexSets do not have"):
+        fg.expect(fg.ConvexSets([fg.Affine([[2.0]], [1.0])] * 2), "cyclic", 2, noise=0.1)
 
 
 @pytest.mark.parametrize(

@@ -409,3 +409,21 @@ def test_an_intercept_is_what_a_learner_needs_for_labels_far_from_0():
     lifted = fg.RegressionTasks(XS, [y + 100 for y in YS])
     with_ones = lifted.prepared(intercept=True)
     assert with_ones.loss(best(with_ones)) < 0.02 * lifted.loss(best(lifted))
+
+
+def test_held_out_data_that_are_standardized_by_themselves_are_refused(tmp_path):
+    rng = np.random.default_rng(5)
+    tasks = fg.RegressionTasks([rng.standard_normal((4, 2)) for _ in range(2)], [rng.standard_normal(4)] * 2)
+    other = fg.RegressionTasks([tasks.task(m)[0] + 5 for m in range(2)], [rng.standard_normal(4)] * 2)
+    train = tasks.prepared(standardize="all")
+    with pytest.raises(InvalidInputError, match="test: prepared otherwise than the tasks, by features standardized"):
+        fg.expect(train, "cyclic", 2, test=other.prepared(standardize="all"), quantities="test_loss")
+    done = train.preparation.apply_to(other)
+    done.save(tmp_path / "test.npz")
+    values = [
+        float(fg.expect(train, "cyclic", 2, test=test, quantities="test_loss").values["test_loss"])
+        for test in (other, done, fg.load(tmp_path / "test.npz"))
+    ]
+    assert values[1:] == pytest.approx(values[:1] * 2, rel=1e-12)
+    ones = fg.expect(tasks.prepared(intercept=True), "cyclic", 2, test=other.prepared(intercept=True))
+    assert np.isfinite(ones.loss)

@@ -109,7 +109,7 @@ def expect(
     True
     >>> e = fg.expect(tasks, "with-replacement", 10, noise=0.1, test=np.eye(2), quantities=("loss", "test_loss"))
     >>> round(float(e.loss), 9), round(float(e.values["test_loss"]), 9)   # the noise is fitted, and spoils w
-    (0.004970988, 0.016094706)
+    (0.002091838, 0.017785291)
 
     No w solves the tasks w = 0 and w = 1, and the iterate is at either of them for ever:
 
@@ -134,6 +134,8 @@ def expect(
         outcome = engine.solve(request)
     outcome.notes += notes
     outcome.notes += _beside(request, outcome, method)
+    if noise is not None:
+        outcome.notes += ("labels have noise: values are expected over the noise and the order together",)
     diverges = growth(problem, request.scheme)
     if request.linear is not None:
         diverges += no_common_solution(problem)

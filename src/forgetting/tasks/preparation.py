@@ -117,6 +117,17 @@ class Preparation:
         """d of the prepared tasks."""
         return self.width + self.intercept
 
+    def same_as(self, other: Preparation) -> bool:
+        """Whether both do the same: the same steps, with the same means and deviations."""
+        if len(self.steps) != len(other.steps):
+            return False
+        return all(
+            own.own_words == its.own_words
+            and own.dim == its.dim
+            and all(np.array_equal(getattr(own, name), getattr(its, name)) for name in ("mean", "rest", "deviation"))
+            for own, its in zip(self.steps, other.steps, strict=True)
+        )
+
     @property
     def in_words(self) -> str:
         """What was done, in the order in which it was done."""

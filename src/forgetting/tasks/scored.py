@@ -26,6 +26,7 @@ from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["ScoredTasks", "scored_tasks"]
 
+CLEAR = 1e-7  # of the largest singular value: above, singular vectors move values by less than (eps / CLEAR)^2
 FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
 
 
@@ -167,6 +168,8 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
     if linear is None or linear.data is None:
         raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(problem).__name__}")
     tasks = linear.data
+    if noise is not None and linear is not problem:
+        raise NotSupportedError(f"noise= is that of labels, which {type(problem).__name__} do not have")
     return ScoredTasks(
         tasks,
         None if test is None else _tests(tasks, test),
@@ -226,9 +229,16 @@ def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
 
 def _prepared(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
     """The held-out data, prepared as the tasks were unless they are prepared already."""
-    if tasks.preparation is None or test.preparation is not None:
+    if tasks.preparation is None:
         return test
-    return tasks.preparation.apply_to(test)
+    if test.preparation is None:
+        return tasks.preparation.apply_to(test)
+    if not tasks.preparation.same_as(test.preparation):
+        raise InvalidInputError(
+            f"test: prepared otherwise than the tasks, by {test.preparation.in_words} of its own; give the rows as they "
+            "are, which are then prepared like the tasks, or use tasks.preparation.apply_to"
+        )
+    return test
 
 
 def _are_covariances(given: Any) -> bool:
@@ -332,7 +342,8 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
     """Independent noise of this standard deviation on each label.
 
     Where there are many rows, the noise is turned such that only as many columns as the rank are needed: what is left
-    is noise that no w can fit.
+    is noise that no w can fit. Where a singular value is small, or the geometry knows more directions, as it scales
+    rows of different sizes, the vectors are not known well enough, and each row has a column of its own.
     """
     X, y = tasks.task(m)
     n = len(y)
@@ -343,4 +354,6 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
     dense = X.toarray() if is_sparse(X) else X
     left, sigma, _ = np.linalg.svd(dense, full_matrices=False)
     rank = int(np.count_nonzero(sigma > max(dense.shape) * np.finfo(float).eps * float(sigma[0])))
+    if rank < tasks.ranks[m] or (rank and sigma[rank - 1] < CLEAR * sigma[0]):
+        return _Noise(level * np.eye(n), 0.0)
     return _Noise(level * left[:, :rank], level**2 * (n - rank))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from forgetting._arrays import Array, as_number
+from forgetting._arrays import Array, as_number, real_array
 from forgetting.geometry import Geometry
 from forgetting.storage.records import add_codec, dataclass_codec
 
@@ -73,6 +73,8 @@ class Misfit:
         """
         if not 0 < geometry.dim <= MOST_DIMENSIONS:
             return cls(message=message)
+        start = real_array(start, "start", shape=geometry.solution.shape)
+        p = None if p is None else real_array(p, "p", shape=(geometry.num_tasks,))
         squares = geometry.sigma**2
         shares = squares * geometry.counts[geometry.owner] / geometry.num_tasks
         best = minimiser(geometry, shares, start)
