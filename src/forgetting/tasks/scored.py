@@ -235,8 +235,8 @@ def _prepared(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
         return tasks.preparation.apply_to(test)
     if not tasks.preparation.same_as(test.preparation):
         raise InvalidInputError(
-            f"test: prepared otherwise than the tasks, by {test.preparation.in_words} of its own; give the rows as they "
-            "are, which are then prepared like the tasks, or use tasks.preparation.apply_to"
+            f"test: prepared otherwise than the tasks, by {test.preparation.in_words} of its own; give the rows as "
+            "they are, which are then prepared like the tasks, or use tasks.preparation.apply_to"
         )
     return test
 
