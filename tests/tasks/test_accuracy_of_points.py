@@ -16,6 +16,8 @@ def test_a_stack_of_points_of_another_shape_is_refused(shape):
         if shape[1:] != tasks.point_shape or not shape:
             with pytest.raises(InvalidInputError, match="points: expected a stack of w of shape"):
                 tasks.accuracies(np.ones(shape))
+            with pytest.raises(InvalidInputError, match="points: expected a stack of w of shape"):
+                tasks.predictions(0, np.ones(shape))
 
 
 @pytest.mark.parametrize("tasks", [SIGNS, CLASSES], ids=["signs", "classes"])

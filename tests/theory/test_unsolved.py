@@ -320,3 +320,17 @@ def test_neighbours_keep_the_noise_of_tasks_that_no_w_solves():
     assert not other.tasks.realizability.holds
     solved = Instance(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 3)
     assert not np.any(np.concatenate(near(solved.tasks)[1]))
+
+
+@pytest.mark.parametrize(
+    ("start", "p", "message"),
+    [
+        (None, None, "start: expected real numbers"),
+        ([], None, r"start: expected shape \(1,\), got \(0,\)"),
+        ([0.0], [1, 2, 3], r"p: expected shape \(2,\), got \(3,\)"),
+    ],
+)
+def test_the_noise_of_another_start_or_of_other_weights_is_refused(start, p, message):
+    geometry = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [3.0]]).geometry
+    with pytest.raises(fg.errors.InvalidInputError, match=message):
+        fg.bounds.Misfit.of(geometry, start, p, "loss", "words")

@@ -149,6 +149,7 @@ class KernelTasks(LinearTasks):
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         rows = self.rows_of[as_task(task, self.num_tasks)]
         kernel = self.kernel[rows]
+        points = self._stack(points)
         # |phi(x_i)| |phi| sum_j |a_j|, at least
         largest = np.sqrt(float(np.max(np.diag(self.kernel), initial=0.0)))
         sizes = np.sqrt(np.maximum(np.diag(self.kernel)[rows], 0.0))[None] * largest

@@ -139,9 +139,7 @@ class LinearTasks(Problem):
 
     def accuracies(self, points: Any) -> Array:
         """`accuracy` at each of a stack of w, (len(points), T)."""
-        points = numbers(points, "points")  # a run that diverges has points that are not finite
-        if points.ndim == 0 or points.shape[1:] != self.point_shape:
-            raise InvalidInputError(f"points: expected a stack of w of shape {self.point_shape}, got {points.shape}")
+        points = self._stack(points)
         if self.labels_stand_for is None:
             raise NotSupportedError(
                 "accuracy needs classes: labels +1 and -1, or tasks made by RegressionTasks.from_labels"
@@ -157,6 +155,13 @@ class LinearTasks(Problem):
                     share = correct_share(predictions, self.labels_of(task), sizes, own)
                 table[start : start + size, task] = share
         return table
+
+    def _stack(self, points: Any) -> Array:
+        """A stack of w, checked; a run that diverges has points that are not finite."""
+        stack = numbers(points, "points")
+        if stack.ndim == 0 or stack.shape[1:] != self.point_shape:
+            raise InvalidInputError(f"points: expected a stack of w of shape {self.point_shape}, got {stack.shape}")
+        return stack
 
     @property
     def ranks(self) -> IntArray:

@@ -191,6 +191,7 @@ class RegressionTasks(LinearTasks):
 
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         X, _ = self.task(task)
+        points = self._stack(points)
         sizes = (
             np.sqrt(self._row_squares(task))[None] * np.linalg.norm(points.reshape(len(points), -1), axis=1)[:, None]
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from forgetting._arrays import Array, as_number, real_array
+from forgetting._arrays import Array, as_kind, as_number, real_array
 from forgetting.geometry import Geometry
 from forgetting.storage.records import add_codec, dataclass_codec
 
@@ -71,6 +71,7 @@ class Misfit:
             objective: of SGD, "loss" or "modified".
             message: which task is not solved.
         """
+        as_kind(geometry, Geometry, "the geometry of regression tasks")
         if not 0 < geometry.dim <= MOST_DIMENSIONS:
             return cls(message=message)
         start = real_array(start, "start", shape=geometry.solution.shape)
