@@ -475,6 +475,9 @@ GOOD_FOR = {
     },
     "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"], "test": ["tasks()"]},
     "fg.auditing.Audit.measure": {"name": ["'training loss'"]},
+    "fg.auditing.Audit.landscape": {"measure": ["'training loss'"]},
+    "fg.auditing.Audit.write_landscape": {"path": ["f'{secrets.token_hex(8)}.npz'"]},
+    "fg.ClassificationTasks.accuracies": {"points": ["np.zeros((2, 3))"]},
     "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
     "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]},
     "fg.datasets.image_tasks": {

@@ -152,7 +152,7 @@ def audit(
         measures = with_expected_mean(measures, random)
         ends = random.forgetting_low, random.forgetting_high
         verdicts = [judge(search, measures, fit.start, own.forgetting, ends, seed)]
-        notes += tuple(desk.notes)
+        notes += (*problem.notes, *desk.notes)
 
         begin(4)
         influence = random_influence(problem, chosen, space.w0, seed)
