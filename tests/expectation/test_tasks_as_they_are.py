@@ -299,6 +299,13 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
         fg.expect(tasks, "with-replacement", 3, quantities="accuracy", method="moments")
 
 
+def test_held_out_data_are_scored_also_if_no_quantity_is_named():
+    tasks = fg.families.gaussian(T=2, d=3, rank=2, seed=0)
+    e = fg.expect(tasks, "with-replacement", 3, test=tasks)
+    assert list(e.values) == ["loss", "forgetting", "test_loss"]
+    np.testing.assert_allclose(e.test_loss, e.loss, rtol=1e-12)
+
+
 def test_held_out_accuracy_uses_the_held_out_rows():
     rng = np.random.default_rng(7)
     X, labels, groups = rng.standard_normal((20, 4)), np.where(rng.random(20) < 0.5, 1.0, -1.0), np.repeat([0, 1], 10)

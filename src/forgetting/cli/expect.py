@@ -111,6 +111,7 @@ def expect_command(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen,
             seed=loaded.seed, runs=runs, patience=patience, noise=levels_from(noise), test=held_out,
         )  # fmt: skip
+    chosen = tuple(found.values)  # with test_loss, if --test is given and no such quantity
     series = [found.series(name, group=group) for group, name in enumerate(chosen)]
     heads: tuple[str, ...] = ("k", *chosen)
     rows: list[tuple[Any, ...]] = list(zip(steps, *(column(found.values[name]) for name in chosen), strict=True))

@@ -98,7 +98,8 @@ def expect(
             noise.
         test: held-out data of the tasks: `RegressionTasks` with the same names or in the same order, or pairs (X, y);
             they are prepared as the tasks were (`tasks.preparation`). Or the covariance of the inputs of each task (or
-            one for all), whose labels are those of `w_star`.
+            one for all), whose labels are those of `w_star`. The quantity `test_loss` is added if no quantity of held-out
+            data is asked for.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.two_lines(np.pi / 3)
@@ -201,6 +202,8 @@ def ask(
     if steps.size == 0:
         raise InvalidInputError("k is empty; give at least one number of steps")
     wanted = resolved(quantities)
+    if test is not None and not any(quantity.held_out for quantity in wanted):
+        wanted += resolved("test_loss")
     chosen, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, int(np.max(steps, where=steps < FOREVER, initial=0)))
     scheme = chosen.linear_on(problem) or chosen  # engines know the linear scheme that makes the same steps
