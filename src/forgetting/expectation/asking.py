@@ -98,7 +98,7 @@ def expect(
             noise.
         test: held-out data of the tasks: `RegressionTasks` with the same names or in the same order, or pairs (X, y);
             they are prepared as the tasks were (`tasks.preparation`). Or the covariance of the inputs of each task (or
-            one for all), whose labels are those of `w_star`. The quantity `test_loss` is added if no quantity of held-out
+            one for all), whose labels are those of `w_star`. `test_loss` is added if no quantity of held-out
             data is asked for.
 
     >>> import forgetting as fg
