@@ -85,7 +85,9 @@ def _matrix(origin: Origin, X: Any, name: str) -> Matrix:
 def _column(origin: Origin, name: str, values: Any, rows: int, matrix: str) -> NDArray[Any]:
     column = one_column(any_array(values, origin.part(name)))
     if column.shape != (rows,):
-        raise origin.refusal(f", array {name!r}: shape {column.shape} for {rows} rows of {matrix!r}")
+        several = column.ndim == 2 and len(column) == rows
+        way = "; RegressionTasks(Xs, ys) and RegressionTasks.from_arrays take several outputs" if several else ""
+        raise origin.refusal(f", array {name!r}: shape {column.shape} for {rows} rows of {matrix!r}{way}")
     require_memory(64.0 * rows, f"{rows} labels", "give fewer rows")
     return column
 
