@@ -56,10 +56,10 @@ def _fit(audit: Audit) -> Iterator[str]:
 
 
 def _split(audit: Audit) -> Iterator[str]:
-    given, worst = audit.splits
-    yield _shares(given, audit.fit.start)
-    if audit.search.worst.value >= EFFECT * max(given.fixed_once, 0.0) and worst.randomness is not None:
-        yield _shares(worst, audit.fit.start)
+    for place, split in enumerate(audit.splits):
+        told = audit.search.worst.value >= EFFECT * max(audit.splits[0].fixed_once, 0.0)
+        if place == 0 or (told and split.randomness is not None):  # the worst order, if it is far worse
+            yield _shares(split, audit.fit.start)
 
 
 def _shares(split: Split, start: float) -> str:

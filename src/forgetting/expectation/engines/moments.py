@@ -40,13 +40,10 @@ class MomentsEngine(Engine):
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, twofold=in_two_floats(request, _products(request)))
         values, doubts = tables(_iterate(moments, request))
-        return refined(
-            request,
-            moments,
-            values,
-            doubts,
-            f"second moments of order {moments.size // (2 if moments.averaged else 1)}, iterated",
-        )
+        constants = moments.size // (2 if moments.averaged else 1) - moments.dim
+        more = f" and {constants} constants" if constants > 1 else ""
+        detail = f"second moments of order {moments.dim}{more}, iterated"
+        return refined(request, moments, values, doubts, detail)
 
 
 def _counted(request: Request) -> int:
