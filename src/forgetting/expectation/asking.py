@@ -74,6 +74,9 @@ def expect(
     - averaged_loss: the mean loss of all tasks at the mean of w_0, ..., w_(k-1). averaged_task_losses: of every task.
     - regret: the mean over the k steps of the loss of the task just before it is learned.
     - test_loss, test_losses, test_forgetting: as loss, task_losses and forgetting, on the held-out data of `test`.
+    - accuracy, task_accuracies, accuracy_forgetting (accuracy when learned less accuracy at w_k, over the visits),
+      incremental_accuracy (mean over the steps, on the tasks visited so far), test_accuracy: for tasks with classes;
+      exact for a given order, else simulated, with intervals for values between 0 and 1.
 
     All floats, labels included, count as the exact numbers that they are. Small problems are computed with 31 digits,
     and with more where 31 leave doubts; `detail` says so, and `uncertainty` bounds the error of a value.

@@ -370,10 +370,6 @@ class Geometry:
         missed = self.sigma[block] * (z @ self.rows[block].T - self.targets[..., block])
         return 0.5 * float(np.vdot(missed, missed)) + float(self.unexplained[distinct])
 
-    def test_losses(self, states: Array) -> Array:
-        """The loss of the held-out data of every task at each state; shape (..., T)."""
-        return self.distinct_losses(states)[..., self.num_learned + self.index]
-
     def task_losses(self, states: Array) -> Array:
         """L_m for every task (clones included) at each state; shape (..., T)."""
         return self.distinct_losses(states)[..., self.index]
