@@ -12,11 +12,11 @@ outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,15 @@ from numpy.typing import NDArray
 from forgetting._arrays import EPS, SQUARED, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
+from forgetting.geometry import row_space
 from forgetting.geometry.factor import Tolerance, factor_task, joint_directions
+from forgetting.geometry.row_space import Matrix, dense, row_space_qr
 from forgetting.storage.records import field_values
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
 
 __all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
-
-Matrix: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
-CHUNK_ENTRIES = 2**24  # entries of X^T in one chunk of the QR factorisation: 128 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,7 +421,7 @@ class RowEquations:
 
     def __call__(self, task: int) -> tuple[Array, Array]:
         weight = self.weights[task]
-        design = weight * _dense(self.matrices[task], None)
+        design = weight * dense(self.matrices[task], None)
         if self.rotation is not None:
             design = design @ self.rotation
         return read_only(np.ascontiguousarray(design)), weight * self.labels[task] - design @ self.solution.T
@@ -461,11 +460,11 @@ def from_data(
     basis = None
     _require_room(matrices, num_rows, width)
     if num_rows < width:
-        basis, triangle = _row_space_qr(matrices, columns)
+        basis, triangle = row_space_qr(matrices, columns)
         splits = np.cumsum([matrix.shape[0] for matrix in matrices])[:-1]
         reduced = [np.ascontiguousarray(part.T) for part in np.split(triangle, splits, axis=1)]
     else:
-        reduced = [_dense(matrix, columns) for matrix in matrices]
+        reduced = [dense(matrix, columns) for matrix in matrices]
     weights = 1 / np.sqrt(divisors)
     reduced = [weight * part for weight, part in zip(weights, reduced, strict=True)]
     values = [weight * label for weight, label in zip(weights, labels, strict=True)]
@@ -483,7 +482,7 @@ def _require_room(matrices: Sequence[Matrix], num_rows: int, width: int) -> None
     """
     ranks = sum(min(matrix.shape[0], width) for matrix in matrices)
     if num_rows < width:  # the basis, some N x N matrices, and a dense chunk of X
-        numbers = float(width) * num_rows + 12.0 * num_rows**2 + max(2.0 * num_rows**2, CHUNK_ENTRIES)
+        numbers = float(width) * num_rows + 12.0 * num_rows**2 + max(2.0 * num_rows**2, row_space.CHUNK_ENTRIES)
     else:
         numbers = width * (2.0 * num_rows + 4.0 * ranks)
     small = min(num_rows, width)
@@ -637,76 +636,3 @@ def _active_columns(matrices: Sequence[Matrix]) -> IntArray | None:
     for matrix in matrices:
         active[matrix.indices] = True
     return np.flatnonzero(active).astype(np.int64) if not active.all() else None
-
-
-def _dense(matrix: Matrix, columns: IntArray | slice | None) -> Array:
-    picked = matrix if columns is None else matrix[:, columns]
-    return picked.toarray() if is_sparse(picked) else np.asarray(picked)
-
-
-def _row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple[Array, Array]:
-    """(basis, triangle) with X^T = basis @ triangle and orthonormal columns in basis; X is read in chunks."""
-    if columns is not None or any(is_sparse(matrix) for matrix in matrices):
-        import scipy.sparse as sp
-
-        stacked = sp.csc_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
-        parts: list[Matrix] = [stacked if columns is None else stacked[:, columns]]
-    else:
-        parts = list(matrices)
-    width = parts[0].shape[1]
-    num_rows = sum(part.shape[0] for part in parts)
-    size = max(2 * num_rows, CHUNK_ENTRIES // num_rows)
-    cuts = [slice(start, min(start + size, width)) for start in range(0, width, size)]
-    if len(cuts) > 1 and cuts[-1].stop - cuts[-1].start < num_rows:  # every chunk needs at least num_rows columns
-        cuts[-2:] = [slice(cuts[-2].start, cuts[-1].stop)]
-
-    def chunk(cut: slice) -> Array:
-        return np.concatenate([_dense(part, cut) for part in parts])
-
-    return _cholesky_qr(chunk, cuts, num_rows) or _householder_qr(chunk, cuts, num_rows)
-
-
-def _cholesky_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: int) -> tuple[Array, Array] | None:
-    """Cholesky QR, done twice; only matrix products, six times faster than Householder on tall matrices.
-
-    The second pass restores the orthogonality that the first pass loses, up to rounding, if the condition number of the
-    scaled rows is below 1e6 (Yamamoto et al. 2015). None if the condition number is larger.
-    """
-    gram = np.zeros((num_rows, num_rows))
-    for cut in cuts:
-        part = chunk(cut)
-        gram += part @ part.T
-    norms = np.sqrt(np.diag(gram))
-    if not norms.all():
-        return None
-    gram /= np.outer(norms, norms)
-    spectrum = np.linalg.eigvalsh(gram)
-    if spectrum[0] < 1e-12 * spectrum[-1]:
-        return None
-    first = np.linalg.cholesky(gram).T
-    mix = np.linalg.inv(first) / norms[:, None]
-    basis = np.empty((cuts[-1].stop, num_rows))
-    again = np.zeros((num_rows, num_rows))
-    for cut in cuts:
-        np.matmul(chunk(cut).T, mix, out=basis[cut])
-        again += basis[cut].T @ basis[cut]
-    second = np.linalg.cholesky(again).T
-    mix = np.linalg.inv(second)
-    for cut in cuts:
-        basis[cut] = basis[cut] @ mix
-    return basis, second @ first * norms
-
-
-def _householder_qr(chunk: Callable[[slice], Array], cuts: list[slice], num_rows: int) -> tuple[Array, Array]:
-    """Householder QR of the chunks, then of the stacked triangles: slower, and stable for any condition number."""
-    basis = np.empty((cuts[-1].stop, num_rows))
-    triangles = []
-    for cut in cuts:
-        basis[cut], triangle = np.linalg.qr(chunk(cut).T)
-        triangles.append(triangle)
-    if len(cuts) == 1:
-        return basis, triangles[0]
-    mix, triangle = np.linalg.qr(np.concatenate(triangles))
-    for position, cut in enumerate(cuts):
-        basis[cut] = basis[cut] @ mix[position * num_rows : (position + 1) * num_rows]
-    return basis, triangle
