@@ -271,6 +271,7 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
     X, labels, groups = rng.standard_normal((30, 4)), rng.integers(3, size=30), np.repeat([0, 1, 2], 10)
     tasks = fg.RegressionTasks.from_labels(X, labels, groups)
     names = ("accuracy", "task_accuracies", "accuracy_forgetting", "incremental_accuracy")
+    np.testing.assert_allclose(tasks.accuracy(np.zeros((4, 3))), 1 / 3, rtol=1e-12)  # guessing among three classes
     order = [2, 0, 1]
     e = fg.expect(tasks, order, 3, quantities=(*names, "loss"))
     w, table = np.zeros((4, 3)), []
