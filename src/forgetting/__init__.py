@@ -43,11 +43,12 @@ from forgetting.tasks import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forgetting import bounds, checks, claims, datasets, reductions
+    from forgetting import bounds, checks, claims, datasets, reductions, solver
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.estimators import ContinualClassifier, ContinualRegressor
     from forgetting.figures.items import Series
+    from forgetting.solver import solve
     from forgetting.tasks.readers import load
 
 __all__ = [
@@ -92,6 +93,8 @@ __all__ = [
     "run",
     "run_many",
     "schemes",
+    "solve",
+    "solver",
 ]
 __dir__ = only(__all__)
 
@@ -121,6 +124,8 @@ _LATER = {
     "load": "forgetting.tasks.readers",
     "reductions": None,
     "report": None,
+    "solve": "forgetting.solver",
+    "solver": None,
 }
 
 if not TYPE_CHECKING:

@@ -1,0 +1,245 @@
+"""The loop of a solve: visits, sweeps, estimates, checks and the reasons to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting._progress import progress_bar
+from forgetting.orderings import Ordering, TaskView, Visits
+from forgetting.solver.methods import Measure, Method
+from forgetting.solver.solution import History
+
+__all__ = ["Loop", "Stops"]
+
+WINDOW = 6  # epochs over which progress is judged
+STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
+STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
+LONGEST = 16  # epochs between two computed residuals, at most
+TALL = 32  # rows for each column after which the residual is estimated within an epoch
+
+
+@dataclass(frozen=True)
+class Stops:
+    """When a solve ends.
+
+    Attributes:
+        residual: the largest relative residual of a solution.
+        matrix: what is added to it, in units of |A| |x| / |b|.
+        normal: the largest |A^T r| / (|A| |r|) of a least-squares solution, and its largest relative error.
+        epochs: the largest number of epochs.
+        steps: the largest number of visits, or None.
+        seconds: the longest time, or None.
+        callback: called with x after every entry of the history; True ends the solve.
+    """
+
+    residual: float
+    matrix: float
+    normal: float
+    epochs: int
+    steps: int | None = None
+    seconds: float | None = None
+    callback: Callable[[Array], Any] | None = None
+
+
+@dataclass
+class Loop:
+    """Epochs of a method until there is a reason to stop.
+
+    Attributes:
+        method: what is done in an epoch.
+        ordering: which blocks are visited.
+        stops: the reasons to stop.
+        seed: of the random numbers of the ordering.
+        stall_ends: whether to stop as soon as the residual falls no more, for another method to go on.
+    """
+
+    method: Method
+    ordering: Ordering
+    stops: Stops
+    seed: int
+    stall_ends: bool = False
+    before: float = 0.0  # seconds of earlier runs
+    spent: int = 0  # visits that an earlier method made
+    steps: int = 0  # visits made
+    rows: int = 0
+    entries: list[tuple[float, float, float, bool]] = field(default_factory=list)
+    estimates: list[float] = field(default_factory=list)  # of the residual at the end of each epoch
+    measured: Measure | None = None
+    unchecked: int = 0  # entries of the history since the residual was computed
+    save: Callable[[Loop], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.started = perf_counter()
+        sweeper = self.method.system.sweeper
+        self.epoch_length = sweeper.num_blocks
+        m, n = sweeper.shape
+        parts = max(1, m // (TALL * n))
+        self.round_length = -(-self.epoch_length // parts)
+        rng = np.random.default_rng(self.seed)
+        self.visits = Visits(self.ordering, self._view(), rng)
+        for start in range(0, self.steps, 2**20):  # of an earlier run
+            self.visits.take(min(2**20, self.steps - start))
+
+    def _view(self) -> TaskView:
+        """What the ordering may see."""
+        sweeper: Any = self.method.system.sweeper
+        if self.ordering.adaptive:
+            b = self.method.system.b
+            now = self.method.iterate
+            return TaskView(
+                sweeper.num_blocks,
+                sweeper.norms,
+                lambda: sweeper.distances(b, now.x),
+                lambda: sweeper.losses(b, now.x),
+            )
+        return TaskView(sweeper.num_blocks, sweeper.norms)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start, those of earlier runs included."""
+        return self.before + perf_counter() - self.started
+
+    @property
+    def epochs(self) -> float:
+        """Row steps divided by the number of rows."""
+        return self.rows / self.method.system.sweeper.shape[0]
+
+    @property
+    def history(self) -> History:
+        """The entries so far."""
+        columns = list(zip(*self.entries, strict=True)) or [(), (), (), ()]
+        return History(*(np.array(column) for column in columns[:3]), np.array(columns[3], dtype=bool))
+
+    def run(self) -> str:
+        """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
+        with progress_bar("solving") as report:
+            while True:
+                ending = self._limits() or self._round()
+                report("solving", self.spent + self.steps, self.stops.epochs * self.epoch_length)
+                if ending:
+                    return ending
+
+    def _limits(self) -> str | None:
+        if self.spent + self.steps >= self.stops.epochs * self.epoch_length:
+            return "epochs"
+        if self.stops.steps is not None and self.spent + self.steps >= self.stops.steps:
+            return "steps"
+        if self.stops.seconds is not None and self.seconds >= self.stops.seconds:
+            return "seconds"
+        return None
+
+    def _next(self) -> int:
+        """The number of visits of the next round: up to the end of the epoch, or of its next part."""
+        within = self.steps % self.epoch_length
+        size = min(self.round_length, self.epoch_length - within)
+        return size if self.stops.steps is None else min(size, self.stops.steps - self.spent - self.steps)
+
+    def _round(self) -> str | None:
+        """Make the visits of a round, estimate the residual, compute it if it may be small enough, and judge."""
+        touched, seen = self._sweep(self._next())
+        if not np.isfinite(self.method.iterate.x).all():
+            return "diverged"
+        if self.steps % self.epoch_length == 0:
+            self.method.end_epoch()
+        m = self.method.system.sweeper.shape[0]
+        estimate = float(np.max(np.sqrt(seen * (m / max(1, touched))) / self.method.sizes)) if touched else np.inf
+        self.estimates.append(estimate)
+        del self.estimates[: -2 * STUCK]
+        self.unchecked += 1
+        measured = self.method.measure() if self._worth_a_check() else None
+        if measured is not None:
+            self.measured, self.unchecked = measured, 0
+            if not isfinite(measured.residual):
+                return "diverged"
+        residual = estimate if measured is None else measured.residual
+        self.entries.append((self.epochs, residual, self.seconds, measured is not None))
+        if self.save is not None:
+            self.save(self)
+        if self.stops.callback is not None and self.stops.callback(self.method.x):
+            return "callback"
+        return self._judged(measured)
+
+    def _sweep(self, count: int) -> tuple[int, Array]:
+        """Make so many visits: the number of rows touched, and the squared errors seen."""
+        if not self.ordering.adaptive:
+            visits = self.visits.take(count)
+            self.steps += count
+            touched = self.method.system.sweeper.rows_in(visits)
+            self.rows += touched
+            return touched, self.method.sweep(visits)
+        seen: Array = np.zeros(len(self.method.sizes))
+        touched = 0
+        for _ in range(count):
+            visit = self.visits.take(1)
+            self.steps += 1
+            if visit[0] >= 0:  # -1: no update
+                touched += self.method.system.sweeper.rows_in(visit)
+                seen += self.method.sweep(visit)
+        self.rows += touched
+        return touched, seen
+
+    def _worth_a_check(self) -> bool:
+        """Whether the residual may be small enough, going by the errors seen and how fast they fall."""
+        if self.unchecked >= LONGEST or self._limits():
+            return True
+        now = self.estimates[-1]
+        before = self.estimates[-2] if len(self.estimates) > 1 else now
+        rate = min(1.0, now / before) if before > 0 else 1.0
+        if now * rate**0.5 <= self.allowed():
+            return True
+        error = self.method.error() if self.method.least_squares else None
+        return (error is not None and error <= self.stops.normal) or self._stalled()
+
+    def _stalled(self) -> bool:
+        """Whether the estimates of the last epochs fell by less than 3 % an epoch."""
+        per_epoch = -(-self.epoch_length // self.round_length)
+        span = WINDOW * (1 if per_epoch == 1 else 2)
+        if len(self.estimates) <= span or self.unchecked < 2:
+            return False
+        recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]
+        return bool(np.mean(recent) > STALLED ** (span / 2) * np.mean(earlier))
+
+    def _judged(self, measured: Measure | None) -> str | None:
+        if measured is None:
+            return None
+        if measured.left <= self.allowed():
+            return "solved"
+        method = self.method
+        if method.least_squares and measured.normal is not None and measured.normal <= self.stops.normal:
+            if measured.error is None or measured.error <= self.stops.normal:
+                return "least squares"
+        if self.stall_ends and self._was_stalled():
+            return "stalled"
+        return "stuck" if self._stuck() else None
+
+    def _stuck(self) -> bool:
+        """Whether the estimates of the last 40 entries are no smaller than those of the 40 before."""
+        if self.method.least_squares or len(self.estimates) < 2 * STUCK:
+            return False
+        return bool(np.mean(self.estimates[-STUCK:]) > 0.999 * np.mean(self.estimates[-2 * STUCK : -STUCK]))
+
+    def allowed(self) -> float:
+        """The largest relative residual of a solution."""
+        if self.stops.matrix == 0:
+            return self.stops.residual
+        size = np.sqrt(self.method.system.sweeper.squares_sum) * np.linalg.norm(self.method.x)
+        return self.stops.residual + self.stops.matrix * float(size / np.max(self.method.sizes))
+
+    def continued(self, method: Method, ordering: Ordering) -> Loop:
+        """The loop of another method that goes on where this one stopped."""
+        following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=self.spent + self.steps)
+        following.rows, following.entries = self.rows, self.entries
+        return following
+
+    def _was_stalled(self) -> bool:
+        self.unchecked += 2
+        stalled = self._stalled()
+        self.unchecked -= 2
+        return stalled

@@ -1,0 +1,393 @@
+"""The row-action methods: what one epoch does, and how far x is from what the method converges to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting._registry import Registry, class_decorator
+from forgetting.solver.sweepers import Iterate, Sweeper
+
+__all__ = ["Averaged", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
+
+registry: Registry[type] = Registry("method")
+TRIAL = 8  # epochs before the damping of the method of multipliers changes
+
+
+@dataclass(frozen=True)
+class System:
+    """The system that a method solves: the sweeper of its rows, the right-hand side, the start and the damping.
+
+    `nearest` asks for the solution nearest to x0 also where rows are inequalities or x has bounds.
+    """
+
+    sweeper: Sweeper
+    b: Array
+    x0: Array
+    damp: float = 0.0
+    nearest: bool = False
+    seed: int = 0
+
+    @property
+    def sizes(self) -> Array:
+        """|b| of each right-hand side, to which residuals are relative; if b is 0, the norm of the gap at x0, or 1."""
+        norms = np.atleast_1d(np.linalg.norm(self.b, axis=0))
+        if not norms.all():
+            start = np.atleast_1d(np.linalg.norm(self.sweeper.gap(self.b, self.x0), axis=0))
+            norms = np.where(norms > 0, norms, np.where(start > 0, start, 1.0))
+        return norms
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How far x is from a solution.
+
+    Attributes:
+        residual: the largest |b - A x| / |b| over right-hand sides; of violated parts only where rows are inequalities.
+        left: what must be at most the tolerance: the residual, and for the nearest point also the relative duality gap;
+            infinite with damping, which is judged by `normal`.
+        normal: the largest |A^T r - damp^2 (x - x0)| / (|A| |r|) over right-hand sides, with r = b - A x and the
+            Frobenius norm; None for methods that solve systems.
+        error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
+    """
+
+    residual: float
+    left: float
+    normal: float | None = None
+    error: float | None = None
+
+
+class Method(ABC):
+    """A row-action method.
+
+    Attributes:
+        least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
+        damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
+    """
+
+    name: ClassVar[str]
+    least_squares: ClassVar[bool] = False
+    damps: ClassVar[bool] = False
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        self.system = system
+        self.iterate = Iterate(np.array(system.x0 if x is None else x, dtype=np.float64, order="C"))
+        self.sizes = system.sizes
+
+    @property
+    def x(self) -> Array:
+        """The current approximation."""
+        return self.iterate.x
+
+    @abstractmethod
+    def sweep(self, visits: IntArray) -> Array:
+        """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
+
+    def end_epoch(self) -> None:
+        """Do what follows after every block had its turn."""
+
+    def measure(self) -> Measure:
+        """Compute the residual, by a pass over the matrix."""
+        residual = float(np.max(_norms(self.system.sweeper.gap(self.system.b, self.x)) / self.sizes))
+        return Measure(residual, residual)
+
+    def arrays(self) -> dict[str, Array]:
+        """The numbers from which the method can go on, for checkpoints."""
+        return {"x": self.iterate.x, "duals": self.iterate.duals, "clipped": self.iterate.clipped}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Go on from what `arrays` gave."""
+        self.iterate.x = arrays["x"].copy()
+        self.iterate.duals = arrays["duals"].copy()
+        self.iterate.clipped = arrays["clipped"].copy()
+
+
+def _norms(array: Array) -> Array:
+    return np.atleast_1d(np.linalg.norm(array, axis=0))
+
+
+register = class_decorator(registry, lambda: Method)
+
+
+@register
+class Kaczmarz(Method):
+    """Projections onto the solutions of rows or blocks, one after another.
+
+    Converges to the solution nearest to x0 if there is a solution. With inequalities or bounds, x converges to some
+    point that satisfies them, or to the nearest to x0 (Hildreth 1957, Dykstra 1983) if the system asks for it.
+    """
+
+    name = "kaczmarz"
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        limits = system.sweeper.limits
+        if system.nearest and len(limits.relations):
+            self.iterate.duals = np.zeros(system.b.shape)
+        if len(limits.low):
+            np.clip(self.iterate.x, limits.low, limits.high, out=self.iterate.x)
+            if system.nearest:
+                self.iterate.clipped = system.x0 - self.iterate.x
+
+    def sweep(self, visits: IntArray) -> Array:
+        return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+
+    def measure(self) -> Measure:
+        measured = super().measure()
+        return replace(measured, left=max(measured.left, self._duality_gap())) if self.system.nearest else measured
+
+    def _duality_gap(self) -> float:
+        """The relative duality gap of the nearest point: |x - x*|^2 is at most the gap if x is feasible.
+
+        x is x0 + A^T duals - (what the bounds cut off), so that only the products of multipliers and slacks are missing.
+        """
+        limits = self.system.sweeper.limits
+        gap = 0.0
+        if len(self.iterate.duals):
+            slack = self.system.sweeper.slack(self.system.b, self.x)
+            gap += float(np.abs(self.iterate.duals * slack)[limits.relations != 0].sum())
+        if len(self.iterate.clipped):
+            cut = self.iterate.clipped  # positive where the upper bound acts, negative where the lower one does
+            ends = np.where(cut > 0, limits.high, np.where(cut < 0, limits.low, self.x))
+            gap += float(np.abs(cut * (ends - self.x)).sum())
+        moved = float(np.linalg.norm(self.x - self.system.x0))
+        return float(np.sqrt(gap)) / moved if moved > 0 else float(np.sqrt(gap))
+
+
+class LeastSquares(Method):
+    """The base class of methods that converge to a least-squares solution."""
+
+    least_squares = True
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        self.last = self.iterate.x.copy()
+        self.moves: list[float] = []
+        self.frobenius = float(np.sqrt(system.sweeper.squares_sum))  # |A|
+
+    @property
+    def result(self) -> Array:
+        """The sequence whose limit is the solution."""
+        return self.iterate.x
+
+    def end_epoch(self) -> None:
+        size = float(np.linalg.norm(self.result))
+        self.moves.append(float(np.linalg.norm(self.result - self.last)) / size if size > 0 else 0.0)
+        del self.moves[:-8]
+        self.last = self.result.copy()
+
+    def measure(self) -> Measure:
+        gap = self.system.sweeper.gap(self.system.b, self.x)
+        back = self.system.sweeper.back(gap)
+        missed = _norms(gap)
+        damped = back - self.system.damp**2 * (self.x - self.system.x0)
+        size = self.frobenius * np.where(missed > 0, missed, 1.0)
+        residual = float(np.max(missed / self.sizes))
+        left = np.inf if self.system.damp else residual
+        return Measure(residual, left, float(np.max(_norms(damped) / size)), self.error())
+
+    def error(self) -> float | None:
+        """The estimated distance to the limit relative to |x|, from the moves of the last epochs; None if too few.
+
+        Moves that shrink by the factor q add up to q / (1 - q) times the last one.
+        """
+        if len(self.moves) < 5:
+            return None
+        now, before = max(self.moves[-2:]), max(self.moves[-5:-3])
+        if now == 0:
+            return 0.0
+        rate = min((now / before) ** (1 / 3), 0.9999) if before > 0 else 0.9999
+        return now * rate / (1 - rate)
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), "last": self.last, "moves": np.array(self.moves)}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.last, self.moves = arrays["last"].copy(), arrays["moves"].tolist()
+
+
+@register
+class Multipliers(LeastSquares):
+    """The method of multipliers by rows: converges to the least-squares solution nearest to x0, and reads only rows.
+
+    The minimiser of |A x - b|^2 + s |x - c|^2 is x = c + A^T u with A x + s u = b, which row steps solve. A small s is
+    slow, and a large one draws towards the centre c: so each epoch makes one sweep, and then moves the centre to x, or
+    with damping to the mean of x and x0 with weights s - damp^2 and damp^2. At the limit A^T u = 0, or
+    A^T u = damp^2 / s (x - x0). One sweep in random order is enough (Sun, Luo and Ye 2020, on random permutations in
+    the method of multipliers). s is tuned on the way.
+    """
+
+    name = "multipliers"
+    damps = True
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        mean = float(system.sweeper.squares_sum / max(1, system.sweeper.shape[0]))
+        self.iterate.duals = np.zeros(system.b.shape)
+        self.iterate.shrink = max(mean, system.damp**2)
+        self.centre = self.iterate.x.copy()
+        #: epochs so far, |move| when the trial began, how much moves shrank in the trial before, the next factor of s
+        self.trial = [0.0, 0.0, np.inf, 0.5]
+
+    @property
+    def x(self) -> Array:
+        return self.last
+
+    def sweep(self, visits: IntArray) -> Array:
+        return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+
+    def end_epoch(self) -> None:
+        iterate, before = self.iterate, self.last
+        move = iterate.x - self.centre  # A^T u
+        super().end_epoch()
+        self._recentre(move)
+        self._steer(float(np.linalg.norm(self.last - before)))
+
+    def _recentre(self, move: Array) -> None:
+        """Move the centre to x, or with damping between x and x0, and keep A^T u."""
+        pull = self.system.damp**2 / self.iterate.shrink
+        self.centre = self.last + pull * (self.system.x0 - self.last)
+        self.iterate.x = self.centre + move
+
+    def _steer(self, move: float) -> None:
+        """Double or halve s after every trial of 8 epochs, and turn round if moves shrank less than in the trial before.
+
+        Moves that grow tenfold say that s is too small for sweeps to settle: s is raised, and u begins anew.
+        """
+        epochs, start, before, factor = self.trial
+        epochs += 1
+        if start > 0 and not move <= 10 * start:
+            self._rescale(8.0)
+            self.iterate.duals[:], self.iterate.x = 0.0, self.centre.copy()
+            self.trial = [0.0, 0.0, np.inf, 2.0]
+        elif epochs % TRIAL or not move > 0:
+            self.trial[0] = epochs
+        else:
+            rate = move / start if start > 0 else np.inf
+            if rate > before:
+                factor = 1 / factor
+            if start > 0:
+                self._rescale(factor)
+            self.trial = [epochs, move, rate, factor]
+
+    def _rescale(self, factor: float) -> None:
+        """Multiply s by a factor, at least to damp^2, and keep the residual s u."""
+        iterate = self.iterate
+        factor = max(factor, self.system.damp**2 / iterate.shrink)
+        move = (iterate.x - self.centre) / factor
+        iterate.shrink *= factor
+        iterate.duals /= factor
+        self._recentre(move)
+
+    def arrays(self) -> dict[str, Array]:
+        numbers = np.array([self.iterate.shrink, *self.trial])
+        return {**super().arrays(), "centre": self.centre, "numbers": numbers}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.centre = arrays["centre"].copy()
+        self.iterate.shrink, *self.trial = arrays["numbers"].tolist()
+
+
+@register
+class Extended(LeastSquares):
+    """Randomised extended Kaczmarz (Zouzias and Freris 2013): column steps take b onto the range of A, row steps follow.
+
+    z starts at b and is projected onto the orthogonal complement of columns; x makes row steps for b - z. Both are read:
+    rows and columns, so that a matrix in memory is needed, and a copy of its columns.
+    """
+
+    name = "extended"
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        self.columns = system.sweeper.columns()
+        self.z = system.b.copy()
+        self.visited = 0
+
+    def sweep(self, visits: IntArray) -> Array:
+        sweeper = self.system.sweeper
+        count = self.columns.num_blocks
+        share = -(-count * len(visits) // sweeper.num_blocks)
+        picked = np.random.default_rng([self.system.seed, self.visited]).permutation(count)[:share]
+        self.visited += 1
+        state = Iterate(self.z)
+        self.columns.sweep(picked.astype(np.int64), np.zeros((count, *self.z.shape[1:])), state)
+        return sweeper.sweep(visits, self.system.b - self.z, self.iterate)
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), "z": self.z, "visited": np.array([self.visited])}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.z, self.visited = arrays["z"].copy(), int(arrays["visited"][0])
+
+
+@register
+class Averaged(LeastSquares):
+    """Tail averaging (Epperly, Goldshlager and Webber 2024): the average of the iterates of random row steps.
+
+    Rows are drawn with probabilities proportional to |a_i|^2, for which the mean of the iterates is a least-squares
+    solution. The average begins anew whenever the number of epochs doubles, so that it covers the last half.
+    """
+
+    name = "averaged"
+    damps = True
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        #: steps are those of x - x0, so that the ridge rows draw towards x0
+        self.shifted = system.sweeper.slack(system.b, system.x0)
+        self.iterate.x -= system.x0
+        self.total, self.count, self.epochs = np.zeros_like(self.iterate.x), 0, 0
+
+    @property
+    def result(self) -> Array:
+        return self.system.x0 + (self.total / self.count if self.count else self.iterate.x)
+
+    @property
+    def x(self) -> Array:
+        return self.result
+
+    def sweep(self, visits: IntArray) -> Array:
+        sweeper = self.system.sweeper
+        seen = np.zeros(1 if self.iterate.x.ndim == 1 else self.iterate.x.shape[1])
+        size = max(1, sweeper.shape[1] // 4)  # iterates that are fewer steps apart hardly differ
+        order = self._with_ridge(visits) if self.system.damp else visits
+        for start in range(0, len(order), size):
+            seen += sweeper.sweep(order[start : start + size], self.shifted, self.iterate)
+            self.total += self.iterate.x
+            self.count += 1
+        return seen
+
+    def _with_ridge(self, visits: IntArray) -> IntArray:
+        """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j stands for row j."""
+        n = self.system.sweeper.shape[1]
+        ridge, rows = n * self.system.damp**2, self.system.sweeper.squares_sum
+        rng = np.random.default_rng([self.system.seed, self.epochs, self.count])
+        many = rng.geometric(rows / (rows + ridge), len(visits)) - 1  # steps of ridge rows before each visit
+        places = np.repeat(np.arange(len(visits)), many)
+        return np.insert(visits, places, -1 - rng.integers(n, size=len(places)))
+
+    def end_epoch(self) -> None:
+        self.epochs += 1
+        super().end_epoch()
+        if self.epochs & (self.epochs - 1) == 0:
+            self.total, self.count = np.zeros_like(self.total), 0
+
+    def error(self) -> None:
+        """No estimate: the moves of an average shrink faster than its error."""
+        return None
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), "total": self.total, "counts": np.array([self.count, self.epochs])}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.total = arrays["total"].copy()
+        self.count, self.epochs = (int(number) for number in arrays["counts"])

@@ -1,0 +1,202 @@
+"""What a call of `fg.solve` asks for, checked once: the system, the method, the blocks and the ordering."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, Seed, as_count, as_flag, as_index, as_number, numbers, real_array, seed_from
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.orderings import NormWeighted, Ordering, Reshuffled
+from forgetting.orderings.base import OrderingLike, as_ordering
+from forgetting.solver.methods import Method, Multipliers, System, registry
+from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
+from forgetting.solver.sources import as_rows
+from forgetting.solver.sweepers import BlockSweeper, InMemory, RowSweeper
+
+__all__ = ["Request", "as_request"]
+
+GROUP_BYTES = 2**16  # of the consecutive rows that are visited one after another
+GROUP_ROWS = 4
+BLOCK_ROWS = 64  # of a block where several right-hand sides are solved by matrix products
+BUDGET = 2.0**30  # bytes for factorisations of blocks, and for blocks of a streamed matrix, unless memory= says more
+MANY = 8  # right-hand sides from which on blocks are worth their factorisation
+SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The system, how its rows are divided and visited, and the method.
+
+    Attributes:
+        system: the sweeper of the rows, b, x0, damp, nearest, seed.
+        ordering: in which order blocks are visited.
+        name: the name of the method, or "auto".
+        blocks: what a block is, in words.
+    """
+
+    system: System
+    ordering: Ordering
+    name: str
+    blocks: str
+
+    @property
+    def seed(self) -> int:
+        """The seed of the random numbers."""
+        return self.system.seed
+
+    @property
+    def may_switch(self) -> bool:
+        """Whether another method may go on if the residual falls no more."""
+        limits = self.system.sweeper.limits
+        return self.name == "auto" and not self.system.damp and not len(limits.relations) and not len(limits.low)
+
+    def method(self) -> Method:
+        """The method at its start."""
+        first = "multipliers" if self.system.damp else "kaczmarz"
+        made: Method = registry.get(first if self.name == "auto" else self.name)(self.system)
+        return made
+
+    def fallback(self, x: Array) -> Method:
+        """The method that finds the least-squares solution, starting at x."""
+        return Multipliers(self.system, x)
+
+
+def as_request(
+    A: Any,
+    b: Any,
+    *,
+    x0: Any,
+    damp: Any,
+    blocks: Any,
+    ordering: OrderingLike | None,
+    relaxation: Any,
+    method: Any,
+    average: Any,
+    relations: Any,
+    bounds: Any,
+    nearest: Any,
+    memory: Any,
+    threads: Any,
+    seed: Seed,
+) -> Request:
+    """Check the arguments of `fg.solve`."""
+    if method != "auto":
+        registry.get(method)
+    rows = as_rows(A)
+    side, start = _sides(rows.shape, b, x0)
+    damp = as_number(damp, "damp", least=0)
+    limits = _limits(rows.shape, relations, bounds)
+    limited = len(limits.relations) > 0 or len(limits.low) > 0
+    least_squares = method != "auto" and registry.get(method).least_squares
+    if limited and (side.ndim == 2 or damp or least_squares):
+        what = "one right-hand side" if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
+        raise NotSupportedError(f"inequalities and bounds need {what}")
+    if damp and method != "auto" and not registry.get(method).damps:
+        raise NotSupportedError(f"damp is for the methods 'multipliers' and 'averaged', not for {method!r}")
+    several = rows.shape[0] if average == "all" else as_count(average, "average", least=1)
+    options: dict[str, Any] = {
+        "limits": limits,
+        "relaxation": as_number(relaxation, "relaxation", above=0, below=2.0 * several),
+        "average": several,
+        "threads": (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1),
+    }
+    budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
+    chosen = None if ordering is None else as_ordering(ordering)
+    by_rows = method == "averaged"
+    if by_rows and blocks not in ("auto", "rows"):
+        raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
+    sweeper, words = _divided(rows, side, blocks, chosen is not None or by_rows or limited, budget, options)
+    if isinstance(sweeper, BlockSweeper) and len(limits.relations):
+        raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
+    if chosen is None:
+        chosen = NormWeighted() if by_rows else Reshuffled()
+    system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed))
+    return Request(system, chosen, method, words)
+
+
+def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
+    """The right-hand sides and the start."""
+    m, n = shape
+    side = real_array(b, "b", squares=True)
+    if side.ndim not in (1, 2) or len(side) != m or 0 in side.shape:
+        raise InvalidInputError(f"A has {m} rows, but b has shape {side.shape}; expected ({m},), or ({m}, c)")
+    shaped = (n, *side.shape[1:])
+    start = np.zeros(shaped) if x0 is None else real_array(x0, "x0", squares=True)
+    if start.shape != shaped:
+        raise InvalidInputError(f"x0 has shape {start.shape}; expected {shaped} for A of shape {shape}")
+    return np.ascontiguousarray(side), start
+
+
+def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
+    """The relations of the rows and the bounds on x."""
+    m, n = shape
+    senses = NO_RELATIONS
+    if not isinstance(relations, str) or relations != "=":
+        given = [relations] * m if isinstance(relations, str) else list(relations)
+        if len(given) != m:
+            raise InvalidInputError(f"{len(given)} relations for {m} rows")
+        unknown = next((i for i, sense in enumerate(given) if str(sense) not in SENSES), None)
+        if unknown is not None:
+            raise InvalidInputError(f"relation {given[unknown]!r:.40} of row {unknown}: expected '=', '>=' or '<='")
+        codes = np.array([SENSES[str(sense)] for sense in given], dtype=np.int8)
+        senses = codes if codes.any() else senses
+    if bounds is None:
+        return Limits(senses)
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"bounds: expected (low, high), got {bounds!r:.60}") from None
+    from forgetting.sets import Box
+
+    ends = [numbers(end, "bounds") for end in (low, high)]
+    if any(end.shape not in ((), (n,)) for end in ends):
+        raise InvalidInputError(f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}")
+    box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
+    return Limits(senses, np.array(box.lo), np.array(box.hi))
+
+
+def _divided(
+    rows: Rows, b: Array, blocks: Any, single: bool, budget: float, options: dict[str, Any]
+) -> tuple[InMemory, str]:
+    """The sweeper of the blocks that were asked for, and what a block is, in words; `single` asks for single rows."""
+    m, n = rows.shape
+    if isinstance(blocks, str):
+        if blocks not in ("auto", "rows"):
+            raise InvalidInputError(f"blocks: expected 'auto', 'rows', a number or a partition, got {blocks!r:.40}")
+        if blocks == "auto" and not single and options["average"] == 1:
+            if b.ndim == 2 and b.shape[1] >= MANY and rows.entries == m * n:
+                blocks = min(BLOCK_ROWS, max(1, n // 2))
+            else:
+                size = int(np.clip(GROUP_BYTES * m // (8 * max(1, rows.entries)), 1, GROUP_ROWS))
+                return RowSweeper(rows, **options, size=size), _counted(size)
+        if isinstance(blocks, str):
+            return RowSweeper(rows, **options), _counted(1)
+    if np.ndim(blocks) == 0:
+        size = as_count(blocks, "blocks", least=1)
+        parts = tuple(np.arange(start, min(start + size, m)) for start in range(0, m, size))
+        words = f"blocks of {size} rows, projections onto their solutions"
+    else:
+        parts = tuple(as_index(part, m, f"block {i}") for i, part in enumerate(blocks))
+        _check_partition(parts, m)
+        words = f"{len(parts)} given blocks, projections onto their solutions"
+    return BlockSweeper(rows, **options, blocks=parts, memory=budget), words
+
+
+def _counted(size: int) -> str:
+    return "single rows" if size == 1 else f"groups of {size} consecutive rows, one after another"
+
+
+def _check_partition(parts: tuple[Any, ...], m: int) -> None:
+    """Raise unless every row is in exactly one block."""
+    counts = np.zeros(m, dtype=np.int64)
+    for i, part in enumerate(parts):
+        if len(part) == 0:
+            raise InvalidInputError(f"block {i} has no rows; leave it out")
+        np.add.at(counts, part, 1)
+    odd = np.flatnonzero(counts != 1)
+    if odd.size:
+        raise InvalidInputError(f"row {odd[0]} is in {counts[odd[0]]} blocks; a partition has every row in one block")

@@ -1,0 +1,258 @@
+"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, read_only
+from forgetting.solver import _row_kernels as kernels
+
+__all__ = ["ALL", "NONE", "NO_RELATIONS", "DenseRows", "Limits", "Rows", "SparseRows", "panels", "together"]
+
+NONE = np.empty(0)
+ALL = np.empty(0, dtype=np.int64)  # an empty order stands for all rows
+NONE_2D = np.empty((0, 0))
+NO_RELATIONS = np.empty(0, dtype=np.int8)
+PANEL = 32  # right-hand sides in one call of a kernel
+SLICE = 2**20  # entries of the matrix in one part of a residual
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What makes a system more than equations: the relation of each row, and bounds on x; all empty if there are none."""
+
+    relations: Any = field(default_factory=lambda: NO_RELATIONS)
+    low: Array = field(default_factory=lambda: NONE)
+    high: Array = field(default_factory=lambda: NONE)
+
+    def of_rows(self, rows: slice) -> Limits:
+        """The limits of some of the rows; bounds on x stay."""
+        return Limits(self.relations[rows] if len(self.relations) else self.relations, self.low, self.high)
+
+    def missed(self, gap: Array) -> Array:
+        """The part of b - A x that violates the rows; `gap` is changed in place."""
+        if len(self.relations):
+            gap[(self.relations > 0) & (gap < 0)] = 0.0
+            gap[(self.relations < 0) & (gap > 0)] = 0.0
+        return gap
+
+
+def panels(count: int) -> list[slice]:
+    """The right-hand sides in parts of at most `PANEL`; the parts do not depend on the number of threads."""
+    return [slice(start, min(start + PANEL, count)) for start in range(0, count, PANEL)]
+
+
+def together(work: Callable[[Any], Any], parts: list[Any], threads: int) -> list[Any]:
+    """The results of `work` for all parts, in their order, computed by several threads."""
+    if threads == 1 or len(parts) == 1:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(min(threads, len(parts))) as pool:
+        return list(pool.map(work, parts))
+
+
+class Rows(ABC):
+    """The rows of a matrix in memory."""
+
+    shape: tuple[int, int]
+
+    @cached_property
+    @abstractmethod
+    def squares(self) -> Array:
+        """|a_i|^2 for every row."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """The number of stored entries."""
+
+    @abstractmethod
+    def part(self, rows: slice) -> Rows:
+        """Some consecutive rows, without a copy."""
+
+    @abstractmethod
+    def dense(self, rows: Any) -> Array:
+        """Some rows as a dense array."""
+
+    @abstractmethod
+    def transposed(self) -> Rows:
+        """The columns as rows, a copy."""
+
+    @abstractmethod
+    def matrix(self) -> Any:
+        """The rows as a NumPy array or a scipy.sparse array, for matrix products."""
+
+    @abstractmethod
+    def _sweep(self, *arguments: Any) -> float: ...
+
+    @abstractmethod
+    def _sweep_many(self, *arguments: Any) -> None: ...
+
+    @abstractmethod
+    def _products(self, *arguments: Any) -> None: ...
+
+    @abstractmethod
+    def _combine(self, *arguments: Any) -> None: ...
+
+    def sweep(
+        self,
+        b: Array,
+        scale: Array,
+        shrink: float,
+        limits: Limits,
+        order: IntArray,
+        x: Array,
+        duals: Array = NONE,
+        clipped: Array = NONE,
+        threads: int = 1,
+    ) -> Array:
+        """Make the steps of the rows in `order`, changing x, duals and clipped; squared errors seen, by output.
+
+        With several right-hand sides x is n x c; limits are for a single right-hand side.
+        """
+        if x.ndim == 1:
+            fixed = (limits.relations, order, x, duals, limits.low, limits.high, clipped)
+            return np.array([self._sweep(b, scale, shrink, *fixed)])
+        seen = np.zeros(x.shape[1])
+
+        def work(panel: slice) -> None:
+            own, part = np.ascontiguousarray(x[:, panel]), np.zeros(panel.stop - panel.start)
+            kept = np.ascontiguousarray(duals[:, panel]) if duals.size else NONE_2D
+            self._sweep_many(np.ascontiguousarray(b[:, panel]), scale, shrink, order, own, kept, part)
+            x[:, panel], seen[panel] = own, part
+            if duals.size:
+                duals[:, panel] = kept
+
+        together(work, panels(x.shape[1]), threads)
+        return seen
+
+    def products(self, x: Array, order: IntArray = ALL, threads: int = 1) -> Array:
+        """a_i.x for the rows in `order`, or for all rows."""
+        count = len(order) or self.shape[0]
+        if x.ndim == 2:
+            matrix = self._picked(order)
+            return np.concatenate(
+                together(lambda part: matrix @ np.ascontiguousarray(x[:, part]), panels(x.shape[1]), threads), axis=1
+            )
+        products = np.empty(count)
+        together(lambda cut: self._products(order, *cut, x, products), self._cuts(count), threads)
+        return products
+
+    def combined(self, weights: Array, order: IntArray = ALL, threads: int = 1) -> Array:
+        """The sum of weights[i] a_i over the rows in `order`, or over all rows: A^T weights."""
+        count = len(order) or self.shape[0]
+        if weights.ndim == 2:
+            matrix = self._picked(order).T
+            return np.concatenate(
+                together(
+                    lambda part: matrix @ np.ascontiguousarray(weights[:, part]), panels(weights.shape[1]), threads
+                ),
+                axis=1,
+            )
+
+        def work(cut: tuple[int, int]) -> Array:
+            total = np.zeros(self.shape[1])
+            self._combine(order, *cut, weights, total)
+            return total
+
+        return np.asarray(sum(together(work, self._cuts(count), threads)))
+
+    def _cuts(self, count: int) -> list[tuple[int, int]]:
+        """Parts of `count` rows, of about `SLICE` entries each; they do not depend on the number of threads."""
+        size = max(1, self.shape[0] * SLICE // max(1, self.entries))
+        return [(start, min(start + size, count)) for start in range(0, count, size)]
+
+    def _picked(self, order: IntArray) -> Any:
+        matrix = self.matrix()
+        if len(order) == 0:
+            return matrix
+        if order[-1] - order[0] + 1 == len(order) and (np.diff(order) == 1).all():
+            return matrix[order[0] : order[-1] + 1]  # a view of a dense matrix
+        return matrix[order]
+
+
+class DenseRows(Rows):
+    """Rows in a C-contiguous float64 array."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = read_only(array.view())
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+
+    @cached_property
+    def squares(self) -> Array:
+        return read_only(kernels.squares_dense(self.array))
+
+    @property
+    def entries(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def part(self, rows: slice) -> DenseRows:
+        return DenseRows(self.array[rows])
+
+    def dense(self, rows: Any) -> Array:
+        return self.array[rows]
+
+    def transposed(self) -> DenseRows:
+        return DenseRows(np.ascontiguousarray(self.array.T))
+
+    def matrix(self) -> Any:
+        return self.array
+
+    def _sweep(self, *arguments: Any) -> float:
+        return kernels.sweep_dense(self.array, *arguments)
+
+    def _sweep_many(self, *arguments: Any) -> None:
+        kernels.sweep_dense_many(self.array, *arguments)
+
+    def _products(self, *arguments: Any) -> None:
+        kernels.products_dense(self.array, *arguments)
+
+    def _combine(self, *arguments: Any) -> None:
+        kernels.combine_dense(self.array, *arguments)
+
+
+class SparseRows(Rows):
+    """Rows in a scipy.sparse CSR array of float64."""
+
+    def __init__(self, csr: Any) -> None:
+        self.csr = csr
+        self.shape = (int(csr.shape[0]), int(csr.shape[1]))
+        self._arrays = tuple(read_only(array.view()) for array in (csr.data, csr.indices, csr.indptr))
+
+    @cached_property
+    def squares(self) -> Array:
+        return read_only(kernels.squares_sparse(self._arrays[0], self._arrays[2]))
+
+    @property
+    def entries(self) -> int:
+        return len(self._arrays[0])
+
+    def part(self, rows: slice) -> SparseRows:
+        return SparseRows(self.csr[rows])
+
+    def dense(self, rows: Any) -> Array:
+        return np.asarray(self.csr[rows].toarray())
+
+    def transposed(self) -> SparseRows:
+        return SparseRows(self.csr.T.tocsr())
+
+    def matrix(self) -> Any:
+        return self.csr
+
+    def _sweep(self, *arguments: Any) -> float:
+        return kernels.sweep_sparse(*self._arrays, *arguments)
+
+    def _sweep_many(self, *arguments: Any) -> None:
+        kernels.sweep_sparse_many(*self._arrays, *arguments)
+
+    def _products(self, *arguments: Any) -> None:
+        kernels.products_sparse(*self._arrays, *arguments)
+
+    def _combine(self, *arguments: Any) -> None:
+        kernels.combine_sparse(*self._arrays, *arguments)

@@ -1,0 +1,114 @@
+"""The result of `fg.solve`: x, how the solve ended, and how the residual fell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.figures.items import Curves, Series
+from forgetting.results import Result
+
+__all__ = ["History", "Solution"]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How the residual fell: one entry for each epoch, or for several parts of an epoch of a tall matrix.
+
+    Attributes:
+        epoch: rows touched, divided by the number of rows.
+        residual: the largest |b - A x| / |b| over right-hand sides: computed where `checked`, elsewhere estimated by the
+            errors that rows had when they were visited.
+        seconds: time since the start; of all runs together if a checkpoint was resumed.
+        checked: whether the residual was computed, by a pass over the matrix.
+    """
+
+    epoch: Array
+    residual: Array
+    seconds: Array
+    checked: Array
+
+    def __len__(self) -> int:
+        return len(self.epoch)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Result):
+    """What `fg.solve` returns.
+
+    Attributes:
+        x: n numbers, or n x c for c right-hand sides.
+        converged: whether x is what was asked for, to the tolerance. An inconsistent system never converges, unless a
+            least-squares method was asked for.
+        status: how the solve ended, in a sentence.
+        residual: the largest |b - A x| / |b| over right-hand sides, computed from x; of violated parts only where rows
+            are inequalities.
+        consistent: whether some x solves the system; None if that was not decided.
+        normal: the largest |A^T r| / (|A| |r|), which is 0 at a least-squares solution; None if it was not computed.
+        error: the estimated relative distance of x to the least-squares solution; None if it was not estimated.
+        history: epoch, residual, seconds and checked, as arrays.
+        guarantee: what the theorems promise before the start, in a sentence; `None` if none applies.
+        method: "kaczmarz", "multipliers", "extended" or "averaged"; with "kaczmarz, then multipliers" the first one
+            found that the system has no solution.
+        ordering: in which order blocks were visited, in words.
+        blocks: what a block is, in words.
+        rows: the number of row steps.
+        epochs: row steps divided by the number of rows.
+        seconds: wall-clock time.
+        tol: the tolerance.
+        seed: the seed of the random numbers.
+    """
+
+    kind: ClassVar[str] = "solution"
+    _along: ClassVar[bool] = True
+
+    x: Array
+    converged: bool
+    status: str
+    residual: float
+    consistent: bool | None
+    normal: float | None
+    error: float | None
+    history: History
+    guarantee: str | None
+    method: str
+    ordering: str
+    blocks: str
+    rows: int
+    epochs: float
+    seconds: float
+    tol: float
+    seed: int
+
+    @property
+    def headline(self) -> str:
+        """The solution in one line."""
+        return f"Solution of {' x '.join(map(str, self.x.shape))} numbers by {self.method}: {self.status}"
+
+    def _num_rows(self) -> int:
+        return len(self.history)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        history = self.history
+        return {
+            "epoch": history.epoch[rows],
+            "residual": history.residual[rows],
+            "seconds": history.seconds[rows],
+            "checked": history.checked[rows],
+        }
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (f"{self.ordering}; {self.blocks}", *(() if self.guarantee is None else (self.guarantee,)))
+
+    def figure(self) -> Curves:
+        """The relative residual against epochs, and the tolerance."""
+        history = self.history
+        epochs = tuple(history.epoch.tolist())
+        curves = (
+            Series("relative residual", epochs, tuple(history.residual.tolist()), role="simulated", group=0),
+            Series("tolerance", epochs, (self.tol,) * len(epochs), role="reference", group=1),
+        )
+        return Curves("residual", self.headline, "", "epochs", "|b - A x| / |b|", curves, xlog=False)
