@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, read_only
 from forgetting._progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.solver.methods import Measure, Method
@@ -162,7 +162,7 @@ class Loop:
         self.entries.append((self.epochs, residual, self.seconds, measured is not None))
         if self.save is not None:
             self.save(self)
-        if self.stops.callback is not None and self.stops.callback(self.method.x):
+        if self.stops.callback is not None and self.stops.callback(read_only(self.method.x)):
             return "callback"
         return self._judged(measured)
 
@@ -195,13 +195,13 @@ class Loop:
         if now * rate**0.5 <= self.allowed():
             return True
         error = self.method.error() if self.method.least_squares else None
-        return (error is not None and error <= self.stops.normal) or self._stalled()
+        return (error is not None and error <= self.stops.normal) or (self.unchecked >= 3 and self._stalled())
 
     def _stalled(self) -> bool:
         """Whether the estimates of the last epochs fell by less than 3 % an epoch."""
         per_epoch = -(-self.epoch_length // self.round_length)
         span = WINDOW * (1 if per_epoch == 1 else 2)
-        if len(self.estimates) <= span or self.unchecked < 2:
+        if len(self.estimates) <= span:
             return False
         recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]
         return bool(np.mean(recent) > STALLED ** (span / 2) * np.mean(earlier))
@@ -215,7 +215,7 @@ class Loop:
         if method.least_squares and measured.normal is not None and measured.normal <= self.stops.normal:
             if measured.error is None or measured.error <= self.stops.normal:
                 return "least squares"
-        if self.stall_ends and self._was_stalled():
+        if self.stall_ends and self._stalled():
             return "stalled"
         return "stuck" if self._stuck() else None
 
@@ -234,12 +234,8 @@ class Loop:
 
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
-        following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=self.spent + self.steps)
+        following = Loop(
+            method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=self.spent + self.steps
+        )
         following.rows, following.entries = self.rows, self.entries
         return following
-
-    def _was_stalled(self) -> bool:
-        self.unchecked += 2
-        stalled = self._stalled()
-        self.unchecked -= 2
-        return stalled

@@ -50,9 +50,13 @@ class Request:
 
     @property
     def may_switch(self) -> bool:
-        """Whether another method may go on if the residual falls no more."""
+        """Whether another method may go on if the residual falls no more.
+
+        An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
+        """
         limits = self.system.sweeper.limits
-        return self.name == "auto" and not self.system.damp and not len(limits.relations) and not len(limits.low)
+        equations = not len(limits.relations) and not len(limits.low)
+        return self.name == "auto" and equations and not self.system.damp and not self.ordering.adaptive
 
     def method(self) -> Method:
         """The method at its start."""
@@ -154,7 +158,9 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
 
     ends = [numbers(end, "bounds") for end in (low, high)]
     if any(end.shape not in ((), (n,)) for end in ends):
-        raise InvalidInputError(f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}")
+        raise InvalidInputError(
+            f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}"
+        )
     box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
     return Limits(senses, np.array(box.lo), np.array(box.hi))
 

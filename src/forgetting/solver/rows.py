@@ -136,7 +136,7 @@ class Rows(ABC):
         """a_i.x for the rows in `order`, or for all rows."""
         count = len(order) or self.shape[0]
         if x.ndim == 2:
-            matrix = self._picked(order)
+            matrix = self.picked(order)
             return np.concatenate(
                 together(lambda part: matrix @ np.ascontiguousarray(x[:, part]), panels(x.shape[1]), threads), axis=1
             )
@@ -148,7 +148,7 @@ class Rows(ABC):
         """The sum of weights[i] a_i over the rows in `order`, or over all rows: A^T weights."""
         count = len(order) or self.shape[0]
         if weights.ndim == 2:
-            matrix = self._picked(order).T
+            matrix = self.picked(order).T
             return np.concatenate(
                 together(
                     lambda part: matrix @ np.ascontiguousarray(weights[:, part]), panels(weights.shape[1]), threads
@@ -168,7 +168,8 @@ class Rows(ABC):
         size = max(1, self.shape[0] * SLICE // max(1, self.entries))
         return [(start, min(start + size, count)) for start in range(0, count, size)]
 
-    def _picked(self, order: IntArray) -> Any:
+    def picked(self, order: IntArray) -> Any:
+        """The rows in `order`, or all rows, as a NumPy array or a scipy.sparse array; consecutive ones are a view."""
         matrix = self.matrix()
         if len(order) == 0:
             return matrix

@@ -214,27 +214,41 @@ def scales(squares: Array, shrink: float, relaxation: float) -> Array:
     return np.divide(relaxation, squares + shrink, out=np.zeros(len(squares)), where=squares > 0)
 
 
-class _Factor:
+def _gram(rows: Rows, order: IntArray) -> Array:
+    """X X^T for the rows X of a block."""
+    picked = rows.picked(order)
+    product = picked @ picked.T
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
+
+
+def _inverse(rows: Rows, order: IntArray, shrink: float) -> Array:
     """The inverse of X X^T + shrink for the rows X of a block, a pseudo-inverse if rows depend on each other."""
+    from scipy.linalg import lapack
 
-    def __init__(self, rows: Rows, order: IntArray, shrink: float) -> None:
-        from scipy.sparse import issparse
+    gram = _gram(rows, order)
+    gram[np.diag_indices(len(order))] += shrink
+    factor, failed = lapack.dpotrf(gram)
+    if not failed and lapack.dpocon(factor, float(np.abs(gram).sum(axis=0).max()))[0] > 1e-10:
+        half = lapack.dpotri(factor)[0]
+        return np.triu(half) + np.triu(half, 1).T
+    # eigenvalues of a Gram matrix lose half of the digits: singular values of the rows do not
+    dense = rows.dense(order)
+    vectors, singular, _ = np.linalg.svd(dense, full_matrices=shrink > 0)
+    squares = np.zeros(vectors.shape[1])
+    squares[: len(singular)] = singular**2 + shrink
+    squares[len(singular) :] = shrink
+    kept = len(squares) if shrink else _rank(dense)
+    return np.ascontiguousarray((vectors[:, :kept] / squares[:kept]) @ vectors[:, :kept].T)
 
-        picked = rows.matrix()[order]
-        gram = (picked @ picked.T).toarray() if issparse(picked) else picked @ picked.T
-        values, vectors = np.linalg.eigh(gram + shrink * np.eye(len(order)))
-        self.norm = float(np.sqrt(max(values[-1] - shrink, 0.0)))
-        if shrink == 0 and values[0] <= 1e-10 * values[-1]:
-            # eigenvalues of a Gram matrix lose half of the digits: small singular values come from the rows instead
-            dense = picked.toarray() if issparse(picked) else picked
-            norms = np.linalg.norm(dense, axis=1)
-            sizes = np.where(norms > 0, norms, 1.0)
-            vectors, singular, _ = np.linalg.svd(dense / sizes[:, None], full_matrices=False)
-            kept = singular > max(dense.shape) * EPS * max(float(singular[0]), EPS)
-            whole = vectors[:, kept] / singular[kept]
-            self.inverse = np.ascontiguousarray((whole @ whole.T) / np.outer(sizes, sizes))
-        else:
-            self.inverse = np.ascontiguousarray((vectors / values) @ vectors.T)
+
+def _rank(dense: Array) -> int:
+    """The rank, decided after rows are scaled to the same size."""
+    norms = np.linalg.norm(dense, axis=1)
+    filled = norms > 0
+    if not filled.any():
+        return 0
+    singular = np.linalg.svd(dense[filled] / norms[filled, None], compute_uv=False)
+    return int(np.count_nonzero(singular > max(dense.shape) * EPS * singular[0]))
 
 
 @dataclass
@@ -248,8 +262,8 @@ class BlockSweeper(InMemory):
 
     blocks: tuple[IntArray, ...] = ()
     memory: float = 2.0**28
-    _factors: dict[tuple[int, float], _Factor] = field(default_factory=dict, repr=False)
-    _kept: float = 0.0
+    _inverses: dict[int, Array] = field(default_factory=dict, repr=False)
+    _of: float = 0.0
 
     @property
     def num_blocks(self) -> int:
@@ -265,16 +279,18 @@ class BlockSweeper(InMemory):
 
     @cached_property
     def norms(self) -> Array:
-        return np.array([self._factor(m, 0.0).norm for m in range(self.num_blocks)])
+        largest = (float(np.linalg.eigvalsh(_gram(self.rows, block))[-1]) for block in self.blocks)
+        return np.sqrt([max(0.0, square) for square in largest])
 
-    def _factor(self, block: int, shrink: float) -> _Factor:
-        found = self._factors.get((block, shrink))
+    def _inverse(self, block: int, shrink: float) -> Array:
+        """The inverse of X X^T + shrink for a block, kept for the current `shrink` as long as memory lasts."""
+        if self._of != shrink:
+            self._inverses, self._of = {}, shrink
+        found = self._inverses.get(block)
         if found is None:
-            found = _Factor(self.rows, self.blocks[block], shrink)
-            size = 8.0 * len(self.blocks[block]) ** 2
-            if self._kept + size <= self.memory:
-                self._factors[block, shrink] = found
-                self._kept += size
+            found = _inverse(self.rows, self.blocks[block], shrink)
+            if 8.0 * (sum(map(np.size, self._inverses.values())) + found.size) <= self.memory:
+                self._inverses[block] = found
         return found
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
@@ -282,7 +298,7 @@ class BlockSweeper(InMemory):
         if iterate.x.ndim == 1:
             return np.array([self._project(visits, b, iterate, self.threads)])
         for block in set(visits.tolist()):
-            self._factor(block, iterate.shrink)
+            self._inverse(block, iterate.shrink)
         seen = np.zeros(iterate.x.shape[1])
 
         def work(panel: slice) -> None:
@@ -305,7 +321,7 @@ class BlockSweeper(InMemory):
             error = b[order] - self.rows.products(iterate.x, order, within)
             if iterate.duals.size:
                 error -= iterate.shrink * iterate.duals[order]
-            weights = self._factor(block, iterate.shrink).inverse @ error
+            weights = self._inverse(block, iterate.shrink) @ error
             weights *= self.relaxation
             return np.sum(error * error, axis=0), weights, self.rows.combined(weights, order, within)
 
@@ -323,7 +339,7 @@ class BlockSweeper(InMemory):
 
     def distances(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
-        parts = ((self._factor(m, 0.0).inverse, gap[block]) for m, block in enumerate(self.blocks))
+        parts = ((self._inverse(m, 0.0), gap[block]) for m, block in enumerate(self.blocks))
         return np.sqrt([max(0.0, float(part @ inverse @ part)) for inverse, part in parts])
 
     def losses(self, b: Array, x: Array) -> Array:
