@@ -87,7 +87,9 @@ class _Compiled:
         before, after = record.before[first:last], record.after[first:last]
         state = self.state.copy()
         if directions.outputs is None:
-            directions.advance(self.gains, directions.targets, distinct, state, kept_at, record.states[kept], before, after)
+            directions.advance(
+                self.gains, directions.targets, distinct, state, kept_at, record.states[kept], before, after
+            )
         else:
             losses = np.empty((2, directions.outputs, len(order)))
             for o in range(directions.outputs):

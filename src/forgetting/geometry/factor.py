@@ -11,7 +11,16 @@ import numpy as np
 from forgetting._arrays import EPS, SQUARED, Array, IntArray
 from forgetting.errors import InvalidInputError
 
-__all__ = ["Factor", "Singular", "Tolerance", "factor_task", "joint_directions", "require_targets", "singular", "split_label"]
+__all__ = [
+    "Factor",
+    "Singular",
+    "Tolerance",
+    "factor_task",
+    "joint_directions",
+    "require_targets",
+    "singular",
+    "split_label",
+]
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,7 @@ def split_label(sigma: Array, left: Array, label: Array) -> tuple[Array, Array]:
 
 
 def require_targets(squares: Array, index: IntArray) -> None:
-    """Raise if |c_m|^2, the square of the smallest solution of a distinct task, is too large; `index` as in a geometry."""
+    """Raise if |c_m|^2, the square of the smallest solution of a distinct task, is too large."""
     bad = np.flatnonzero(~(squares < SQUARED))
     if bad.size:
         raise InvalidInputError(

@@ -14,9 +14,10 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, is_sparse, read_only, sealed
 from forgetting._memory import require_memory
+from forgetting.errors import InvalidInputError
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.factor import Tolerance, require_targets, singular, split_label
-from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, stack_of
+from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, squared_rows, stack_of
 from forgetting.geometry.row_space import Matrix
 
 __all__ = ["OwnRows", "from_rows"]
@@ -78,14 +79,14 @@ class OwnRows(Directions):
         before: Array,
         after: Array,
     ) -> None:
-        from forgetting import _kernels
+        from forgetting import _row_kernels
 
         setting = self.starts, self.left.data, self.left.indptr, self.offsets, gains, targets, self.sigma
         results = order, state, kept_at, kept, before, after
         if is_sparse(self.rows):
-            _kernels.advance_sparse(self.rows.data, self.rows.indices, self.rows.indptr, *setting, *results)
+            _row_kernels.advance_sparse(self.rows.data, self.rows.indices, self.rows.indptr, *setting, *results)
         else:
-            _kernels.advance_dense(self.rows, *setting, *results)
+            _row_kernels.advance_dense(self.rows, *setting, *results)
 
 
 class _Task(NamedTuple):
@@ -109,6 +110,11 @@ def from_rows(
     from scipy.sparse import csr_array
 
     rows, values = stack_of(matrices), stack_of(labels)
+    if is_sparse(rows):
+        try:
+            rows.check_format(full_check=True)  # compiled code reads w at these columns
+        except ValueError as error:
+            raise InvalidInputError(f"X: not a valid CSR array ({error}); make it again from its entries") from None
     starts = offsets_of([len(label) for label in labels]) if not isinstance(labels, RowBlocks) else labels.starts
     sizes, weights = np.diff(starts), 1 / np.sqrt(divisors)
     several, first = np.flatnonzero(sizes > 1).tolist(), starts[:-1]
@@ -126,7 +132,7 @@ def from_rows(
     offsets = offsets_of(ranks)
     left_at = offsets_of(np.repeat(sizes, ranks))
     sigma, left, targets = np.empty(offsets[-1]), np.empty(left_at[-1]), np.empty((offsets[-1], *values.shape[1:]))
-    unexplained = 0.5 * _squares(values[first]) * weights**2
+    unexplained = 0.5 * squared_rows(values[first]) * weights**2
     at = offsets[single]
     sigma[at], left[left_at[at]], unexplained[single] = norms[single] * weights[single], 1 / norms[single], 0.0
     with np.errstate(over="ignore"):  # infinite targets are refused below
@@ -136,7 +142,7 @@ def from_rows(
         sigma[a:b], targets[a:b], unexplained[m] = task.sigma, task.targets, task.unexplained
         left[left_at[a] : left_at[b]] = task.left.ravel()
     with np.errstate(over="ignore"):
-        require_targets(row_sums(_squares(targets), offsets), index)
+        require_targets(row_sums(squared_rows(targets), offsets), index)
     # the entries of a row of L have the columns of its task, one after another
     columns = np.arange(len(left)) + np.repeat(np.repeat(starts[:-1], ranks) - left_at[:-1], np.diff(left_at))
     return OwnRows(
@@ -198,9 +204,4 @@ def _filled_columns(matrix: Matrix) -> tuple[IntArray, Array]:
 
 def _row_squares(rows: Matrix) -> Array:
     """The squared norm of each row."""
-    return row_sums(rows.data * rows.data, rows.indptr) if is_sparse(rows) else np.einsum("ij,ij->i", rows, rows)
-
-
-def _squares(values: Array) -> Array:
-    """The square of each number, or of each row of numbers."""
-    return np.asarray(np.einsum("i...,i...->i", values, values))
+    return row_sums(rows.data * rows.data, rows.indptr) if is_sparse(rows) else squared_rows(rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, is_sparse, sealed
 
-__all__ = ["RowBlocks", "offsets_of", "row_sums", "stack_of"]
+__all__ = ["RowBlocks", "offsets_of", "row_sums", "squared_rows", "stack_of"]
 
 Rows: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
 
@@ -88,6 +88,16 @@ def offsets_of(sizes: Any) -> IntArray:
     array([0, 2, 2, 5])
     """
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def squared_rows(values: Array) -> Array:
+    """The square of each number of a vector, or the squared norm of each row of a matrix.
+
+    >>> squared_rows(np.array([[3.0, 4.0]])), squared_rows(np.array([2.0]))
+    (array([25.]), array([4.]))
+    """
+    flat = values.reshape(len(values), -1)
+    return np.asarray(np.einsum("ij,ij->i", flat, flat))
 
 
 def row_sums(values: Array, offsets: IntArray) -> Array:
