@@ -142,6 +142,20 @@ def test_the_rows_of_a_rank_are_those_of_the_joint_reduction():
         close(np.abs(given), np.abs(joint.geometry.errors(joint.geometry.start(np.zeros(own.dim)))))
 
 
+def parallel(rng):
+    first, other = rows(rng, 1).toarray(), rng.standard_normal((1, 14))
+    return [sp.csr_array(np.concatenate([first, first + 1e-9 * other])), *single(rng)]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, parallel], ids=lambda kind: kind.__name__)
+def test_directions_are_orthonormal_even_of_rows_that_are_nearly_parallel(kind):
+    own = both(problem(kind))[0].directions
+    basis = np.asarray((own.left @ sp.csr_array(own.rows)).toarray())
+    for m in range(own.num_distinct):
+        block = basis[own.block(m)]
+        np.testing.assert_allclose(block @ block.T, np.eye(len(block)), rtol=0, atol=1e-11)
+
+
 def test_a_callback_sees_the_iterates_and_cannot_change_them():
     own, joint = both(problem(several, outputs=2))
     seen = {}
@@ -172,15 +186,15 @@ def test_a_scheme_that_grows_says_so_without_the_joint_row_space():
 # ----------------------------------------------------------------------------------------------------- large problems
 
 
-def large(m=4000, d=1000, seed=0, **options):
+def large(m=4000, d=1000, density=0.01):
     """Sparse rows, a task each, whose joint reduction takes seconds."""
-    rng = np.random.default_rng(seed)
-    A = sp.random_array((m, d), density=0.01, rng=rng, format="csr")
-    return A, A @ rng.standard_normal(d), options
+    rng = np.random.default_rng(0)
+    A = sp.random_array((m, d), density=density, rng=rng, format="csr")
+    return A, A @ rng.standard_normal(d)
 
 
 def test_a_large_sparse_problem_is_run_without_a_joint_row_space(tmp_path):
-    A, b, _ = large()
+    A, b = large()
     tasks = fg.RegressionTasks.from_arrays(A, b, groups=range(len(b)))
     assert tasks.steps_on_own_rows
     run = fg.run(tasks, Cyclic(), 3 * len(b), record_every=len(b))
@@ -208,7 +222,7 @@ def test_a_large_sparse_problem_is_run_without_a_joint_row_space(tmp_path):
 
 
 def test_whether_tasks_step_on_their_rows_depends_on_their_shapes_alone():
-    A, b, _ = large()
+    A, b = large()
     tasks = fg.RegressionTasks.from_arrays(A[:1200], b[:1200], groups=range(1200))
     before = fg.run(tasks, Cyclic(), 10)
     assert tasks.rank_joint
@@ -236,18 +250,16 @@ def test_expectations_of_a_large_problem_use_the_errors_of_its_runs():
     close(ensembles[0][1].losses, ensembles[0].losses[1])
 
 
-def test_memory_is_proportional_to_the_nonzeros():
-    A, b, _ = large(m=20_000)
+def test_memory_is_less_than_three_times_that_of_the_matrix():
+    A, b = large(density=0.1)
     size = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
-    fg.run(problem(single), Cyclic(), 2)  # imports
-    fg.run(both(problem(single))[0], Cyclic(), 2)
+    fg.run(both(problem(single))[0], Cyclic(), 2)  # imports
     tracemalloc.start()
     tasks = fg.RegressionTasks.from_arrays(A, b, groups=range(len(b)))
     fg.run(tasks, Cyclic(), len(b), record_every=len(b))
-    held, peak = tracemalloc.get_traced_memory()
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 12 * size  # names, labels, hashes and the record of 20,000 steps are no part of the matrix
-    assert held < 8 * size
+    assert peak < 3 * size
 
 
 def test_a_csr_array_with_a_column_that_does_not_exist_is_refused():

@@ -41,7 +41,7 @@ def test_stacked_tasks_are_the_tasks_that_were_given(kind, outputs, dtype, monke
         for m in range(6):
             (X, y), (expected, label) = tasks.task(m), plain.task(m)
             assert tasks.task(m)[0] is X
-            assert not (X.data.flags.writeable or X.indices.flags.writeable or y.flags.writeable)
+            assert not any(part.flags.writeable for part in (X.data, X.indices, X.indptr, y))
             np.testing.assert_array_equal(X.toarray(), expected.toarray())
             np.testing.assert_array_equal(y, label)
     assert fg.report.provenance.problem_hash(made) == fg.report.provenance.problem_hash(plain)
@@ -131,5 +131,5 @@ def test_a_small_row_of_a_stack_is_named(monkeypatch):
         made = fg.RegressionTasks(matrices, list(labels))
     assert isinstance(made._matrices, RowBlocks)
     matrices[1].data[1] = 1e-300
-    with pytest.raises(InvalidInputError, match="task 1 .*, row 1: .* which vanishes"):
+    with pytest.raises(InvalidInputError, match=r"task 1 .*, row 1: .* which vanishes"):
         fg.RegressionTasks(matrices, list(labels))
