@@ -27,7 +27,7 @@ from forgetting.dynamics.metrics import quietly
 from forgetting.dynamics.space import Direct, Reduced, Space
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.geometry import Geometry
+from forgetting.geometry import Directions, Geometry
 from forgetting.orderings import TaskView, Visits
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import Learned, LinearScheme, Scheme
@@ -71,52 +71,38 @@ class _Record:
 
 
 class _Compiled:
-    """Makes steps of a linear scheme on a geometry by compiled code."""
+    """Makes steps of a linear scheme on directions by compiled code."""
 
-    def __init__(self, geometry: Geometry, scheme: LinearScheme, state: Array) -> None:
-        self.geometry = geometry
-        self.gains = linear_gains(geometry, scheme)
-        self.state = np.ascontiguousarray(state).copy()
+    def __init__(self, directions: Directions, scheme: LinearScheme, state: Array) -> None:
+        self.directions = directions
+        self.gains = linear_gains(directions, scheme)
+        self.state = read_only(np.ascontiguousarray(state).copy())
 
     def advance(self, order: IntArray, record: _Record) -> None:
-        from forgetting import _kernels
-
-        geometry = self.geometry
-        distinct = geometry.distinct(order)
+        directions = self.directions
+        distinct = directions.distinct(order)
         first, last = record.done, record.done + len(order)
         kept = slice(record.kept, int(np.searchsorted(record.steps, last, side="right")))
+        kept_at = record.steps[kept] - first
         before, after = record.before[first:last], record.after[first:last]
         state = self.state.copy()
-
-        def learn(targets: Array, z: Array, states: Array, before: Array, after: Array) -> None:
-            _kernels.advance(
-                geometry.rows,
-                geometry.offsets,
-                self.gains,
-                targets,
-                geometry.sigma,
-                distinct,
-                z,
-                record.steps[kept] - first,
-                states,
-                before,
-                after,
+        if directions.outputs is None:
+            directions.advance(
+                self.gains, directions.targets, distinct, state, kept_at, record.states[kept], before, after
             )
-
-        if geometry.outputs is None:
-            learn(geometry.targets, state, record.states[kept], before, after)
         else:
-            losses = np.empty((2, geometry.outputs, len(order)))
-            for o in range(geometry.outputs):
-                states = np.empty((kept.stop - kept.start, geometry.dim))
-                learn(geometry.targets[o], state[o], states, losses[0, o], losses[1, o])
+            losses = np.empty((2, directions.outputs, len(order)))
+            for o in range(directions.outputs):
+                states = np.empty((len(kept_at), state.shape[1]))
+                targets, part = directions.targets[o], state[o]
+                directions.advance(self.gains, targets, distinct, part, kept_at, states, losses[0, o], losses[1, o])
                 record.states[kept, o] = states
             before[:], after[:] = losses.sum(axis=1)
-        if not geometry.explained:
-            before += geometry.unexplained[distinct]
-            after += geometry.unexplained[distinct]
+        if not directions.explained:
+            before += directions.unexplained[distinct]
+            after += directions.unexplained[distinct]
         record.order[first:last] = order
-        self.state, record.done = state, last
+        self.state, record.done = read_only(state), last
 
 
 class _Interpreted:
@@ -207,12 +193,12 @@ def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Schem
     start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0").copy()
     if not chosen.intrinsic:
         return chosen, Direct(problem, start, chosen.scale_of_iterates)
-    geometry = problem.geometry
-    if geometry is None:
+    directions = problem.geometry if chosen.linear_on(problem) is None else problem.directions
+    if directions is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
     if chosen.needs_realizable and problem.linear is not None:
         problem.linear.require_realizable(str(chosen))
-    return chosen, Reduced(geometry, start)
+    return chosen, Reduced(directions, start)
 
 
 def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any) -> Space:
@@ -221,7 +207,10 @@ def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any) -
         if problem.linear is None:
             raise ForgettingError(f"{type(problem).__name__} with a geometry")
         problem.linear.adopt(as_kind(geometry, Geometry, "a geometry"))
-    return resolve(problem, scheme, w0)[1]
+    space = resolve(problem, scheme, w0)[1]
+    if geometry is None or space.directions is None or problem.geometry is None:
+        return space
+    return Reduced(problem.geometry, space.w0)
 
 
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
@@ -306,8 +295,8 @@ def run(
     )
     stepper: _Compiled | _Interpreted
     linear = scheme.linear_on(problem) if scheme.intrinsic else None
-    if linear is not None and problem.geometry is not None:
-        stepper, chunk = _Compiled(problem.geometry, linear, start), CHUNK
+    if linear is not None and space.directions is not None:
+        stepper, chunk = _Compiled(space.directions, linear, start), CHUNK
     else:
         chunk = FEW
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))

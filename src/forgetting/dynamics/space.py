@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.dynamics.metrics import quietly
-from forgetting.geometry import Geometry
+from forgetting.geometry import Directions, Geometry
 from forgetting.tasks import Problem
 
 __all__ = ["Direct", "Reduced", "Space"]
@@ -18,14 +18,22 @@ __all__ = ["Direct", "Reduced", "Space"]
 
 @dataclass(frozen=True)
 class Reduced:
-    """States are errors z in the frame of a geometry; the states of a run that diverges may be infinite."""
+    """States are those of directions: errors z in the frame of a geometry, or iterates where tasks step on their rows.
 
-    problem: Geometry
+    The states of a run that diverges may be infinite.
+    """
+
+    problem: Directions
     w0: Array
 
     @property
-    def geometry(self) -> Geometry:
+    def directions(self) -> Directions:
         return self.problem
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """The geometry whose frame the states refer to; None if states are iterates."""
+        return self.problem.geometry
 
     def start(self) -> Array:
         return self.problem.start(self.w0)
@@ -54,6 +62,7 @@ class Direct:
     problem: Problem
     w0: Array
     scale: float = 1.0
+    directions: ClassVar[None] = None
     geometry: ClassVar[None] = None
 
     def start(self) -> Array:

@@ -166,6 +166,25 @@ class Trajectory(Result):
         return self.iterates if scale == 1 else self.iterates / scale
 
     @cached_property
+    def errors(self) -> Array:
+        """z = w - w* at the recorded steps, in the frame of the geometry of linear tasks, (len(steps), D).
+
+        For tasks with c outputs (len(steps), c, D). Needs the joint row space of the tasks.
+
+        >>> import forgetting as fg
+        >>> fg.run(fg.families.orthogonal(2), "cyclic", k=2).errors.round(4) + 0.0
+        array([[-0.7071, -0.7071],
+               [ 0.    , -0.7071],
+               [ 0.    ,  0.    ]])
+        """
+        geometry = self.problem.geometry
+        if geometry is None:
+            raise NotSupportedError(f"errors are those of linear tasks, not {self.problem!r:.60}")
+        if self._space.geometry is not None:
+            return self.states
+        return np.stack([geometry.start(w) for w in self.scaled_iterates])
+
+    @cached_property
     def losses(self) -> Array:
         """L(w) at the recorded steps, (len(steps),)."""
         parts = [self._space.mean_losses(self.states[rows]) for rows in self._parts(len(self.steps))]
@@ -271,8 +290,8 @@ class Trajectory(Result):
     @property
     def _width(self) -> int:
         """About how many numbers are in memory while the losses of all tasks at a step are computed."""
-        geometry = self._space.geometry
-        return 2 * self.problem.num_tasks + (0 if geometry is None else 3 * geometry.targets.size)
+        directions = self._space.directions
+        return 2 * self.problem.num_tasks + (0 if directions is None else 3 * directions.targets.size)
 
     def _require(self, width: int, name: str) -> None:
         steps = len(self.steps)

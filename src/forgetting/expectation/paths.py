@@ -79,7 +79,7 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
     steps, where = request.steps, np.searchsorted(trajectory.steps, request.steps)
     if quantity.average == "error":
         if request.linear is not None:
-            return _squared_norms(trajectory.states)[where]
+            return _squared_norms(trajectory.errors)[where]
         iterates = trajectory.scaled_iterates
         return _squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
     if quantity.iterate == "mean":

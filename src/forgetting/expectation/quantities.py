@@ -74,9 +74,7 @@ class Form:
         geometry = run.problem.geometry
         if geometry is None:
             raise NotSupportedError(f"{type(self).__name__} is a form of regression tasks; give it an along(run)")
-        intrinsic = run.scheme.intrinsic
-        states = run.states if intrinsic else np.stack([geometry.start(w) for w in run.scaled_iterates])
-        weighted = self.weights(geometry.sigma**2) * geometry.squared(states)
+        weighted = self.weights(geometry.sigma**2) * geometry.squared(run.errors)
         each = 0.5 * geometry.per_task(weighted)
         return geometry, each + geometry.unexplained if self.with_unfitted else each
 

@@ -1,7 +1,27 @@
 """The reduction of tasks to subspaces of their joint row space, on which every engine works."""
 
 from forgetting.geometry.codecs import check_geometry
+from forgetting.geometry.directions import Directions
+from forgetting.geometry.own_rows import OwnRows, from_rows
 from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Data, Frame, Geometry, Matrix, from_data, from_gram
+from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, squared_rows, stack_of
 
-__all__ = ["Data", "Frame", "Geometry", "Matrix", "check_geometry", "exact_rank", "from_data", "from_gram"]
+__all__ = [
+    "Data",
+    "Directions",
+    "Frame",
+    "Geometry",
+    "Matrix",
+    "OwnRows",
+    "RowBlocks",
+    "check_geometry",
+    "exact_rank",
+    "from_data",
+    "from_gram",
+    "from_rows",
+    "offsets_of",
+    "row_sums",
+    "squared_rows",
+    "stack_of",
+]

@@ -8,9 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array
+from forgetting._arrays import EPS, SQUARED, Array, IntArray
+from forgetting.errors import InvalidInputError
 
-__all__ = ["Factor", "Tolerance", "factor_task", "joint_directions"]
+__all__ = [
+    "Factor",
+    "Singular",
+    "Tolerance",
+    "factor_task",
+    "joint_directions",
+    "require_targets",
+    "singular",
+    "split_label",
+]
 
 
 @dataclass(frozen=True)
@@ -58,29 +68,46 @@ class Factor(NamedTuple):
     conditions: Array
 
 
-def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
-    """Decide the rank of a task and factorise the task.
+class Singular(NamedTuple):
+    """X = left diag(sigma) basis, up to the rank of X; `conditions` as in `Factor`."""
 
-    If singular values differ by more than 1e4, rows are first scaled to the same size. The rank is the rank of the
-    scaled rows, so that a row counts however small it is, and the error of the basis depends only on the condition
-    number of the scaled rows. The singular values are those of the unscaled rows, by one-sided Jacobi rotations
-    (LAPACK's gejsv), which keep the digits of small singular values.
+    basis: Array
+    sigma: Array
+    left: Array
+    conditions: Array
+
+
+def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
+    """Decide the rank of a task and factorise the task; see `singular`.
 
     >>> factor = factor_task(np.array([[1.0, -1, 1], [1e12, 2e12, 3e12]]), np.zeros(2), Tolerance(None, squared=False))
     >>> len(factor.sigma), bool(factor.conditions.max() < 2)
     (2, True)
     """
+    found = singular(matrix, tolerance)
+    targets, unexplained = split_label(found.sigma, found.left, label)
+    return Factor(found.basis, found.sigma, targets, unexplained, found.conditions)
+
+
+def singular(matrix: Array, tolerance: Tolerance) -> Singular:
+    """Decide the rank of a matrix and factorise the matrix.
+
+    If singular values differ by more than 1e4, rows are first scaled to the same size. The rank is the rank of the
+    scaled rows, so that a row counts however small it is, and the error of the basis depends only on the condition
+    number of the scaled rows. The singular values are those of the unscaled rows, by one-sided Jacobi rotations
+    (LAPACK's gejsv), which keep the digits of small singular values.
+    """
     if matrix.shape[0] == 1:
         norm = np.linalg.norm(matrix, axis=1)
         if norm[0] == 0:
-            return _split(matrix[:0], np.zeros(0), np.zeros((1, 0)), label, np.ones(0))
-        return _split(matrix / norm, norm, np.ones((1, 1)), label, np.ones(1))
+            return Singular(matrix[:0], np.zeros(0), np.zeros((1, 0)), np.ones(0))
+        return Singular(matrix / norm, norm, np.ones((1, 1)), np.ones(1))
     left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
     top = float(np.max(sigma, initial=0.0))
     if not tolerance.scales_rows or top == 0 or sigma[-1] > 1e-4 * top:
         rank = int(np.count_nonzero(sigma > tolerance(matrix.shape) * top))
         kept = sigma[:rank]
-        return _split(right[:rank], kept, left[:, :rank], label, top / kept)
+        return Singular(right[:rank], kept, left[:, :rank], top / kept)
     sizes = np.max(np.abs(matrix), axis=1)
     scaled = np.ldexp(matrix, -np.frexp(sizes)[1][:, None])  # by powers of 2, which do not round
     _, spectrum, directions = np.linalg.svd(scaled, full_matrices=False)
@@ -90,7 +117,7 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
     basis = turn @ directions[:rank]
     # if rows are dependent, their part along a direction may be a small difference of large numbers
     spread = sigma[0] / sigma
-    return _split(basis, sigma, left, label, np.minimum(spread, condition) if rank == len(matrix) else spread)
+    return Singular(basis, sigma, left, np.minimum(spread, condition) if rank == len(matrix) else spread)
 
 
 def _graded_svd(matrix: Array) -> tuple[Array, Array, Array]:
@@ -105,8 +132,8 @@ def _graded_svd(matrix: Array) -> tuple[Array, Array, Array]:
     return left[:, : len(values)], values * (work[0] / work[1]), right.T
 
 
-def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Array) -> Factor:
-    """Split the labels into targets in the row space and a part that no w can fit."""
+def split_label(sigma: Array, left: Array, label: Array) -> tuple[Array, Array]:
+    """Split the labels into targets in the row space and half the square of a part that no w can fit."""
     along = left.T @ label
     missed = label - left @ along
     missed_sq = 0.5 * np.einsum("i...,i...->...", missed, missed)
@@ -114,7 +141,17 @@ def _split(basis: Array, sigma: Array, left: Array, label: Array, conditions: Ar
     floor = (8 * EPS * np.linalg.norm(label, axis=0)) ** 2 * len(label)
     with np.errstate(over="ignore"):  # the caller, which knows the number of the task, refuses infinite targets
         targets = (along.T / sigma).T
-    return Factor(basis, sigma, targets, np.where(missed_sq > floor, missed_sq, 0.0), np.asarray(conditions))
+    return targets, np.where(missed_sq > floor, missed_sq, 0.0)
+
+
+def require_targets(squares: Array, index: IntArray) -> None:
+    """Raise if |c_m|^2, the square of the smallest solution of a distinct task, is too large."""
+    bad = np.flatnonzero(~(squares < SQUARED))
+    if bad.size:
+        raise InvalidInputError(
+            f"task {int(np.argmax(index == bad[0]))}: its rows are so small beside its labels that its solution "
+            "overflows when squared; rescale them"
+        )
 
 
 def joint_directions(

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import EPS, SQUARED, Array, IntArray, is_sparse, read_only
+from forgetting._arrays import EPS, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
-from forgetting.errors import InvalidInputError
 from forgetting.geometry import row_space
-from forgetting.geometry.factor import Tolerance, factor_task, joint_directions
+from forgetting.geometry.directions import Directions
+from forgetting.geometry.factor import Tolerance, factor_task, joint_directions, require_targets
+from forgetting.geometry.row_blocks import offsets_of
 from forgetting.geometry.row_space import Matrix, dense, row_space_qr
 from forgetting.storage.records import field_values
 
@@ -77,7 +78,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
+class Geometry(Directions):
     """The reduced problem: min |Sigma_m (U_m^T z - c_m)|^2 for each distinct task m, over z in R^D.
 
     Attributes:
@@ -129,19 +130,14 @@ class Geometry:
         _seal(self)
 
     @property
-    def num_tasks(self) -> int:
-        """Number of tasks, clones included."""
-        return len(self.index)
+    def geometry(self) -> Geometry:
+        """The geometry itself."""
+        return self
 
     @property
     def dim(self) -> int:
         """Dimension D of the joint row space."""
         return int(self.rows.shape[1])
-
-    @property
-    def outputs(self) -> int | None:
-        """c, or None if labels are single numbers."""
-        return None if self.targets.ndim == 1 else len(self.targets)
 
     @cached_property
     def each_output(self) -> tuple[Geometry, ...]:
@@ -162,11 +158,6 @@ class Geometry:
         )
 
     @property
-    def num_distinct(self) -> int:
-        """Number of distinct tasks."""
-        return len(self.offsets) - 1
-
-    @property
     def num_learned(self) -> int:
         """Number of distinct tasks that are learned, which come first; the others are held-out data."""
         return self.num_distinct // 2 if self.held_out else self.num_distinct
@@ -175,29 +166,6 @@ class Geometry:
     def rows_learned(self) -> int:
         """Number of directions of the tasks that are learned, which come first."""
         return int(self.offsets[self.num_learned])
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """How many tasks each distinct task stands for."""
-        return read_only(np.bincount(self.index, minlength=self.num_distinct).astype(np.int64))
-
-    @cached_property
-    def ranks(self) -> IntArray:
-        """Rank of each distinct task."""
-        return read_only(np.diff(self.offsets))
-
-    @cached_property
-    def norms(self) -> Array:
-        """Spectral norm of each distinct task (0 for a task of rank 0)."""
-        norms = np.zeros(self.num_distinct)
-        filled = self.ranks > 0
-        norms[filled] = self.sigma[self.offsets[:-1][filled]]
-        return read_only(norms)
-
-    @cached_property
-    def owner(self) -> IntArray:
-        """Distinct task of each of the R directions."""
-        return read_only(np.repeat(np.arange(self.num_distinct), self.ranks))
 
     @cached_property
     def gram(self) -> Array:
@@ -232,11 +200,6 @@ class Geometry:
         left, form = np.linalg.qr(matrix)
         short = left.T @ shift
         return read_only(form), read_only(short), max(0.0, float(shift @ shift - short @ short))
-
-    @cached_property
-    def explained(self) -> bool:
-        """Whether every task can be solved on its own."""
-        return not self.unexplained.any()
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
@@ -297,10 +260,6 @@ class Geometry:
         return read_only(spans)
 
     @cached_property
-    def _no_clones(self) -> bool:
-        return np.array_equal(self.index, np.arange(self.num_distinct))
-
-    @cached_property
     def _gaps(self) -> dict[bytes, float]:
         """What `mixing_gap` computed before, by the probabilities."""
         return {}
@@ -316,14 +275,6 @@ class Geometry:
             least = np.linalg.eigvalsh((self.rows.T * each) @ self.rows)[0]
             self._gaps[key] = float(np.clip(least, 0.0, 1.0))
         return self._gaps[key]
-
-    def distinct(self, orders: IntArray) -> IntArray:
-        """The numbers of the distinct tasks in the given orders, as a contiguous array."""
-        return np.ascontiguousarray(orders if self._no_clones else self.index[orders])
-
-    def block(self, task: int) -> slice:
-        """The rows of the stacked arrays that belong to distinct task `task`."""
-        return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
 
     def start(self, w0: Array) -> Array:
         """z_0 for a start w_0 in the user's coordinates."""
@@ -343,25 +294,6 @@ class Geometry:
         """rho = U^T z - c for each state: R numbers, from which losses and distances are computed."""
         return states @ self.rows.T - self.targets
 
-    def squared(self, states: Array) -> Array:
-        """rho^2 for each of the R directions at each state, summed over outputs."""
-        squares = self.errors(states) ** 2
-        return squares if self.outputs is None else squares.sum(axis=-2)
-
-    def per_task(self, squares: Array) -> Array:
-        """Sums of R columns over the directions of each distinct task."""
-        sums = np.zeros((*squares.shape[:-1], self.num_distinct))
-        filled = np.flatnonzero(self.ranks)
-        if filled.size:
-            sums[..., filled] = np.add.reduceat(squares, self.offsets[filled], axis=-1)
-        return sums
-
-    def distinct_losses(self, states: Array) -> Array:
-        """Loss of each distinct task at each state."""
-        if self.outputs is None:
-            return 0.5 * self.per_task((self.sigma * self.errors(states)) ** 2) + self.unexplained
-        return 0.5 * self.per_task(self.sigma**2 * self.squared(states)) + self.unexplained
-
     def task_loss(self, task: int, z: Array) -> float:
         """L_m at a single state z."""
         distinct = int(self.index[task])
@@ -369,25 +301,27 @@ class Geometry:
         missed = self.sigma[block] * (z @ self.rows[block].T - self.targets[..., block])
         return 0.5 * float(np.vdot(missed, missed)) + float(self.unexplained[distinct])
 
-    def task_losses(self, states: Array) -> Array:
-        """L_m for every task (clones included) at each state; shape (..., T)."""
-        return self.distinct_losses(states)[..., self.index]
-
-    def mean_losses(self, states: Array) -> Array:
-        """L, the mean over tasks, at each state; shape (...)."""
-        share = self.counts / self.num_tasks
-        weights = 0.5 * self.sigma**2 * share[self.owner]
-        return self.squared(states) @ weights + float(self.unexplained @ share)
-
-    def distances(self, states: Array) -> Array:
-        """Distance to the solution set of every task; shape (..., T)."""
-        return np.sqrt(self.per_task(self.squared(states)))[..., self.index]
-
     def project(self, task: int, z: Array) -> Array:
         """The point nearest to z that minimises the loss of the task."""
         block = self.block(int(self.index[task]))
         basis = self.rows[block]
         return z - (z @ basis.T - self.targets[..., block]) @ basis
+
+    def advance(
+        self,
+        gains: Array,
+        targets: Array,
+        order: IntArray,
+        state: Array,
+        kept_at: IntArray,
+        kept: Array,
+        before: Array,
+        after: Array,
+    ) -> None:
+        from forgetting import _kernels
+
+        setting = self.rows, self.offsets, gains, targets, self.sigma
+        _kernels.advance(*setting, order, state, kept_at, kept, before, after)
 
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows and labels of the task in z coordinates, A z = b."""
@@ -528,14 +462,9 @@ def _assemble(
 ) -> Geometry:
     """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
     factors = [factor_task(matrix, label, tolerance) for matrix, label in zip(matrices, labels, strict=True)]
-    for distinct, factor in enumerate(factors):
-        if not np.vdot(factor.targets, factor.targets) < SQUARED:
-            raise InvalidInputError(
-                f"task {int(np.argmax(index == distinct))}: its rows are so small beside its labels that its solution "
-                "overflows when squared; rescale them"
-            )
+    require_targets(np.array([np.vdot(factor.targets, factor.targets) for factor in factors]), index)
     ranks = np.array([len(factor.sigma) for factor in factors], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64)
+    offsets = offsets_of(ranks)
     rows = np.concatenate([factor.basis for factor in factors])
     target = np.concatenate([factor.targets for factor in factors])
     sigma = np.concatenate([factor.sigma for factor in factors])

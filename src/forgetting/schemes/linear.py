@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetting._arrays import Array, as_count, as_kind, as_number
 from forgetting.errors import InvalidInputError
-from forgetting.geometry import Geometry
+from forgetting.geometry import Directions, Geometry
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register
 from forgetting.tasks.problem import Problem
 
@@ -47,8 +47,8 @@ class LinearScheme(Scheme):
         """The gain g for each singular value."""
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
-        geometry = as_kind(problem, Problem, "a problem such as RegressionTasks").geometry
-        return self if geometry is not None else None
+        known = as_kind(problem, Problem, "a problem such as RegressionTasks")
+        return self if known.linear is not None or known.geometry is not None else None
 
     def precise_gain(self, square: Decimal) -> Decimal | None:
         """The gain g at sigma^2 = `square`, to the precision of the decimal context; None if only `gains` is known.
@@ -176,11 +176,11 @@ class Ridge(LinearScheme):
         return square / (square + Decimal(self.lam))
 
 
-def linear_gains(geometry: Geometry, scheme: LinearScheme) -> Array:
+def linear_gains(directions: Directions, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions."""
     with np.errstate(over="ignore", invalid="ignore"):  # gains that are not finite are refused
-        given = np.asarray(scheme.gains(geometry.sigma))
-    if given.dtype.kind not in "biuf" or given.shape != geometry.sigma.shape or not np.isfinite(given).all():
+        given = np.asarray(scheme.gains(directions.sigma))
+    if given.dtype.kind not in "biuf" or given.shape != directions.sigma.shape or not np.isfinite(given).all():
         raise InvalidInputError(
             f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"
         )
@@ -203,9 +203,10 @@ def growth(problem: Problem, scheme: Scheme) -> list[str]:
     ['this scheme diverges: a step multiplies an error of the task it learns by -1.5']
     """
     linear = None if scheme.nonexpansive else scheme.linear_on(problem)
-    if linear is None or problem.geometry is None:
+    directions = None if linear is None else problem.directions
+    if linear is None or directions is None:
         return []
-    factors = 1.0 - linear_gains(problem.geometry, linear)
+    factors = 1.0 - linear_gains(directions, linear)
     worst = float(factors[np.argmax(np.abs(factors))]) if len(factors) else 0.0
     if abs(worst) <= 1 + 1e-12:
         return []

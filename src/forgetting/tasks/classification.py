@@ -16,8 +16,9 @@ from forgetting.sets import ConvexSet, Polyhedron
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.labels import Label, signs
 from forgetting.tasks.problem import Kind, Problem
-from forgetting.tasks.regression import as_task_lists, as_task_matrix, split_rows
+from forgetting.tasks.regression import as_task_lists, as_task_matrix
 from forgetting.tasks.separability import Separability, decide
+from forgetting.tasks.stacking import split_rows
 
 __all__ = ["ClassificationTasks", "one_versus_rest"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_kind, as_task, as_vector, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
-from forgetting.geometry import Geometry
+from forgetting.geometry import Directions, Geometry
 from forgetting.sets import (
     Affine,
     CommonPoint,
@@ -258,6 +258,11 @@ class ConvexSets(Problem):
     def geometry(self) -> Geometry | None:
         """The reduction to subspaces for exact engines and compiled loops; None unless every set is affine."""
         return None if self.regression is None else self.regression.geometry
+
+    @property
+    def directions(self) -> Directions | None:
+        """What linear schemes step on; None unless every set is affine."""
+        return None if self.regression is None else self.regression.directions
 
     def require_realizable(self, what: str) -> None:
         """Raise unless the sets have a common point; `what` names the operation that needs such a point."""

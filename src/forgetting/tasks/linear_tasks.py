@@ -11,7 +11,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, as_number, as_task, numbers
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
-from forgetting.geometry import Geometry
+from forgetting.geometry import Directions, Geometry
 from forgetting.tasks.class_labels import correct_share, kind_of_labels
 from forgetting.tasks.problem import Kind, Problem
 
@@ -69,6 +69,11 @@ class LinearTasks(Problem):
     @abstractmethod
     def geometry(self) -> Geometry:
         """The reduction to the joint row space, computed once."""
+
+    @property
+    def directions(self) -> Directions:
+        """What linear schemes step on: the geometry, or the rows of the tasks where a geometry is not needed."""
+        return self.geometry
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
         columns = {**super()._columns(rows, full=full), "rows": self.num_rows[rows]}
@@ -186,7 +191,7 @@ class LinearTasks(Problem):
     @property
     def norms(self) -> Array:
         """Spectral norm of each data matrix (divided by n_m^(1/2) for a mean loss)."""
-        return self.geometry.norms[self.geometry.index]
+        return self.directions.norms[self.directions.index]
 
     @property
     def radius(self) -> float:
@@ -236,11 +241,9 @@ class LinearTasks(Problem):
 
     def distances(self, w: Array) -> Array:
         """Distance from w to the solution set of every task."""
-        return self.geometry.distances(self.geometry.start(self.point(w)))
+        return self.directions.distances(self.directions.start(self.point(w)))
 
     def project(self, task: int, w: Array) -> Array:
         """The solution of the task nearest to w: w - X_m^+ (X_m w - y_m)."""
-        start = self.point(w)
-        return self.geometry.lift(
-            self.geometry.project(as_task(task, self.num_tasks), self.geometry.start(start)), start
-        )
+        start, directions = self.point(w), self.directions
+        return directions.lift(directions.project(as_task(task, self.num_tasks), directions.start(start)), start)

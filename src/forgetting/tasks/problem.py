@@ -17,7 +17,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.figures.items import Matrix
 from forgetting.figures.notebook import notebook_html
 from forgetting.figures.numbers import column
-from forgetting.geometry import Geometry
+from forgetting.geometry import Directions, Geometry
 from forgetting.results import Shown
 from forgetting.sets import ConvexSet
 from forgetting.storage.arrays import damaged, read_arrays, write_arrays
@@ -179,6 +179,11 @@ class Problem(Shown, ABC):
     def geometry(self) -> Geometry | None:
         """The reduction to subspaces, for exact engines and compiled loops; None unless every task is affine."""
         return None
+
+    @property
+    def directions(self) -> Directions | None:
+        """What linear schemes step on: the geometry, or the rows of the tasks where a geometry is not needed."""
+        return self.geometry
 
     @property
     def linear(self) -> LinearTasks | None:

@@ -29,11 +29,24 @@ from forgetting._arrays import (
 )
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, SmallRowWarning
-from forgetting.geometry import Geometry, Matrix
+from forgetting.geometry import (
+    Directions,
+    Geometry,
+    Matrix,
+    OwnRows,
+    RowBlocks,
+    offsets_of,
+    row_sums,
+    squared_rows,
+    stack_of,
+)
 from forgetting.tasks.class_labels import one_hot
 from forgetting.tasks.linear_tasks import LinearTasks
+from forgetting.tasks.stacking import as_slice, split_rows, stacked
 
-__all__ = ["RegressionTasks", "as_task_lists", "as_task_matrix", "split_rows"]
+__all__ = ["RegressionTasks", "as_task_lists", "as_task_matrix"]
+
+LARGE = 1e9  # N d min(N, d) beyond which sparse tasks and tasks of one row step on their own rows
 
 
 class RegressionTasks(LinearTasks):
@@ -75,17 +88,26 @@ class RegressionTasks(LinearTasks):
         names: Sequence[str] | None = None,
         copy: bool = True,
     ) -> None:
-        matrices, labels, self.names = as_task_lists(matrices, labels, names)  # kept alive, so that ids are unique
+        matrices, labels, self.names = as_task_lists(matrices, labels, names)
         self._set_options(loss, rank_tol, rtol)
-        self._matrices: list[Matrix] = []
-        self._labels: list[Array] = []
-        self._index = self._take_in(matrices, labels, copy)
+        self._matrices: Sequence[Matrix]
+        self._labels: Sequence[Array]
+        stack = stacked(matrices, labels, copy)
+        self._matrices, self._labels, self._index = self._take_in(matrices, labels, copy) if stack is None else stack
+        self._sizes = np.diff(stack.labels.starts) if stack else np.array([len(label) for label in self._labels])
+        self._sparse = stack is not None or all(is_sparse(matrix) for matrix in self._matrices)
         self.dim = int(self._matrices[0].shape[1])
         self.outputs = None if self._labels[0].ndim == 1 else int(self._labels[0].shape[1])
         self._warn_of_small_rows()
 
-    def _take_in(self, matrices: Sequence[Any], labels: Sequence[Any], copy: bool) -> IntArray:
-        """Store each distinct task once, and return for every task the number of its distinct task."""
+    @staticmethod
+    def _take_in(
+        matrices: Sequence[Any], labels: Sequence[Any], copy: bool
+    ) -> tuple[list[Matrix], list[Array], IntArray]:
+        """The data of each distinct task, and for every task the number of its distinct task."""
+        matrices, labels = list(matrices), list(labels)  # kept alive, so that ids are unique
+        known: list[Matrix] = []
+        known_labels: list[Array] = []
         index = np.empty(len(matrices), dtype=np.int64)
         by_identity: dict[tuple[int, int], int] = {}
         by_content: dict[bytes, int] = {}
@@ -99,18 +121,18 @@ class RegressionTasks(LinearTasks):
                         f"task {task}: X has {matrix.shape[1]} columns, but task 0 has {width}; all need the same d"
                     )
                 width = matrix.shape[1]
-                if self._labels and label.shape[1:] != self._labels[0].shape[1:]:
+                if known_labels and label.shape[1:] != known_labels[0].shape[1:]:
                     raise InvalidInputError(
-                        f"task {task}: y has {_outputs(label)}, but task 0 has {_outputs(self._labels[0])}; all need "
+                        f"task {task}: y has {_outputs(label)}, but task 0 has {_outputs(known_labels[0])}; all need "
                         "the same outputs"
                     )
-                same = by_content.setdefault(fingerprint(matrix, label), len(self._matrices))
-                if same == len(self._matrices):
-                    self._matrices.append(sealed(matrix.copy() if copy else matrix))
-                    self._labels.append(read_only(label.copy()))
+                same = by_content.setdefault(fingerprint(matrix, label), len(known))
+                if same == len(known):
+                    known.append(sealed(matrix.copy() if copy else matrix))
+                    known_labels.append(read_only(label.copy()))
                 by_identity[identity] = same
             index[task] = by_identity[identity]
-        return index
+        return known, known_labels, index
 
     def _warn_of_small_rows(self) -> None:
         """Warn if a row is below 1e-12 of the largest row of its task, and refuse rows below 1e-290 of such a task.
@@ -119,8 +141,8 @@ class RegressionTasks(LinearTasks):
         """
         if self.rank_tol is not None:
             return
-        for distinct, matrix in enumerate(self._matrices):
-            sizes = _row_sizes(matrix)
+        for distinct in self._tasks_of_unlike_rows():
+            sizes = _row_sizes(self._matrices[distinct])
             small = np.flatnonzero((sizes > 0) & (sizes < 1e-12 * sizes.max()))
             if small.size:
                 task = int(np.flatnonzero(self._index == distinct)[0])
@@ -138,6 +160,16 @@ class RegressionTasks(LinearTasks):
                     stacklevel=3,
                 )
                 return
+
+    def _tasks_of_unlike_rows(self) -> list[int]:
+        """The distinct tasks that may have a row below 1e-12 of their largest row; a stack of rows is read at once."""
+        several = self._sizes > 1
+        if isinstance(self._matrices, RowBlocks) and several.any():
+            sizes = _row_sizes(self._matrices.stack)
+            starts = self._matrices.starts[:-1]
+            least = np.minimum.reduceat(np.where(sizes > 0, sizes, np.inf), starts)
+            several = least < 1e-12 * np.maximum.reduceat(sizes, starts)
+        return np.flatnonzero(several).tolist()
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> RegressionTasks:
@@ -182,7 +214,7 @@ class RegressionTasks(LinearTasks):
             raise InvalidInputError(f"X has {matrix.shape[0]} rows, but there are {len(given)} labels")
         names, members = group_rows(groups, matrix.shape[0])
         targets, known = one_hot(labels, members, classes)
-        tasks = cls([matrix[_as_slice(rows)] for rows in members], targets, **{"names": names, **options})
+        tasks = cls([matrix[as_slice(rows)] for rows in members], targets, **{"names": names, **options})
         tasks.classes = known
         return tasks
 
@@ -223,7 +255,7 @@ class RegressionTasks(LinearTasks):
 
     @property
     def num_rows(self) -> IntArray:
-        return np.array([self._matrices[i].shape[0] for i in self._index])
+        return self._sizes[self._index]
 
     def task(self, task: int) -> tuple[Matrix, Array]:
         """(X_m, y_m) as given, read-only."""
@@ -265,12 +297,38 @@ class RegressionTasks(LinearTasks):
     def _divisors(self) -> Array:
         """The divisor of the squared loss of each distinct task: 1, or n_m for a mean loss."""
         if self.loss_kind == "sum":
-            return read_only(np.ones(len(self._matrices)))
-        return read_only(np.array([float(matrix.shape[0]) for matrix in self._matrices]))
+            return read_only(np.ones(len(self._sizes)))
+        return read_only(self._sizes.astype(np.float64))
 
     @cached_property
     def geometry(self) -> Geometry:
         return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
+
+    @cached_property
+    def own_rows(self) -> OwnRows:
+        """The tasks by their own rows, for linear schemes: memory proportional to the nonzeros, no joint row space."""
+        return _geometry.from_rows(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
+
+    @cached_property
+    def steps_on_own_rows(self) -> bool:
+        """Whether linear schemes step on the rows as they were given, and not in a frame of the joint row space.
+
+        That is so for sparse tasks and tasks of one row, if the reduction of N rows with d columns to a joint row space
+        would take about half a second or more: N d min(N, d) > 1e9. It depends on shapes and sparsity alone.
+
+        >>> import forgetting as fg
+        >>> fg.families.two_lines(0.5).steps_on_own_rows
+        False
+        """
+        rows = float(self._sizes.sum())
+        if rows * self.dim * min(rows, self.dim) <= LARGE:
+            return False
+        return self._sparse or bool(np.all(self._sizes == 1))
+
+    @property
+    def directions(self) -> Directions:
+        """What linear schemes step on: `own_rows` if `steps_on_own_rows`, else the geometry."""
+        return self.own_rows if self.steps_on_own_rows else self.geometry
 
     def adopt(self, geometry: Geometry) -> None:
         data = _geometry.Data(self._matrices, self._labels, self._divisors)
@@ -289,6 +347,9 @@ class RegressionTasks(LinearTasks):
     def task_losses(self, w: Any) -> Array:
         """L_m(w) for every task, computed from the data."""
         point = self.point(w)
+        if self.steps_on_own_rows:
+            missed = np.asarray(stack_of(self._matrices) @ point - stack_of(self._labels))
+            return (0.5 * row_sums(squared_rows(missed), offsets_of(self._sizes)) / self._divisors)[self._index]
         return np.array([self._distinct_loss(distinct, point) for distinct in range(len(self._matrices))])[self._index]
 
     def _distinct_loss(self, distinct: int, w: Array) -> float:
@@ -351,13 +412,13 @@ class RegressionTasks(LinearTasks):
 
 def as_task_lists(
     matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
-) -> tuple[list[Any], list[Any], tuple[str, ...]]:
+) -> tuple[Sequence[Any], Sequence[Any], tuple[str, ...]]:
     """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers."""
     try:
         for sequence in (matrices, labels):  # a broadcast view may be too long for a list
             count = len(sequence) if hasattr(sequence, "__len__") else 0
             require_memory(64.0 * count, f"{count} tasks", "give fewer")
-        matrices, labels = list(matrices), list(labels)
+        matrices, labels = (s if isinstance(s, RowBlocks) else list(s) for s in (matrices, labels))
     except TypeError as error:
         raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
     if not matrices:
@@ -420,27 +481,3 @@ def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Arra
 
 def _outputs(label: Array) -> str:
     return "one output" if label.ndim == 1 else f"{label.shape[1]} outputs"
-
-
-def split_rows(X: Any, y: Any, groups: Any) -> tuple[list[Any], list[Any], list[str]]:
-    """Matrices, labels and names of the groups of rows; groups are in order of their first row.
-
-    >>> split_rows([[1.0], [2.0], [3.0]], [1, 2, 3], ["b", "a", "b"])[1:]
-    ([array([1, 3]), array([2])], ['b', 'a'])
-    """
-    matrix = X.tocsr() if is_sparse(X) else any_array(X, "X")
-    label = one_column(any_array(y, "y"))
-    if matrix.ndim != 2:
-        raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
-    if label.ndim not in (1, 2) or len(label) != matrix.shape[0]:
-        raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has shape {label.shape}")
-    names, members = group_rows(groups, matrix.shape[0])
-    picks = [_as_slice(rows) for rows in members]
-    return [matrix[pick] for pick in picks], [label[pick] for pick in picks], names
-
-
-def _as_slice(members: IntArray) -> slice | IntArray:
-    """The row numbers as a slice if they are contiguous, so that indexing gives a view instead of a copy."""
-    if members[-1] - members[0] + 1 == len(members):
-        return slice(int(members[0]), int(members[-1]) + 1)
-    return members
