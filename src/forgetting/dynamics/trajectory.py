@@ -74,6 +74,8 @@ class Trajectory(Result):
         """Warnings about the run: tasks that were not learned to convergence, divergence, no common solution.
 
         Whether convex sets or classification tasks have a common solution is decided when `remarks` is first used.
+        Whether large sparse tasks (`tasks.steps_on_own_rows`) have one takes far longer than a run, and only
+        `tasks.realizability` says so.
 
         >>> import forgetting as fg
         >>> apart = fg.ClassificationTasks([[[1.0]], [[2.0]]], [[1], [-1]])
@@ -346,4 +348,6 @@ def remarks(problem: Problem, scheme: Scheme, before: Array, complaints: Sequenc
         warnings.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
     if before.size and not np.isfinite(before.max()):  # the maximum is NaN if some entry is
         warnings.append("the iterates diverged to values that are not finite; use a smaller step size")
+    if problem.steps_on_own_rows:  # the joint row space, which decides the rest, takes far longer than a run
+        return tuple(warnings)
     return (*warnings, *no_common_solution(problem))

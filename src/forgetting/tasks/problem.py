@@ -181,6 +181,11 @@ class Problem(Shown, ABC):
         return None
 
     @property
+    def steps_on_own_rows(self) -> bool:
+        """Whether linear schemes step on the rows as they were given, and not in a frame of the joint row space."""
+        return False
+
+    @property
     def directions(self) -> Directions | None:
         """What linear schemes step on: the geometry, or the rows of the tasks where a geometry is not needed."""
         return self.geometry
