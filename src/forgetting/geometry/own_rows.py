@@ -84,7 +84,9 @@ class OwnRows(Directions):
         setting = self.starts, self.left.data, self.left.indptr, self.offsets, gains, targets, self.sigma
         results = order, state, kept_at, kept, before, after
         if is_sparse(self.rows):
-            _row_kernels.advance_sparse(self.rows.data, self.rows.indices, self.rows.indptr, *setting, *results)
+            # compiled code wraps signed indices round, which would double the time of a step
+            places = (array.view(f"u{array.itemsize}") for array in (self.rows.indices, self.rows.indptr))
+            _row_kernels.advance_sparse(self.rows.data, *places, *setting, *results)
         else:
             _row_kernels.advance_dense(self.rows, *setting, *results)
 

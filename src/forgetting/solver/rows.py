@@ -224,7 +224,9 @@ class SparseRows(Rows):
     def __init__(self, csr: Any) -> None:
         self.csr = csr
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
-        self._arrays = tuple(read_only(array.view()) for array in (csr.data, csr.indices, csr.indptr))
+        # compiled code wraps signed indices round, which would double the time of a sweep
+        unsigned = (array.view(f"u{array.itemsize}") for array in (csr.indices, csr.indptr))
+        self._arrays = tuple(map(read_only, (csr.data, *unsigned)))
 
     @cached_property
     def squares(self) -> Array:
