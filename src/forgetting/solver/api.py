@@ -43,6 +43,7 @@ def solve(
     average: int | Literal["all"] = 1,
     relations: Any = "=",
     bounds: tuple[Any, Any] | None = None,
+    sets: Any = (),
     nearest: bool = False,
     max_steps: int | None = None,
     seconds: float | None = None,
@@ -80,7 +81,9 @@ def solve(
             Cimmino's method. Several threads work on large blocks and many of them.
         relations: "=", ">=" or "<=", one for all rows, or a list of one for each row.
         bounds: (low, high), numbers or n numbers: x stays between them. (0, inf) for x >= 0.
-        nearest: whether the result is the point nearest to x0 also if there are inequalities or bounds (Dykstra's
+        sets: convex sets of `fg` that x must lie in, such as fg.Ball(centre, radius); x is projected onto each of them
+            once an epoch.
+        nearest: whether the result is the point nearest to x0 also if there are inequalities, bounds or sets (Dykstra's
             method); otherwise the result is any point that satisfies them.
         max_steps: the largest number of visits to blocks.
         seconds: the longest time.
@@ -113,6 +116,7 @@ def solve(
         average=average,
         relations=relations,
         bounds=bounds,
+        sets=sets,
         nearest=nearest,
         memory=memory,
         threads=threads,

@@ -10,6 +10,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._registry import Registry, class_decorator
+from forgetting.sets import ConvexSet
 from forgetting.solver.sweepers import Iterate, Sweeper
 
 __all__ = ["Averaged", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
@@ -22,7 +23,7 @@ TRIAL = 8  # epochs before the damping of the method of multipliers changes
 class System:
     """The system that a method solves: the sweeper of its rows, the right-hand side, the start and the damping.
 
-    `nearest` asks for the solution nearest to x0 also where rows are inequalities or x has bounds.
+    `nearest` asks for the solution nearest to x0 also where rows are inequalities, x has bounds or lies in `sets`.
     """
 
     sweeper: Sweeper
@@ -31,6 +32,7 @@ class System:
     damp: float = 0.0
     nearest: bool = False
     seed: int = 0
+    sets: tuple[ConvexSet, ...] = ()
 
     @property
     def sizes(self) -> Array:
@@ -106,6 +108,42 @@ class Method(ABC):
         self.iterate.clipped = arrays["clipped"].copy()
 
 
+class Moves:
+    """How far a sequence of points moved in its last epochs, relative to the size of the points."""
+
+    def __init__(self, start: Array) -> None:
+        self.last = start.copy()
+        self.sizes: list[float] = []
+
+    def add(self, point: Array) -> None:
+        """Note the next point."""
+        size = float(np.linalg.norm(point))
+        self.sizes.append(float(np.linalg.norm(point - self.last)) / size if size > 0 else 0.0)
+        del self.sizes[:-8]
+        self.last = point.copy()
+
+    def error(self) -> float | None:
+        """The estimated distance to the limit, relative to its size; None before five epochs are over.
+
+        Moves that shrink by the factor q add up to q / (1 - q) times the last one.
+        """
+        if len(self.sizes) < 5:
+            return None
+        now, before = max(self.sizes[-2:]), max(self.sizes[-5:-3])
+        if now == 0:
+            return 0.0
+        rate = min((now / before) ** (1 / 3), 0.9999) if before > 0 else 0.9999
+        return now * rate / (1 - rate)
+
+    def arrays(self) -> dict[str, Array]:
+        """The numbers from which to go on."""
+        return {"last": self.last, "moves": np.array(self.sizes)}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Go on from what `arrays` gave."""
+        self.last, self.sizes = arrays["last"].copy(), arrays["moves"].tolist()
+
+
 def _norms(array: Array) -> Array:
     return np.atleast_1d(np.linalg.norm(array, axis=0))
 
@@ -118,7 +156,8 @@ class Kaczmarz(Method):
     """Projections onto the solutions of rows or blocks, one after another.
 
     Converges to the solution nearest to x0 if there is a solution. With inequalities or bounds, x converges to some
-    point that satisfies them, or to the nearest to x0 (Hildreth 1957, Dykstra 1983) if the system asks for it.
+    point that satisfies them, or to the nearest to x0 (Hildreth 1957, Dykstra 1983) if the system asks for it. Convex
+    sets have their turn after every round of visits.
     """
 
     name = "kaczmarz"
@@ -132,13 +171,45 @@ class Kaczmarz(Method):
             np.clip(self.iterate.x, limits.low, limits.high, out=self.iterate.x)
             if system.nearest:
                 self.iterate.clipped = system.x0 - self.iterate.x
+        #: what each set cut off, which Dykstra's method adds before the next projection
+        self.cuts = np.zeros((len(system.sets) if system.nearest else 0, *self.iterate.x.shape))
+        self.moves = Moves(self.iterate.x)
 
     def sweep(self, visits: IntArray) -> Array:
-        return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        seen = self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        for i, convex in enumerate(self.system.sets):
+            wanted = self.iterate.x + self.cuts[i] if len(self.cuts) else self.iterate.x
+            self.iterate.x = np.array(convex.nearest(wanted))
+            if len(self.cuts):
+                self.cuts[i] = wanted - self.iterate.x
+        return seen
+
+    def end_epoch(self) -> None:
+        if len(self.cuts):
+            self.moves.add(self.iterate.x)
 
     def measure(self) -> Measure:
         measured = super().measure()
-        return replace(measured, left=max(measured.left, self._duality_gap())) if self.system.nearest else measured
+        left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
+        if self.system.nearest:
+            left = max(left, self._duality_gap())
+        if len(self.cuts):  # the duality gap of other sets is not known
+            error = self.moves.error()
+            left = np.inf if error is None else max(left, error)
+        return replace(measured, left=left)
+
+    @property
+    def _size(self) -> float:
+        """The length to which distances are relative."""
+        return max(float(np.linalg.norm(self.x)), float(np.linalg.norm(self.system.x0))) or 1.0
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), **self.moves.arrays(), "cuts": self.cuts}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.moves.restore(arrays)
+        self.cuts = arrays["cuts"].copy()
 
     def _duality_gap(self) -> float:
         """The relative duality gap of the nearest point: |x - x*|^2 is at most the gap if x is feasible.
@@ -165,8 +236,7 @@ class LeastSquares(Method):
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
-        self.last = self.iterate.x.copy()
-        self.moves: list[float] = []
+        self.moves = Moves(self.iterate.x)
         self.frobenius = float(np.sqrt(system.sweeper.squares_sum))  # |A|
 
     @property
@@ -175,10 +245,7 @@ class LeastSquares(Method):
         return self.iterate.x
 
     def end_epoch(self) -> None:
-        size = float(np.linalg.norm(self.result))
-        self.moves.append(float(np.linalg.norm(self.result - self.last)) / size if size > 0 else 0.0)
-        del self.moves[:-8]
-        self.last = self.result.copy()
+        self.moves.add(self.result)
 
     def measure(self) -> Measure:
         gap = self.system.sweeper.gap(self.system.b, self.x)
@@ -191,24 +258,15 @@ class LeastSquares(Method):
         return Measure(residual, left, float(np.max(_norms(damped) / size)), self.error())
 
     def error(self) -> float | None:
-        """The estimated distance to the limit relative to |x|, from the moves of the last epochs; None if too few.
-
-        Moves that shrink by the factor q add up to q / (1 - q) times the last one.
-        """
-        if len(self.moves) < 5:
-            return None
-        now, before = max(self.moves[-2:]), max(self.moves[-5:-3])
-        if now == 0:
-            return 0.0
-        rate = min((now / before) ** (1 / 3), 0.9999) if before > 0 else 0.9999
-        return now * rate / (1 - rate)
+        """The estimated distance to the limit, relative to |x|; None if there is no estimate."""
+        return self.moves.error()
 
     def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "last": self.last, "moves": np.array(self.moves)}
+        return {**super().arrays(), **self.moves.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
-        self.last, self.moves = arrays["last"].copy(), arrays["moves"].tolist()
+        self.moves.restore(arrays)
 
 
 @register
@@ -236,22 +294,21 @@ class Multipliers(LeastSquares):
 
     @property
     def x(self) -> Array:
-        return self.last
+        return self.moves.last
 
     def sweep(self, visits: IntArray) -> Array:
         return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
 
     def end_epoch(self) -> None:
-        iterate, before = self.iterate, self.last
-        move = iterate.x - self.centre  # A^T u
+        before, move = self.x, self.iterate.x - self.centre  # move = A^T u
         super().end_epoch()
         self._recentre(move)
-        self._steer(float(np.linalg.norm(self.last - before)))
+        self._steer(float(np.linalg.norm(self.x - before)))
 
     def _recentre(self, move: Array) -> None:
         """Move the centre to x, or with damping between x and x0, and keep A^T u."""
         pull = self.system.damp**2 / self.iterate.shrink
-        self.centre = self.last + pull * (self.system.x0 - self.last)
+        self.centre = self.x + pull * (self.system.x0 - self.x)
         self.iterate.x = self.centre + move
 
     def _steer(self, move: float) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_flag, as_index, as_number, numbers, real_array, seed_from
+from forgetting._arrays import Array, Seed, as_count, as_flag, as_index, as_kind, as_number, numbers, real_array, seed_from
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import NormWeighted, Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
+from forgetting.sets import ConvexSet
 from forgetting.solver.methods import Method, Multipliers, System, registry
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
 from forgetting.solver.sources import as_rows
@@ -55,7 +56,7 @@ class Request:
         An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
         """
         limits = self.system.sweeper.limits
-        equations = not len(limits.relations) and not len(limits.low)
+        equations = not len(limits.relations) and not len(limits.low) and not self.system.sets
         return self.name == "auto" and equations and not self.system.damp and not self.ordering.adaptive
 
     def method(self) -> Method:
@@ -82,6 +83,7 @@ def as_request(
     average: Any,
     relations: Any,
     bounds: Any,
+    sets: Any,
     nearest: Any,
     memory: Any,
     threads: Any,
@@ -94,11 +96,12 @@ def as_request(
     side, start = _sides(rows.shape, b, x0)
     damp = as_number(damp, "damp", least=0)
     limits = _limits(rows.shape, relations, bounds)
-    limited = len(limits.relations) > 0 or len(limits.low) > 0
+    others = _sets(sets, rows.shape[1])
+    limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
     if limited and (side.ndim == 2 or damp or least_squares):
         what = "one right-hand side" if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
-        raise NotSupportedError(f"inequalities and bounds need {what}")
+        raise NotSupportedError(f"inequalities, bounds and sets need {what}")
     if damp and method != "auto" and not registry.get(method).damps:
         raise NotSupportedError(f"damp is for the methods 'multipliers' and 'averaged', not for {method!r}")
     several = rows.shape[0] if average == "all" else as_count(average, "average", least=1)
@@ -118,7 +121,7 @@ def as_request(
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:
         chosen = NormWeighted() if by_rows else Reshuffled()
-    system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed))
+    system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed), others)
     return Request(system, chosen, method, words)
 
 
@@ -163,6 +166,16 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
         )
     box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
     return Limits(senses, np.array(box.lo), np.array(box.hi))
+
+
+def _sets(sets: Any, n: int) -> tuple[ConvexSet, ...]:
+    """The convex sets that x must lie in."""
+    given = (sets,) if isinstance(sets, ConvexSet) else tuple(sets)
+    for i, convex in enumerate(given):
+        as_kind(convex, ConvexSet, "a convex set such as fg.Ball(centre, radius)", f"set {i}: ")
+        if convex.dim not in (None, n):
+            raise InvalidInputError(f"set {i} has dimension {convex.dim}, but A has {n} columns")
+    return tuple(convex.with_dim(n) for convex in given)
 
 
 def _divided(
