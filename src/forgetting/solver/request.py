@@ -171,11 +171,12 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
 def _sets(sets: Any, n: int) -> tuple[ConvexSet, ...]:
     """The convex sets that x must lie in."""
     given = (sets,) if isinstance(sets, ConvexSet) else tuple(sets)
+    filled = []
     for i, convex in enumerate(given):
-        as_kind(convex, ConvexSet, "a convex set such as fg.Ball(centre, radius)", f"set {i}: ")
-        if convex.dim not in (None, n):
-            raise InvalidInputError(f"set {i} has dimension {convex.dim}, but A has {n} columns")
-    return tuple(convex.with_dim(n) for convex in given)
+        filled.append(as_kind(convex, ConvexSet, "a convex set such as fg.Ball(centre, radius)", f"set {i}: ").with_dim(n))
+        if filled[i].dim != n:
+            raise InvalidInputError(f"set {i} has dimension {filled[i].dim}, but A has {n} columns")
+    return tuple(filled)
 
 
 def _divided(
