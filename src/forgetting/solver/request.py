@@ -154,7 +154,9 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
 
     ends = [numbers(end, "bounds") for end in (low, high)]
     if any(end.shape not in ((), (n,)) for end in ends):
-        raise InvalidInputError(f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}")
+        raise InvalidInputError(
+            f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}"
+        )
     box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
     return Limits(senses, np.array(box.lo), np.array(box.hi))
 

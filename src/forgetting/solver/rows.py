@@ -26,7 +26,7 @@ SLICE = 2**20  # entries of the matrix in one part of a residual
 
 @dataclass(frozen=True)
 class Limits:
-    """What makes a system more than equations: the relation of each row, and bounds on x; all empty if there are none."""
+    """What makes a system more than equations: the relation of each row, and bounds on x; empty if there are none."""
 
     relations: Any = field(default_factory=lambda: NO_RELATIONS)
     low: Array = field(default_factory=lambda: NONE)
@@ -196,7 +196,8 @@ class DenseRows(Rows):
         return DenseRows(self.array[rows])
 
     def dense(self, rows: Any) -> Array:
-        return self.array[rows]
+        picked: Array = self.array[rows]
+        return picked
 
     def transposed(self) -> DenseRows:
         return DenseRows(np.ascontiguousarray(self.array.T))
@@ -223,7 +224,7 @@ class SparseRows(Rows):
     def __init__(self, csr: Any) -> None:
         self.csr = csr
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
-        self._arrays = tuple(read_only(array.view()) for array in (csr.data, csr.indices, csr.indptr))
+        self._arrays: tuple[Any, ...] = tuple(read_only(array.view()) for array in (csr.data, csr.indices, csr.indptr))
 
     @cached_property
     def squares(self) -> Array:
