@@ -1,13 +1,14 @@
 """Compiled row steps, for dense rows and for rows in compressed form (CSR), with one or several right-hand sides.
 
 The step of row i, with t = scale[i] (b[i] - a_i.x - shrink duals[i]), adds t a_i to x. `scale[i]` is the relaxation
-divided by |a_i|^2 + shrink, or 0 for a row that is skipped. The number -1 - j in an order sets x[j] to 0. An empty array switches a feature off:
+divided by |a_i|^2 + shrink, or 0 for a row that is skipped. The number -1 - j in an order sets x[j] to 0. An empty
+array switches a feature off:
 
 - relations: 0 for a_i.x = b_i, 1 for >=, -1 for <=; empty if all rows are equations.
 - duals: the sum of the steps of each row, for damping (shrink > 0) and for the nearest point of inequalities (Hildreth
   1957, which is Dykstra's method on half-spaces); empty if no row needs the sum.
-- low, high: bounds on x, which is clipped where a row changes x; empty without bounds. `clipped` holds what was cut off,
-  as Dykstra's method needs it for the nearest point; empty for a point within the bounds.
+- low, high: bounds on x, which is clipped where a row changes x; empty without bounds. `clipped` holds what was cut
+  off, as Dykstra's method needs it for the nearest point; empty for a point within the bounds.
 
 Kernels release the GIL. Sums may be reassociated, always in the same way: results do not depend on threads.
 """
@@ -88,7 +89,7 @@ def sweep_dense(
     high: Array,
     clipped: Array,
 ) -> float:
-    """Make the steps of the rows in `order`, changing x, duals and clipped; return the sum of the squared errors seen."""
+    """Make the steps of the rows in `order`, changing x, duals and clipped; the sum of the squared errors seen."""
     total = 0.0
     size = rows.shape[1]
     mixed, remembers, bounded = len(relations) > 0, len(duals) > 0, len(low) > 0

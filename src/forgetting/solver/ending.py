@@ -63,8 +63,9 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         )
     if ending == "least squares":
         return (
-            f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares solution "
-            f"with relative residual {residual:.4g}, up to an estimated relative error of {measured.error or 0:.1g},"
+            f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares "
+            f"solution with relative residual {residual:.4g}, up to an estimated relative error of "
+            f"{measured.error or 0:.1g},"
         )
     reasons = {
         "epochs": f"stopped: maxiter = {loop.stops.epochs} epochs are over",

@@ -115,7 +115,8 @@ class Loop:
     def history(self) -> History:
         """The entries so far."""
         columns = list(zip(*self.entries, strict=True)) or [(), (), (), ()]
-        return History(*(np.array(column) for column in columns[:3]), np.array(columns[3], dtype=bool))
+        epoch, residual, seconds = (np.array(column) for column in columns[:3])
+        return History(epoch, residual, seconds, np.array(columns[3], dtype=bool))
 
     def run(self) -> str:
         """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
@@ -212,9 +213,9 @@ class Loop:
         if measured.left <= self.allowed():
             return "solved"
         method = self.method
-        if method.least_squares and measured.normal is not None and measured.normal <= self.stops.normal:
-            if measured.error is None or measured.error <= self.stops.normal:
-                return "least squares"
+        settled = measured.error is None or measured.error <= self.stops.normal
+        if method.least_squares and settled and measured.normal is not None and measured.normal <= self.stops.normal:
+            return "least squares"
         if self.stall_ends and self._stalled():
             return "stalled"
         return "stuck" if self._stuck() else None
@@ -234,8 +235,7 @@ class Loop:
 
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
-        following = Loop(
-            method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=self.spent + self.steps
-        )
+        spent = self.spent + self.steps
+        following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=spent)
         following.rows, following.entries = self.rows, self.entries
         return following

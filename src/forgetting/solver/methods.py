@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from forgetting.solver.sweepers import Iterate, Sweeper
 
 __all__ = ["Averaged", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
 
-registry: Registry[type] = Registry("method")
+registry: Registry[type[Any]] = Registry("method")
 TRIAL = 8  # epochs before the damping of the method of multipliers changes
 
 
@@ -89,8 +89,12 @@ class Method(ABC):
     def sweep(self, visits: IntArray) -> Array:
         """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
 
-    def end_epoch(self) -> None:
+    def end_epoch(self) -> None:  # noqa: B027  (most methods have nothing to do)
         """Do what follows after every block had its turn."""
+
+    def error(self) -> float | None:
+        """The estimated distance to the limit relative to |x|; None if there is no estimate."""
+        return None
 
     def measure(self) -> Measure:
         """Compute the residual, by a pass over the matrix."""
@@ -214,7 +218,7 @@ class Kaczmarz(Method):
     def _duality_gap(self) -> float:
         """The relative duality gap of the nearest point: |x - x*|^2 is at most the gap if x is feasible.
 
-        x is x0 + A^T duals - (what the bounds cut off), so that only the products of multipliers and slacks are missing.
+        x is x0 + A^T duals - (what the bounds cut off), so that only products of multipliers and slacks are missing.
         """
         limits = self.system.sweeper.limits
         gap = 0.0
@@ -312,7 +316,7 @@ class Multipliers(LeastSquares):
         self.iterate.x = self.centre + move
 
     def _steer(self, move: float) -> None:
-        """Double or halve s after every trial of 8 epochs, and turn round if moves shrank less than in the trial before.
+        """Double or halve s after every trial of 8 epochs, and turn round if moves shrank less than in the one before.
 
         Moves that grow tenfold say that s is too small for sweeps to settle: s is raised, and u begins anew.
         """
@@ -353,10 +357,10 @@ class Multipliers(LeastSquares):
 
 @register
 class Extended(LeastSquares):
-    """Randomised extended Kaczmarz (Zouzias and Freris 2013): column steps take b onto the range of A, row steps follow.
+    """Randomised extended Kaczmarz (Zouzias and Freris 2013): column steps take b onto the range of A; row steps.
 
-    z starts at b and is projected onto the orthogonal complement of columns; x makes row steps for b - z. Both are read:
-    rows and columns, so that a matrix in memory is needed, and a copy of its columns.
+    z starts at b and is projected onto the orthogonal complement of columns; x makes row steps for b - z. Rows and
+    columns are read, so that a matrix in memory is needed, and a copy of its columns.
     """
 
     name = "extended"
@@ -423,7 +427,7 @@ class Averaged(LeastSquares):
         return seen
 
     def _with_ridge(self, visits: IntArray) -> IntArray:
-        """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j stands for row j."""
+        """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j is row j."""
         n = self.system.sweeper.shape[1]
         ridge, rows = n * self.system.damp**2, self.system.sweeper.squares_sum
         rng = np.random.default_rng([self.system.seed, self.epochs, self.count])

@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_flag, as_index, as_kind, as_number, numbers, real_array, seed_from
+from forgetting._arrays import (
+    Array,
+    Seed,
+    as_count,
+    as_flag,
+    as_index,
+    as_kind,
+    as_number,
+    numbers,
+    real_array,
+    seed_from,
+)
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import NormWeighted, Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -173,7 +184,9 @@ def _sets(sets: Any, n: int) -> tuple[ConvexSet, ...]:
     given = (sets,) if isinstance(sets, ConvexSet) else tuple(sets)
     filled = []
     for i, convex in enumerate(given):
-        filled.append(as_kind(convex, ConvexSet, "a convex set such as fg.Ball(centre, radius)", f"set {i}: ").with_dim(n))
+        filled.append(
+            as_kind(convex, ConvexSet, "a convex set such as fg.Ball(centre, radius)", f"set {i}: ").with_dim(n)
+        )
         if filled[i].dim != n:
             raise InvalidInputError(f"set {i} has dimension {filled[i].dim}, but A has {n} columns")
     return tuple(filled)

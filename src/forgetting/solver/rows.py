@@ -26,7 +26,7 @@ SLICE = 2**20  # entries of the matrix in one part of a residual
 
 @dataclass(frozen=True)
 class Limits:
-    """What makes a system more than equations: the relation of each row, and bounds on x; all empty if there are none."""
+    """What makes a system more than equations: the relation of each row, and bounds on x; empty if there are none."""
 
     relations: Any = field(default_factory=lambda: NO_RELATIONS)
     low: Array = field(default_factory=lambda: NONE)
@@ -197,7 +197,8 @@ class DenseRows(Rows):
         return DenseRows(self.array[rows])
 
     def dense(self, rows: Any) -> Array:
-        return self.array[rows]
+        picked: Array = self.array[rows]
+        return picked
 
     def transposed(self) -> DenseRows:
         return DenseRows(np.ascontiguousarray(self.array.T))
@@ -226,7 +227,7 @@ class SparseRows(Rows):
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
         # compiled code wraps signed indices round, which would double the time of a sweep
         unsigned = (array.view(f"u{array.itemsize}") for array in (csr.indices, csr.indptr))
-        self._arrays = tuple(map(read_only, (csr.data, *unsigned)))
+        self._arrays: tuple[Any, ...] = tuple(map(read_only, (csr.data, *unsigned)))
 
     @cached_property
     def squares(self) -> Array:

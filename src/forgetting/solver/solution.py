@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.figures.items import Curves, Series
@@ -20,8 +18,8 @@ class History:
 
     Attributes:
         epoch: rows touched, divided by the number of rows.
-        residual: the largest |b - A x| / |b| over right-hand sides: computed where `checked`, elsewhere estimated by the
-            errors that rows had when they were visited.
+        residual: the largest |b - A x| / |b| over right-hand sides: computed where `checked`, elsewhere estimated by
+            the errors that rows had when they were visited.
         seconds: time since the start; of all runs together if a checkpoint was resumed.
         checked: whether the residual was computed, by a pass over the matrix.
     """

@@ -36,8 +36,11 @@ class Iterate:
 class Sweeper(Protocol):
     """Blocks of rows, and the steps of visited blocks."""
 
-    shape: tuple[int, int]
     limits: Limits
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the matrix."""
 
     @property
     def num_blocks(self) -> int:
@@ -98,6 +101,14 @@ class InMemory(ABC):
     @abstractmethod
     def norms(self) -> Array | None:
         """The spectral norm of every block; None if an ordering cannot use it."""
+
+    @abstractmethod
+    def rows_in(self, visits: IntArray) -> int:
+        """The number of rows that these visits touch."""
+
+    @abstractmethod
+    def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
+        """Make the steps of the visited blocks; the sum of the squared errors seen, for each right-hand side."""
 
     @abstractmethod
     def distances(self, b: Array, x: Array) -> Array:
