@@ -18,7 +18,7 @@ from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
 from forgetting.theory.right_side import RightSide
-from forgetting.theory.setting import LEARNS_ALWAYS, Setting, as_regression, describe_ordering, describe_scheme
+from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
 from forgetting.theory.statement import Statement, all_bounds, checked
 
 __all__ = [
@@ -185,8 +185,6 @@ def covers(*orderings: str) -> Missing:
             instance.ordering.check(instance.problem.num_tasks, instance.k)
         except ForgettingError as error:
             return str(error)
-        if not tags:
-            return LEARNS_ALWAYS
         return None if tags & set(orderings) else f"covers {' or '.join(orderings)} orderings"
 
     return missing
