@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import nextafter
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ class NonRepetitive(Ordering):
                 if x < left:
                     task = bisect_right(upto, x)
                 else:
-                    task = T - 1 - bisect_right(back, min(x - left, np.nextafter(right, 0.0)))
+                    task = T - 1 - bisect_right(back, min(x - left, nextafter(right, 0.0)))
                 yield task
                 left, right = upto[task - 1] if task else 0.0, back[T - 2 - task] if task < T - 1 else 0.0
                 if left + right == 0.0:
