@@ -20,6 +20,14 @@ ORDERINGS = [
     fg.orderings.GreedyDistance(repeat=False),
     fg.orderings.GreedyResidual(),
     fg.orderings.GreedyResidual(repeat=False),
+    fg.orderings.Cyclic(order=[6, 1, 0, 2, 5, 4, 3]),
+    fg.orderings.Cyclic(order=[3, 3, 0]),
+    fg.orderings.NonRepetitive(),
+    fg.orderings.NonRepetitive(p=[1, 2, 3, 4, 5, 6, 7]),
+    fg.orderings.Steinerberger(),
+    fg.orderings.RelaxedGreedy(),
+    fg.orderings.Quantile(),
+    fg.orderings.Quantile(0.6, sample=4),
 ]
 SOLVERS = [
     fg.schemes.GradientDescent(),

@@ -301,9 +301,15 @@ def _said(value: Any) -> str:
 
 
 def as_number(
-    value: Any, what: str, *, above: float | None = None, least: float | None = None, below: float | None = None
+    value: Any,
+    what: str,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
 ) -> float:
-    """Convert `value` to a finite float that is > `above`, >= `least` and < `below`, where these are given.
+    """Convert `value` to a finite float: > `above`, >= `least`, < `below` and <= `most`, where these are given.
 
     >>> as_number(-1, "lam", above=0)
     Traceback (most recent call last):
@@ -327,6 +333,8 @@ def as_number(
         raise InvalidInputError(f"{what} must be at least {least:g}, got {_said(value)}")
     if below is not None and not number < below:
         raise InvalidInputError(f"{what} must be less than {below:g}, got {_said(value)}")
+    if most is not None and not number <= most:
+        raise InvalidInputError(f"{what} must be at most {most:g}, got {_said(value)}")
     return number
 
 
@@ -350,8 +358,8 @@ def as_task(task: int, num_tasks: int) -> int:
     return number
 
 
-def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str) -> IntArray:
-    """Convert `value` to an int64 vector of numbers from 0 to bound - 1; with bound None, any number from 0.
+def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str, *, least: int = 0) -> IntArray:
+    """Convert `value` to an int64 vector of numbers from `least` to bound - 1; bound None: of numbers from `least`.
 
     >>> as_index([0, 5], 3, "order")
     Traceback (most recent call last):
@@ -363,10 +371,10 @@ def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str) -> I
     if raw.ndim != 1 or raw.dtype.kind not in "iu":
         raise InvalidInputError(f"{what} must be a sequence of whole numbers, got {raw.dtype} of shape {raw.shape}")
     require_memory(16.0 * raw.size, f"{what}: {raw.size} numbers", "give fewer")
-    bad = np.flatnonzero((raw < 0) | (raw >= (2**63 if bound is None else bound)))
+    bad = np.flatnonzero((raw < least) | (raw >= (2**63 if bound is None else bound)))
     if bad.size:
         first = int(bad[0])
-        span = "a task number" if bound is None else f"between 0 and {bound - 1}"
+        span = "a task number" if bound is None else f"between {least} and {bound - 1}"
         raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but must be {span}")
     return raw.astype(np.int64)
 

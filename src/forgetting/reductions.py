@@ -11,9 +11,9 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_kind, real_array
 from forgetting._names import only
 from forgetting.dynamics.loop import run
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit
-from forgetting.orderings.base import OrderingLike
+from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import POCS, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks
 
@@ -86,6 +86,9 @@ def classification_to_pocs(
     given = real_array(log_lambdas, "log_lambdas")
     if given.ndim != 1:
         raise InvalidInputError(f"log_lambdas: expected a list of numbers, got shape {given.shape}")
+    ordering = as_ordering(ordering)
+    if ordering.skips:
+        raise NotSupportedError(f"{ordering} skips steps; use an ordering that learns a task at every step")
     limit = run(tasks, ordering, k, POCS(), seed=seed)
     angles, gaps, inner, complaints = [], [], [], []
     for value in given.tolist():

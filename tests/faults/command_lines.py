@@ -62,7 +62,8 @@ ORDERINGS = (
     "with-replacement", "norm-weighted", "without-replacement", "cyclic", "reshuffled", "greedy-distance",
     "greedy-residual", "explicit seq=0,1,1", "with-replacement p=[0.5,0.5]", "explicit seq=[]", "explicit seq=0",
     "explicit seq=0,99", "explicit seq=a", "with-replacement p=[1,nan]", "cyclic x=1", "explicit 'seq", "CYCLIC",
-    "greedy-distance repeat=0",
+    "greedy-distance repeat=0", "cyclic order=1,0", "cyclic order=9", "non-repetitive", "steinerberger power=1",
+    "relaxed-greedy theta=2", "relaxed-greedy", "quantile q=0.5", "quantile sample=2",
 )  # fmt: skip
 SCHEMES = (
     "kaczmarz", "sgd step_size=0.5", "sgd step_size=1e300", "ridge lam=0.1", "ridge lam=1e400", "pocs",

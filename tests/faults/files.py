@@ -105,6 +105,11 @@ def instance_files() -> Iterator[bytes]:
         orderings.Explicit([0, 1, 1]),
         orderings.GreedyDistance(),
         orderings.GreedyResidual(repeat=False),
+        orderings.Cyclic([1, 0]),
+        orderings.NonRepetitive(p=[1, 3]),
+        orderings.Steinerberger(1.0),
+        orderings.RelaxedGreedy(0.25),
+        orderings.Quantile(0.5, sample=1),
     ]
     yield from (saved(Case(lines, order, 3, w0=[1.0, 2.0])) for order in orders)
     ways = [

@@ -223,6 +223,8 @@ ORDERINGS = [
     "orderings.Cyclic()", "orderings.WithReplacement()", "orderings.WithReplacement([1, 2, 3])",
     "orderings.NormWeighted()", "orderings.WithoutReplacement()", "orderings.Reshuffled()",
     "orderings.Explicit([0, 2, 1, 1])", "orderings.GreedyDistance()", "orderings.GreedyResidual(repeat=False)",
+    "orderings.Cyclic([2, 0, 1])", "orderings.NonRepetitive([1, 2, 3])", "orderings.Steinerberger(1.0)",
+    "orderings.RelaxedGreedy()", "orderings.Quantile(0.5)", "orderings.Quantile(0.9, sample=2)",
 ]
 SCHEMES = [
     "None", "schemes.Kaczmarz()", "schemes.SGD(0.5)", "schemes.SGD(3.0, 'loss')", "schemes.FiniteSteps(2, 0.1)",
@@ -321,6 +323,9 @@ GOOD = {
     "p": ["[1, 2, 3]"],
     "seq": ["[0, 2, 1]"],
     "repeat": ["False"],
+    "power": ["2.0"],
+    "q": ["0.5"],
+    "sample": ["2", "None"],
     "num_tasks": ["3"],
     "norms": ["np.ones(3)"],
     "rng": ["np.random.default_rng(0)"],
@@ -415,9 +420,9 @@ GOOD = {
 }
 #: where the name of a parameter says too little
 GOOD_FOR = {
-    "fg.orderings.laws.Adaptive": {"draws": ["True"], "greedy": ["True"], "repeat": ["False"]},
+    "fg.orderings.laws.Adaptive": {"draws": ["True"], "greedy": ["True"], "repeat": ["False"], "skips": ["True"]},
     "fg.orderings.laws.Fixed": {"sequence": ["[0, 1, 2]"]},
-    "fg.orderings.laws.Cycle": {"sequence": ["None"]},
+    "fg.orderings.laws.Cycle": {"order": ["[2, 0, 1]", "None"]},
     "fg.orderings.laws.Independent": {"p": ["[1.0, 2.0, 1.0]"], "name": ["'draws'"]},
     "fg.schemes.SGDStep": {"step_size": ["1.0"], "smoothness": ["1.0"]},
     "fg.orderings.register": {"cls": ["orderings.Cyclic"]},

@@ -44,6 +44,7 @@ def run_command(
     from forgetting.cli.problems import load_problem
     from forgetting.figures.items import Curves, Series, Table
     from forgetting.figures.numbers import column
+    from forgetting.orderings.base import NO_UPDATE
     from forgetting.report.settings import ordering_name
 
     ready(out, force, problem)
@@ -59,7 +60,8 @@ def run_command(
             "regret": made.regret[steps - 1],
         }
         last = column(made.iterates[-1])
-    rows = zip(steps.tolist(), made.order[steps - 1].tolist(), *map(column, columns.values()), strict=True)
+    tasks = [None if task == NO_UPDATE else task for task in made.order[steps - 1].tolist()]
+    rows = zip(steps.tolist(), tasks, *map(column, columns.values()), strict=True)
     table = Table("run", "Step by step", "", ("step", "task", *columns), tuple(rows))
     figure = Curves(
         "curves",

@@ -23,7 +23,7 @@ from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
-from forgetting.orderings.base import OrderingLike, as_ordering, drawn_orders
+from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering, drawn_orders
 from forgetting.results import Result, pandas
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
@@ -66,7 +66,7 @@ class Ensemble(Result):
     @cached_property
     def remarks(self) -> tuple[str, ...]:
         """Warnings about the runs; see `Trajectory.remarks`."""
-        return remarks(self.problem, self.scheme, self.before, self.complaints)
+        return remarks(self.problem, self.scheme, self.order, self.before, self.complaints)
 
     @property
     def status(self) -> str:
@@ -75,15 +75,22 @@ class Ensemble(Result):
         return "; ".join([f"completed {runs} runs of {k} steps", *self.remarks])
 
     def __getitem__(self, i: int) -> Trajectory:
-        return run(
+        # a list of tasks has no place for "no update", so that an ordering that skips has to choose again
+        made = run(
             self.problem,
-            Explicit(self.order[i]),
+            self.ordering if self.ordering.skips else Explicit(self.order[i]),
             self.order.shape[1],
             scheme=self.scheme,
             seed=_seed_of(self.seed, range(len(self))[i]),
             w0=self.w0,
             record_every=self.steps.tolist(),
         )
+        if not np.array_equal(made.order, self.order[i]):
+            raise ForgettingError(
+                f"run {i}: {self.ordering} chose other tasks than are recorded, since this machine rounds differently "
+                "from that of the runs; make the runs again with fg.run_many"
+            )
+        return made
 
     # ------------------------------------------------------------------------------------- looking at it, keeping it
 
@@ -142,7 +149,7 @@ class Ensemble(Result):
         restored_space(made.problem, made.scheme, made.w0, geometry)
         if made.order.ndim != 2 or made.threads < 1:
             raise ForgettingError("the parts of the runs do not fit together")
-        as_index(made.order.ravel(), made.problem.num_tasks, "order")
+        as_index(made.order.ravel(), made.problem.num_tasks, "order", least=NO_UPDATE if made.ordering.skips else 0)
         steps, (runs, k) = made.steps.tolist(), made.order.shape
         fits = made.before.shape == made.after.shape == (runs, k) and made.losses.shape == (runs, len(steps))
         if not fits or not steps or steps != sorted(set(steps)) or steps[0] < 0 or steps[-1] > k:
@@ -152,13 +159,13 @@ class Ensemble(Result):
     @cached_property
     def regret(self) -> Array:
         """Regret after each step, (runs, k)."""
-        return metrics.paper_regret(self.before)
+        return metrics.paper_regret(self.before, self.order)
 
     @cached_property
     def forgetting(self) -> Array:
         """Forgetting after each step, (runs, k); NaN at steps that were not recorded."""
         linear, geometry = compiled_form(self.problem, self.scheme)
-        if linear is None or geometry is None:
+        if linear is None or geometry is None or self.ordering.skips:
             return self._replayed("forgetting", 1)
         result = np.full(self.order.shape, np.nan)
         keep = self.steps[self.steps > 0]

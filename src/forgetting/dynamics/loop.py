@@ -29,7 +29,7 @@ from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
 from forgetting.orderings import TaskView, Visits
-from forgetting.orderings.base import OrderingLike, as_ordering
+from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
 from forgetting.schemes import Learned, LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.schemes.linear import linear_gains
@@ -68,6 +68,15 @@ class _Record:
     def kept(self) -> int:
         """The number of states recorded so far."""
         return int(np.searchsorted(self.steps, self.done, side="right"))
+
+    def skip(self, state: Array) -> None:
+        """Count a step that learns no task."""
+        step = self.done
+        self.order[step], self.inner_steps[step] = NO_UPDATE, 0
+        self.before[step] = self.after[step] = 0.0
+        if self.kept < len(self.steps) and self.steps[self.kept] == step + 1:
+            self.states[self.kept] = state
+        self.done = step + 1
 
 
 class _Compiled:
@@ -271,6 +280,8 @@ def run(
         progress: True for a bar in a terminal or a notebook after the first second, or a function to be called as
             progress(name, done, total).
 
+    At a step at which the ordering says "no update" (as `fg.orderings.Quantile` does), w stays and `order` has -1.
+
     Ctrl-C raises `KeyboardInterrupt`, whose attribute `trajectory` holds the steps made so far.
 
     >>> import forgetting as fg
@@ -329,7 +340,11 @@ def run(
             while record.done < k:
                 upcoming = int(steps[record.kept])
                 size = 1 if ordering.adaptive else chunk if callback is None else upcoming - record.done
-                stepper.advance(visits.take(min(size, k - record.done)), record)
+                order = visits.take(min(size, k - record.done))
+                if ordering.skips and order[0] == NO_UPDATE:
+                    record.skip(stepper.state)
+                else:
+                    stepper.advance(order, record)
                 report("learning", record.done, k)
                 if callback is None or record.done != upcoming:
                     continue

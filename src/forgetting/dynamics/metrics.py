@@ -2,7 +2,8 @@
 
 `paper_forgetting` and `paper_regret` use losses along a run. The other functions use a matrix R[step, task] of any
 performance measure: row i is the evaluation after the i-th task of `order` was learned, NaN where a task was not
-evaluated. Tasks may come more than once.
+evaluated. Tasks may come more than once. -1 in `order` is a step that learned no task (an ordering that skips a suspect
+task): the means of the paper are over the steps that learned a task, and the other functions leave out the row.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_index, numbers
+from forgetting._arrays import Array, IntArray, any_array, as_index, numbers
 from forgetting._names import only
 from forgetting.errors import InvalidInputError
+from forgetting.orderings.base import NO_UPDATE
 
 __all__ = [
     "average_incremental",
@@ -33,7 +35,7 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     """F(k) = 1/k sum_{t<=k} (L_{tau(t)}(w_k) - L_{tau(t)}(w_t)) for k = 1..K (`def:forgetting`).
 
     Args:
-        order: K tasks.
+        order: K tasks; -1 for a step that learned none: means are over the other steps, 0 before the first of them.
         loss_matrix: K x T; row k - 1 holds the losses of all tasks at w_k.
         learned: K losses L_{tau(t)}(w_t); read off the matrix if left out.
 
@@ -43,29 +45,47 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     losses = numbers(loss_matrix, "loss_matrix")
     if losses.ndim != 2:
         raise InvalidInputError(f"loss_matrix: expected one row per step and one column per task, got {losses.shape}")
-    tasks = as_index(order, losses.shape[1], "order")
+    tasks = as_index(order, losses.shape[1], "order", least=NO_UPDATE)
     if len(losses) != len(tasks):
         raise InvalidInputError(f"{len(tasks)} tasks in the order, but {len(losses)} rows in the loss matrix")
-    steps = np.arange(len(tasks))
+    steps, updates = np.arange(len(tasks)), tasks != NO_UPDATE
     visits = np.zeros_like(losses)
-    visits[steps, tasks] = 1
+    visits[steps[updates], tasks[updates]] = 1
     after = losses[steps, tasks] if learned is None else numbers(learned, "learned", shape=tasks.shape)
     seen = np.cumsum(visits, axis=0)
     in_sample: Array = np.sum(np.where(seen > 0, seen * losses, 0.0), axis=1)  # tasks not yet visited may be NaN
-    return np.asarray((in_sample - np.cumsum(after)) / (steps + 1))
+    return np.asarray((in_sample - np.cumsum(np.where(updates, after, 0.0))) / visits_so_far(tasks))
 
 
 @quietly
-def paper_regret(before: Any) -> Array:
+def paper_regret(before: Any, order: Any = None) -> Array:
     """1/k sum_{t<=k} L_{tau(t)}(w_{t-1}) for k = 1..K: the loss of each iterate on the next task.
 
-    >>> paper_regret([1.0, 0.0, 2.0])
-    array([1. , 0.5, 1. ])
+    Args:
+        before: K losses, or K losses for each of several runs along the last axis.
+        order: tasks, of the same shape; with -1 in it the mean is over the other steps, 0 before the first of them.
+
+    >>> paper_regret([1.0, 0.0, 2.0]), paper_regret([1.0, 0.0, 2.0], order=[0, -1, 1])
+    (array([1. , 0.5, 1. ]), array([1. , 1. , 1.5]))
     """
     losses = numbers(before, "before")
     if losses.ndim == 0:
         raise InvalidInputError("before: expected the losses of several steps, got one number")
-    return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)
+    if order is None:
+        return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)
+    tasks = any_array(order, "order")
+    if tasks.shape != losses.shape or tasks.dtype.kind not in "iu":
+        raise InvalidInputError(f"order: expected a task for each loss, got {tasks.dtype} of shape {tasks.shape}")
+    return np.asarray(np.cumsum(np.where(tasks == NO_UPDATE, 0.0, losses), axis=-1) / visits_so_far(tasks))
+
+
+def visits_so_far(order: IntArray) -> IntArray:
+    """How many of the first t steps learned a task, for t = 1..k along the last axis; 1 where none did.
+
+    >>> visits_so_far(np.array([-1, 0, -1, 2])).tolist()
+    [1, 1, 1, 2]
+    """
+    return np.asarray(np.maximum(np.cumsum(order != NO_UPDATE, axis=-1), 1))
 
 
 @quietly
@@ -174,9 +194,12 @@ def _table(R: Any, order: Any) -> tuple[Array, dict[int, int]]:
     values = numbers(R, "R")
     if values.ndim != 2 or values.size == 0:
         raise InvalidInputError(f"R must be a matrix of steps x tasks, got shape {values.shape}")
-    tasks: IntArray = as_index(order, values.shape[1], "order")
+    tasks = as_index(order, values.shape[1], "order", least=NO_UPDATE)
     if len(tasks) != len(values):
         raise InvalidInputError(f"R has {len(values)} rows, but the order has {len(tasks)} tasks; give a row per step")
+    values, tasks = values[tasks != NO_UPDATE], tasks[tasks != NO_UPDATE]
+    if not len(tasks):
+        raise InvalidInputError("order: no step learned a task (all are -1), so that there is nothing to measure")
     first: dict[int, int] = {}
     for row, task in enumerate(tasks.tolist()):
         first.setdefault(task, row)

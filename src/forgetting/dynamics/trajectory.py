@@ -17,6 +17,7 @@ from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps
 from forgetting.orderings import Ordering
+from forgetting.orderings.base import NO_UPDATE
 from forgetting.results import Result
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
@@ -36,13 +37,13 @@ class Trajectory(Result):
     """The result of a run. Iterates, losses and distances are computed from the recorded states when first used.
 
     Attributes:
-        order: (k,) the tasks, in the order learned.
+        order: (k,) the tasks, in the order learned; -1 where the ordering said "no update" (`fg.orderings.Quantile`).
         steps: the recorded steps, from 0 to k.
-        inner_steps: (k,) the number of steps of the inner solver.
+        inner_steps: (k,) the number of steps of the inner solver; 0 at a step without an update.
         ending: how the run ended; `status` adds the remarks.
         complaints: messages of the scheme about tasks whose learning did not converge.
         interrupted: whether Ctrl-C ended the run before step k.
-        before, after: (k,) the loss of the task learned at each step, before and after the step.
+        before, after: (k,) the loss of the task learned at each step, before and after the step; 0 without an update.
     """
 
     kind = "trajectory"
@@ -71,7 +72,7 @@ class Trajectory(Result):
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings about the run: tasks that were not learned to convergence, divergence, no common solution.
+        """Warnings about the run: tasks not learned to convergence, divergence, no update, no common solution.
 
         Whether convex sets or classification tasks have a common solution is decided when `remarks` is first used.
         Whether large sparse tasks (`tasks.steps_on_own_rows`) have one takes far longer than a run, and only
@@ -82,7 +83,7 @@ class Trajectory(Result):
         >>> print(fg.run(apart, fg.orderings.Cyclic(), k=2).remarks[0])  # doctest: +ELLIPSIS
         not separable: rows 0, 1 (in tasks 0, 1), each times its label, average to 0 with the weights in ...
         """
-        return remarks(self.problem, self.scheme, self.before, self.complaints)
+        return remarks(self.problem, self.scheme, self.order, self.before, self.complaints)
 
     @property
     def status(self) -> str:
@@ -107,7 +108,7 @@ class Trajectory(Result):
         steps = self.steps[rows]
         every = full or len(rows) == len(self.steps)
         losses = self.losses[rows] if every else self._space.mean_losses(self.states[rows])
-        learned = [None if t == 0 else int(self.order[t - 1]) for t in steps]
+        learned = [None if t == 0 or self.order[t - 1] == NO_UPDATE else int(self.order[t - 1]) for t in steps]
         columns: dict[str, Any] = {"step": steps, "task": learned}
         if self.problem.names != tuple(map(str, range(self.problem.num_tasks))):
             columns["name"] = [None if task is None else self.problem.names[task] for task in learned]
@@ -147,7 +148,7 @@ class Trajectory(Result):
         space = restored_space(known["problem"], known["scheme"], known["w0"], geometry)
         made = cls(**known, _space=space)
         T, k, recorded = made.problem.num_tasks, len(made.order), made.steps.tolist()
-        as_index(made.order, T, "order")
+        as_index(made.order, T, "order", least=NO_UPDATE if made.ordering.skips else 0)
         lengths = {len(part) for part in (made.inner_steps, made.before, made.after)}
         if lengths != {k} or recorded != sorted(set(recorded)) or not recorded or not 0 <= recorded[-1] <= k:
             raise ForgettingError("the parts of the run do not fit together")
@@ -261,14 +262,19 @@ class Trajectory(Result):
 
     @cached_property
     def forgetting(self) -> Array:
-        """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded."""
+        """F(1), ..., F(k) of `def:forgetting`; NaN at steps that were not recorded.
+
+        The mean is over the steps that learned a task: a step without an update (-1 in `order`) is no visit. F is 0
+        before the first visit.
+        """
         return self._forgotten()
 
     @metrics.quietly
     def _forgotten(self, rows: IntArray | None = None) -> Array:
         """Forgetting at all recorded steps, or at some of them; NaN elsewhere."""
-        values = self._over_visits(self._space.task_losses, rows) - metrics.paper_regret(self.after)
-        values[:1] = abs(values[:1] * 0)  # F(1) is 0 by definition, or NaN if step 1 was not recorded
+        values = self._over_visits(self._space.task_losses, rows) - metrics.paper_regret(self.after, self.order)
+        few = metrics.visits_so_far(self.order) == 1
+        values[few] = abs(values[few] * 0)  # F is 0 by definition after one visit, or NaN if the step was not recorded
         return values
 
     @cached_property
@@ -307,7 +313,8 @@ class Trajectory(Result):
     def _over_visits(self, values: Callable[[Array], Array], only: IntArray | None = None) -> Array:
         """1/t sum_(s<=t) v_tau(s)(w_t) for t = 1..k, where `values` gives v_1, ..., v_T for each state.
 
-        NaN where t was not recorded, or is not among the recorded steps `only`.
+        The mean is over the steps that learned a task, 0 before the first. NaN where t was not recorded, or is not
+        among the recorded steps `only`.
         """
         result = np.full(self.k, np.nan)
         visits = np.zeros(self._space.problem.num_tasks)
@@ -315,16 +322,17 @@ class Trajectory(Result):
         for part in self._parts(1024) if only is None else (only,):
             table = values(self.states[part])
             for step, row in zip(self.steps[part].tolist(), table, strict=True):
-                np.add.at(visits, self.order[previous:step], 1)
+                tasks = self.order[previous:step]
+                np.add.at(visits, tasks[tasks != NO_UPDATE], 1)
                 previous = step
                 if step > 0:
-                    result[step - 1] = (visits @ row) / step
+                    result[step - 1] = (visits @ row) / max(visits.sum(), 1)
         return result
 
     @cached_property
     def regret(self) -> Array:
-        """1/t sum_(s<=t) L_tau(s)(w_(s-1)), for t = 1..k; known at every step."""
-        return metrics.paper_regret(self.before)
+        """1/t sum_(s<=t) L_tau(s)(w_(s-1)), for t = 1..k; known at every step. The mean is over the visits so far."""
+        return metrics.paper_regret(self.before, self.order)
 
     @cached_property
     def predictions(self) -> Array:
@@ -341,9 +349,13 @@ def some_rows(steps: IntArray) -> IntArray:
     return np.unique(np.append(0, np.searchsorted(steps, wanted).clip(max=len(steps) - 1)))
 
 
-def remarks(problem: Problem, scheme: Scheme, before: Array, complaints: Sequence[str]) -> tuple[str, ...]:
-    """Warnings about one or many runs: divergence, tasks not learned to convergence, no common solution."""
+def remarks(
+    problem: Problem, scheme: Scheme, order: IntArray, before: Array, complaints: Sequence[str]
+) -> tuple[str, ...]:
+    """Warnings about one or many runs: divergence, unfinished tasks, steps without an update, no common solution."""
     warnings = growth(problem, scheme)
+    if skipped := int(np.count_nonzero(order == NO_UPDATE)):
+        warnings.append(f"{skipped} of {order.size} steps made no update")
     if complaints:
         warnings.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
     if before.size and not np.isfinite(before.max()):  # the maximum is NaN if some entry is

@@ -15,6 +15,7 @@ from forgetting.errors import OrderingError
 from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
+from forgetting.orderings.base import NO_UPDATE
 
 __all__ = ["Along", "averaged", "curve_at", "form_along", "made_run", "next_at", "values_of"]
 
@@ -24,7 +25,8 @@ class Along(NamedTuple):
 
     Attributes:
         now: of every task at the steps of the request, (len(steps), T).
-        before, after: of the task of each step, before and after it is learned; empty where no quantity needs them.
+        before, after: of the task of each step, before and after it is learned, and 0 at a step that learns none; empty
+            where no quantity needs them.
     """
 
     now: Array
@@ -60,8 +62,9 @@ def form_along(request: Request, trajectory: Trajectory, form: Form, held_out: b
         return Along(now, trajectory.before, trajectory.after)
     if len(table) <= trajectory.k:
         return Along(now, np.empty(0), np.empty(0))
-    steps = np.arange(trajectory.k)
-    return Along(now, table[steps, trajectory.order], table[steps + 1, trajectory.order])
+    steps, order = np.arange(trajectory.k), trajectory.order
+    before, after = (np.where(order == NO_UPDATE, 0.0, table[at, order]) for at in (steps, steps + 1))
+    return Along(now, before, after)
 
 
 def averaged(trajectory: Trajectory) -> Trajectory:
@@ -99,27 +102,32 @@ def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Arra
         case "next":
             return next_at(along.before, steps)
         case "learnt":
-            return curve_at(paper_regret(along.before), steps)
+            return curve_at(paper_regret(along.before, trajectory.order), steps)
         case "incremental":
             return curve_at(_incremental(quantity.form.along(trajectory), trajectory.order), steps)
     seen, visits, done = np.full(len(steps), np.nan), np.zeros(along.now.shape[1]), 0
+    learned = np.zeros(len(steps))
     for i, k in enumerate(steps.tolist()):
-        np.add.at(visits, trajectory.order[done:k], 1)
+        tasks = trajectory.order[done:k]
+        np.add.at(visits, tasks[tasks != NO_UPDATE], 1)
         done = k
-        seen[i] = visits @ along.now[i] / k if k else np.nan
+        learned[i] = visits.sum()
+        seen[i] = visits @ along.now[i] / max(learned[i], 1) if k else np.nan
     if not quantity.subtracts_kept:
         return seen
-    # nothing is forgotten after one step, by definition
-    return np.where(steps == 1, 0.0, seen - curve_at(paper_regret(along.after), steps))
+    # nothing is forgotten after one visit, by definition
+    kept = curve_at(paper_regret(along.after, trajectory.order), steps)
+    return np.where((learned <= 1) & (steps > 0), 0.0, seen - kept)
 
 
 def _incremental(table: Array, order: IntArray) -> Array:
-    """The mean over the steps so far of the mean over the tasks visited by each step; `table` has all steps."""
+    """The mean over the visits so far of the mean over the tasks visited by then; `table` has all steps."""
+    updates = order != NO_UPDATE
     seen = np.zeros((len(order), table.shape[1]), dtype=bool)
-    seen[np.arange(len(order)), order] = True
+    seen[np.flatnonzero(updates), order[updates]] = True
     seen = np.logical_or.accumulate(seen, axis=0)
-    means = np.sum(np.where(seen, table[1 : len(order) + 1], 0.0), axis=1) / seen.sum(axis=1)
-    return np.asarray(np.cumsum(means) / np.arange(1, len(order) + 1))
+    means = np.sum(np.where(seen, table[1 : len(order) + 1], 0.0), axis=1) / np.maximum(seen.sum(axis=1), 1)
+    return paper_regret(means, order)
 
 
 def _squared_norms(states: Array) -> Array:

@@ -148,7 +148,9 @@ class Quantity:
         average: "tasks": the mean over all tasks. "each": every task by itself. "visited": the mean over the k visits.
             "next": the task that is learned next. "learnt": the mean over the steps t of the form of task tau(t) at
             w_(t-1), just before the task is learned. "incremental": the mean over the steps t of the mean over the
-            tasks that were visited by then, at w_t; for accuracies. "error": |w_k - w*|^2, which needs no form.
+            tasks that were visited by then, at w_t; for accuracies. "error": |w_k - w*|^2, which needs no form. A step
+            without an update (`Ordering.skips`) is no visit: means are over the other steps, and 0 before the first;
+            "next" is 0 where the next step has none.
         form: of each task.
         subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
             at w_k; for the average over visits.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, IntArray
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import engines
@@ -33,9 +33,10 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
 
     Independent draws: the largest eigenvalue of Q on the row space. An order that repeats after T steps has the T-th
     root of what an epoch does, so that |w_(k+T) - w*|^2 is about rate^T |w_k - w*|^2: cyclic orders that of the squared
-    spectral radius of S_T ... S_1, and reshuffled epochs that of the largest eigenvalue of A -> E S_pi(T) ... S_pi(1) A
-    S_pi(1) ... S_pi(T) over permutations pi, computed over the sets of seen tasks as the method "subsets" does. The
-    rate is 0 where an epoch leaves no more than rounding.
+    spectral radius of S_T ... S_1 (for `Cyclic(order=...)` over its tasks, with their number in place of T), and
+    reshuffled epochs that of the largest eigenvalue of A -> E S_pi(T) ... S_pi(1) A S_pi(1) ... S_pi(T) over
+    permutations pi, computed over the sets of seen tasks as the method "subsets" does. The rate is 0 where an epoch
+    leaves no more than rounding.
 
     Where no w solves all tasks there is no w* to approach, and the rate is that of E|w_k - v_k|^2 for two runs that
     learn the same tasks from different starts. Expected values then approach their limits (`expect` with k = inf) by
@@ -61,7 +62,8 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
         case Cycle():
             if moments.size > LARGEST:
                 raise NotSupportedError(f"the decay rate of a cyclic order takes D <= {LARGEST}, got {moments.size}")
-            epoch = _radius(moments) ** 2
+            tasks = request.law.epoch(T)
+            epoch, T = _radius(moments, moments.geometry.index[tasks]) ** 2, len(tasks)
         case _:
             needed, seconds = engines.get("subsets").cost(replace(request, steps=np.array([T])))
             order = moments.size * (moments.size + 1) // 2
@@ -74,10 +76,10 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
     return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))
 
 
-def _radius(moments: Moments) -> float:
-    """The spectral radius of S_T ... S_1."""
+def _radius(moments: Moments, order: IntArray) -> float:
+    """The spectral radius of S_T ... S_1, for the distinct tasks 1, ..., T of `order`."""
     product = np.eye(moments.size)
-    for task in moments.geometry.index.tolist():
+    for task in order.tolist():
         block = moments.geometry.block(task)
         product -= moments.left[0][block].T @ (moments.right[0][block] @ product)
     if not np.isfinite(product).all():

@@ -85,8 +85,8 @@ class OwnRows(Directions):
         results = order, state, kept_at, kept, before, after
         if is_sparse(self.rows):
             # compiled code wraps signed indices round, which would double the time of a step
-            places = (array.view(f"u{array.itemsize}") for array in (self.rows.indices, self.rows.indptr))
-            _row_kernels.advance_sparse(self.rows.data, *places, *setting, *results)
+            indices, indptr = (array.view(f"u{array.itemsize}") for array in (self.rows.indices, self.rows.indptr))
+            _row_kernels.advance_sparse(self.rows.data, indices, indptr, *setting, *results)
         else:
             _row_kernels.advance_dense(self.rows, *setting, *results)
 

@@ -18,9 +18,12 @@ from forgetting.orderings import laws
 from forgetting.orderings.view import TaskView
 from forgetting.storage.records import Codec, add_codec
 
-__all__ = ["Ordering", "OrderingLike", "Visits", "as_ordering", "drawn_orders", "register", "registry"]
+__all__ = ["NO_UPDATE", "Ordering", "OrderingLike", "Visits", "as_ordering", "drawn_orders", "register", "registry"]
 
 PACKAGE = __name__.rpartition(".")[0]
+
+NO_UPDATE = -1  # in place of a task: the step learns nothing
+END = object()
 
 registry: Registry[type] = Registry("ordering")
 register: Callable[[type], type] = class_decorator(registry, lambda: Ordering)
@@ -32,7 +35,9 @@ class Ordering:
 
     An ordering with a law has exact expectations and bounds, and the visits of the law. An ordering with only `visits`
     is simulated; set `random = False` if the visits draw no random numbers, `adaptive = True` if they depend on the
-    iterate, and implement `limit` if they end. `@fg.orderings.register` makes an ordering known to the command line.
+    iterate, and implement `limit` if they end. With `skips = True` a visit may say "no update", by None or -1 in place
+    of a task; runs are then made step by step, as those of adaptive orderings. `@fg.orderings.register` makes an
+    ordering known to the command line.
 
     >>> from itertools import cycle
     >>> class BackAndForth(Ordering):
@@ -64,14 +69,27 @@ class Ordering:
         """Whether the next task depends on the iterate."""
         return self.law.adaptive
 
+    @property
+    def skips(self) -> bool:
+        """Whether a visit may say "no update": such a step learns no task, and `run.order` has -1 for it."""
+        return self.law.skips
+
+    @property
+    def trusted(self) -> float:
+        """The share of the tasks that are meant to be solved; the others may be wrong, and `fg.solve` lets them be."""
+        return 1.0
+
     def __init_subclass__(cls, **options: Any) -> None:
-        """Derive a law from `random` and `adaptive`; refuse visits of a subclass that differ from an inherited law."""
+        """Derive a law from `random`, `adaptive`, `skips`; refuse visits that differ from an inherited law."""
         super().__init_subclass__(**options)
         stated = vars(cls)
-        if "law" not in stated and {"random", "adaptive"} & set(stated):
+        skips = bool(stated.get("skips", False))
+        if skips:  # the loop must be told step by step
+            cls.adaptive = True  # type: ignore[method-assign, assignment]
+        if "law" not in stated and {"random", "adaptive", "skips"} & set(stated):
             random = bool(stated.get("random", True))
-            if stated.get("adaptive", False):
-                cls.law = laws.Adaptive(random)  # type: ignore[method-assign, assignment]
+            if skips or stated.get("adaptive", False):
+                cls.law = laws.Adaptive(random, skips=skips)  # type: ignore[method-assign, assignment]
             else:
                 cls.law = laws.Unknown() if random else laws.Fixed()  # type: ignore[method-assign, assignment]
         known = next((base for base in cls.__mro__[1:] if _of_the_package(base) and base is not Ordering), None)
@@ -101,8 +119,11 @@ class Ordering:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
-        """Yield task numbers, 0-based, one per step, or arrays of task numbers; all randomness comes from `rng`."""
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:
+        """Yield task numbers, 0-based, one per step, or arrays of task numbers; all randomness comes from `rng`.
+
+        An ordering that states `skips` may yield None or -1 for "no update".
+        """
         return self.law.visits(tasks, rng)
 
     def limit(self, num_tasks: int) -> int | None:
@@ -183,14 +204,14 @@ class Visits:
         self._done = 0
 
     def take(self, size: int) -> IntArray:
-        """The next `size` tasks."""
+        """The next `size` tasks; -1 where an ordering that may skip says "no update"."""
         size = operator.index(size)
         blocks: list[Any] = [self._rest]
         singles: list[Any] = []
         have, empty = len(self._rest), 0
         while have < size:
-            item = next(self._source, None)
-            if item is None:
+            item = next(self._source, END)
+            if item is END:
                 raise OrderingError(f"{self._ordering} ran out after {self._done + have} tasks")
             if isinstance(item, np.ndarray):
                 item = self._numbers(item)
@@ -201,15 +222,17 @@ class Visits:
                 singles = []
                 have += item.size
             else:
-                singles.append(item)
+                singles.append(NO_UPDATE if item is None else item)
                 have += 1
         joined = np.concatenate([self._numbers(block) for block in [*blocks, singles] if len(block)] or [self._rest])
         taken, self._rest = joined[:size], joined[size:]
-        bad = np.flatnonzero((taken < 0) | (taken >= self._num_tasks))
+        least = NO_UPDATE if self._ordering.skips else 0
+        bad = np.flatnonzero((taken < least) | (taken >= self._num_tasks))
         if bad.size:
+            task, step = int(taken[bad[0]]), self._done + int(bad[0]) + 1
+            hint = '; for "no update" state `skips = True` on its class' if task == NO_UPDATE else ""
             raise OrderingError(
-                f"{self._ordering} named task {taken[bad[0]]} at step {self._done + bad[0] + 1}, "
-                f"but tasks are 0 to {self._num_tasks - 1}"
+                f"{self._ordering} named task {task} at step {step}, but tasks are 0 to {self._num_tasks - 1}{hint}"
             )
         self._done += size
         return taken

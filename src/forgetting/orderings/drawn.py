@@ -1,19 +1,22 @@
-"""Random orderings: draws with and without replacement, and a new permutation every epoch."""
+"""Random orderings: draws with and without replacement, or without repetition; a new permutation every epoch."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import nextafter
 from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, IntArray
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register
 from forgetting.orderings.view import TaskView
 
-__all__ = ["NormWeighted", "Reshuffled", "WithReplacement", "WithoutReplacement"]
+__all__ = ["NonRepetitive", "NormWeighted", "Reshuffled", "WithReplacement", "WithoutReplacement"]
 
 
 @register
@@ -77,6 +80,64 @@ class NormWeighted(WithReplacement):
         if weights.sum() == 0:
             raise InvalidInputError("norm-weighted sampling needs a task that is not zero; all of these are")
         return weights / float(weights.sum())
+
+
+@register
+@dataclass(frozen=True)
+class NonRepetitive(Ordering):
+    """Draws as `WithReplacement(p)`, but never the task just visited: p given that the next task differs.
+
+    P(j after i) = p_j / (1 - p_i) for j != i (Yaniv et al. 2021, arXiv:2110.04703): a projection that is repeated at
+    once changes nothing. The visits are a Markov chain, not independent draws, so that expectations are simulated and
+    bounds for random orderings do not apply. If only one task has a positive probability, as where T = 1, the visits
+    end after one step. A step costs O(log T).
+
+    >>> NonRepetitive().first(TaskView(3), 8, seed=1).tolist()
+    [1, 2, 0, 1, 0, 2, 1, 0]
+    >>> NonRepetitive(p=[1, 0, 5]).first(TaskView(3), 4).tolist()
+    [2, 0, 2, 0]
+    >>> NonRepetitive().first(TaskView(1), 2)
+    Traceback (most recent call last):
+    forgetting.errors.OrderingError: NonRepetitive() ends after 1 steps over 1 tasks, but k = 2; use k <= 1
+    """
+
+    p: Any = None
+
+    def __post_init__(self) -> None:
+        draws = laws.Independent(self.p)
+        if self.p is not None:
+            object.__setattr__(self, "p", tuple(draws.probabilities(TaskView(np.size(self.p))).tolist()))
+        object.__setattr__(self, "_draws", draws)
+
+    law = laws.Unknown()
+
+    def settings(self) -> dict[str, Any]:
+        given = self._draws.p  # type: ignore[attr-defined]
+        return {} if given is None else {"p": given}
+
+    def __repr__(self) -> str:
+        return "NonRepetitive()" if self.p is None else f"NonRepetitive(p={self.p})"
+
+    def limit(self, num_tasks: int) -> int | None:
+        return 1 if (num_tasks if self.p is None else np.count_nonzero(self.p)) == 1 else None
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:
+        p = self._draws.probabilities(tasks)  # type: ignore[attr-defined]
+        T = tasks.num_tasks
+        # sums from both ends: the probability of all other tasks keeps its digits where p of the last task is nearly 1
+        upto, back = np.cumsum(p).tolist(), np.cumsum(p[::-1]).tolist()
+        left, right = upto[-1], 0.0  # the probability of the tasks before and after the last task
+        while True:
+            for u in rng.random(laws.BLOCK).tolist():
+                x = u * (left + right)
+                if x < left:
+                    task = bisect_right(upto, x)
+                else:
+                    task = T - 1 - bisect_right(back, min(x - left, nextafter(right, 0.0)))
+                yield task
+                left, right = upto[task - 1] if task else 0.0, back[T - 2 - task] if task < T - 1 else 0.0
+                if left + right == 0.0:
+                    return
 
 
 @register

@@ -15,14 +15,32 @@ __all__ = ["Cyclic", "Explicit"]
 @register
 @dataclass(frozen=True)
 class Cyclic(Ordering):
-    """Cyclic ordering: the tasks 0, 1, ..., T - 1, repeated.
+    """Cyclic ordering: the tasks 0, 1, ..., T - 1, or those of `order`, repeated.
+
+    `order` may be any list of tasks. Bounds on cyclic orderings cover it if it has every task once.
 
     >>> from forgetting.orderings import TaskView
-    >>> Cyclic().first(TaskView(3), 5).tolist()
-    [0, 1, 2, 0, 1]
+    >>> Cyclic().first(TaskView(3), 5).tolist(), Cyclic([2, 0, 1]).first(TaskView(3), 5).tolist()
+    ([0, 1, 2, 0, 1], [2, 0, 1, 2, 0])
     """
 
-    law = laws.Cycle()
+    order: Sequence[int] | IntArray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_law", laws.Cycle(self.order))
+        object.__setattr__(self, "order", self.law.order)
+
+    @property
+    def law(self) -> laws.Cycle:
+        """A fixed cycle of tasks."""
+        law: laws.Cycle = self._law  # type: ignore[attr-defined]
+        return law
+
+    def __repr__(self) -> str:
+        return "Cyclic()" if self.order is None else f"Cyclic(order={self.order})"
+
+    def __str__(self) -> str:
+        return repr(self) if self.order is None else f"Cyclic(order of {len(self.order)} tasks)"
 
 
 @register

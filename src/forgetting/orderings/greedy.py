@@ -11,7 +11,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, as_flag
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register
-from forgetting.orderings.view import TaskView
+from forgetting.orderings.view import TIED, TaskView
 
 __all__ = ["GreedyDistance", "GreedyResidual"]
 
@@ -20,7 +20,7 @@ __all__ = ["GreedyDistance", "GreedyResidual"]
 class _Greedy(Ordering):
     """Visits the task with the largest score; ties go to the lowest number. With repeat=False each task comes once.
 
-    Scores that differ by less than 1e-12 of the largest count as tied, because processors round differently.
+    Scores that differ by less than 1e-12 of the largest are ties.
     """
 
     repeat: bool = True
@@ -37,13 +37,13 @@ class _Greedy(Ordering):
     def scores(self, tasks: TaskView) -> Array:
         """The score of each task; the task with the largest score is next."""
 
-    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray]:
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:
         seen = np.zeros(tasks.num_tasks, dtype=bool)
         while self.repeat or not seen.all():
             scores = self.scores(tasks)
             allowed = scores if self.repeat else np.where(seen, -np.inf, scores)
             top = float(np.max(allowed))
-            task = int(np.argmax(allowed >= top - 1e-12 * abs(top)))
+            task = int(np.argmax(allowed >= top - TIED * abs(top)))
             seen[task] = True
             yield task
 

@@ -30,6 +30,7 @@ class Law:
     """Base class of the laws."""
 
     adaptive: ClassVar[bool] = False  # whether the next task depends on the iterate
+    skips: bool = False  # whether a visit may say "no update"
 
     @property
     def random(self) -> bool:
@@ -195,18 +196,41 @@ class Fixed(Law):
 
 @dataclass(frozen=True)
 class Cycle(Fixed):
-    """The tasks 0, 1, ..., T - 1, repeated.
+    """The tasks of `order`, repeated; 0, 1, ..., T - 1 if `order` is None.
 
     >>> Cycle().random, Cycle().limit(3) is None
     (False, True)
+    >>> Cycle([2, 0, 1]).epoch(3).tolist(), Cycle([2, 0, 1]).permutes(3), Cycle([2, 0]).permutes(3)
+    ([2, 0, 1], True, False)
     """
 
-    sequence: None = None
+    sequence: None = field(default=None, init=False, repr=False)
+    order: Sequence[int] | IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.order is not None:
+            order = as_index(self.order, None, "Cyclic ordering: order")
+            if not len(order):
+                raise InvalidInputError("Cyclic ordering: order is empty; it needs a task to repeat")
+            require_memory(40.0 * len(order), f"a cycle of {len(order)} steps", "use a shorter one")
+            object.__setattr__(self, "order", tuple(order.tolist()))
+
+    def epoch(self, num_tasks: int) -> IntArray:
+        """The tasks of one cycle."""
+        return np.arange(num_tasks) if self.order is None else np.array(self.order, dtype=np.int64)
+
+    def permutes(self, num_tasks: int) -> bool:
+        """Whether a cycle visits every task once; statements about cyclic orderings are about such cycles."""
+        return self.order is None or sorted(self.order) == list(range(num_tasks))
+
+    def check(self, num_tasks: int) -> None:
+        if self.order is not None:
+            as_index(self.epoch(num_tasks), num_tasks, "Cyclic ordering: order")
 
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[Visit]:
-        T = tasks.num_tasks
+        epoch = self.epoch(tasks.num_tasks)
         while True:
-            yield np.resize(np.arange(T), T * max(1, BLOCK // T))
+            yield np.resize(epoch, len(epoch) * max(1, BLOCK // len(epoch)))
 
 
 @dataclass(frozen=True)
@@ -217,6 +241,7 @@ class Adaptive(Law):
         draws: whether the ordering also draws random numbers.
         greedy: whether the next task is always the task with the largest distance or loss.
         repeat: whether a task may be visited more than once.
+        skips: whether a visit may say "no update", by None or -1 in place of a task.
 
     >>> Adaptive(draws=False, greedy=True, repeat=False).limit(7)
     7
@@ -225,10 +250,11 @@ class Adaptive(Law):
     draws: bool = True
     greedy: bool = False
     repeat: bool = True
+    skips: bool = False
     adaptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("draws", "greedy", "repeat"):
+        for name in ("draws", "greedy", "repeat", "skips"):
             as_flag(getattr(self, name), name)
 
     @property

@@ -10,7 +10,9 @@ import numpy as np
 from forgetting._arrays import Array, as_count, read_only
 from forgetting.errors import OrderingError
 
-__all__ = ["TaskView"]
+__all__ = ["TIED", "TaskView"]
+
+TIED = 1e-12  # distances that differ by less than this part are ties, because processors round differently
 
 
 @dataclass(frozen=True)

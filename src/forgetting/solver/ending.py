@@ -23,7 +23,7 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
     damped = request.system.damp > 0
     asked = damped or (request.name != "auto" and method.least_squares)
     converged = ending == "solved" or (ending == "least squares" and asked)
-    consistent = None if damped else {"solved": True, "least squares": False}.get(ending)
+    consistent = None if damped else {"solved": measured.residual <= loop.allowed(), "least squares": False}.get(ending)
     words = f"{status(ending, loop, measured)} after {_count(loop)}"
     switched = request.may_switch and method.least_squares
     return Solution(
@@ -54,6 +54,12 @@ def _count(loop: Loop) -> str:
 def status(ending: str, loop: Loop, measured: Measure) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
+    if ending == "solved" and residual > allowed:
+        share = f"{100 * loop.method.system.trusted:.4g} %"
+        return (
+            f"converged on the {share} of the rows that the ordering trusts: relative residual {measured.left:.2g} "
+            f"there, {residual:.2g} on all rows,"
+        )
     if ending == "solved":
         return f"converged: relative residual {measured.left:.2g}, at most {allowed:.2g},"
     if ending == "least squares" and loop.method.system.damp:

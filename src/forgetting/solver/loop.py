@@ -13,6 +13,7 @@ import numpy as np
 from forgetting._arrays import Array, read_only
 from forgetting._progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
+from forgetting.orderings.base import NO_UPDATE
 from forgetting.solver.methods import Measure, Method
 from forgetting.solver.solution import History
 
@@ -22,7 +23,7 @@ WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
 STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
 LONGEST = 16  # epochs between two computed residuals, at most
-TALL = 32  # rows for each column after which the residual is estimated within an epoch
+TALL = 32  # rows for each column after which the residual is estimated within an epoch; 1 where each step takes long
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Loop:
         sweeper = self.method.system.sweeper
         self.epoch_length = sweeper.num_blocks
         m, n = sweeper.shape
-        parts = max(1, m // (TALL * n))
+        parts = max(1, m // (n if self.ordering.adaptive else TALL * n))
         self.round_length = -(-self.epoch_length // parts)
         rng = np.random.default_rng(self.seed)
         self.visits = Visits(self.ordering, self._view(), rng)
@@ -90,9 +91,14 @@ class Loop:
     def _view(self) -> TaskView:
         """What the ordering may see."""
         sweeper: Any = self.method.system.sweeper
+        self.tracked = None
         if self.ordering.adaptive:
             b = self.method.system.b
             now = self.method.iterate
+            if self.method.by_rows:
+                self.tracked = sweeper.tracked(b, now.x)
+            if self.tracked is not None:
+                return TaskView(sweeper.num_blocks, sweeper.norms, self.tracked.distances, self.tracked.losses)
             return TaskView(
                 sweeper.num_blocks,
                 sweeper.norms,
@@ -177,12 +183,17 @@ class Loop:
             return touched, self.method.sweep(visits)
         seen: Array = np.zeros(len(self.method.sizes))
         touched = 0
+        if self.tracked is not None:
+            self.tracked.refresh(self.method.iterate.x)
         for _ in range(count):
             visit = self.visits.take(1)
             self.steps += 1
-            if visit[0] >= 0:  # -1: no update
-                touched += self.method.system.sweeper.rows_in(visit)
-                seen += self.method.sweep(visit)
+            if visit[0] == NO_UPDATE:
+                continue
+            touched += self.method.system.sweeper.rows_in(visit)
+            seen += self.method.sweep(visit)
+            if self.tracked is not None:
+                self.tracked.moved(int(visit[0]))
         self.rows += touched
         return touched, seen
 

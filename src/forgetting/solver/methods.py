@@ -24,6 +24,7 @@ class System:
     """The system that a method solves: the sweeper of its rows, the right-hand side, the start and the damping.
 
     `nearest` asks for the solution nearest to x0 also where rows are inequalities, x has bounds or lies in `sets`.
+    `trusted` is the share of the rows that count for convergence: those with the smallest residuals.
     """
 
     sweeper: Sweeper
@@ -33,6 +34,7 @@ class System:
     nearest: bool = False
     seed: int = 0
     sets: tuple[ConvexSet, ...] = ()
+    trusted: float = 1.0
 
     @property
     def sizes(self) -> Array:
@@ -85,6 +87,11 @@ class Method(ABC):
         """The current approximation."""
         return self.iterate.x
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether a visit changes x by a multiple of the visited row, and by nothing else."""
+        return False
+
     @abstractmethod
     def sweep(self, visits: IntArray) -> Array:
         """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
@@ -98,8 +105,14 @@ class Method(ABC):
 
     def measure(self) -> Measure:
         """Compute the residual, by a pass over the matrix."""
-        residual = float(np.max(_norms(self.system.sweeper.gap(self.system.b, self.x)) / self.sizes))
-        return Measure(residual, residual)
+        gap = self.system.sweeper.gap(self.system.b, self.x)
+        residual = float(np.max(_norms(gap) / self.sizes))
+        if self.system.trusted == 1 or gap.ndim == 2:
+            return Measure(residual, residual)
+        count = int(np.floor(self.system.trusted * len(gap)))
+        trusted = np.argsort(np.abs(gap), kind="stable")[:count]
+        size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
+        return Measure(residual, float(np.linalg.norm(gap[trusted])) / size)
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which the method can go on, for checkpoints."""
@@ -187,6 +200,10 @@ class Kaczmarz(Method):
             if len(self.cuts):
                 self.cuts[i] = wanted - self.iterate.x
         return seen
+
+    @property
+    def by_rows(self) -> bool:
+        return not self.system.sets
 
     def end_epoch(self) -> None:
         if len(self.cuts):

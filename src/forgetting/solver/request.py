@@ -132,7 +132,7 @@ def as_request(
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:
         chosen = NormWeighted() if by_rows else Reshuffled()
-    system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed), others)
+    system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed), others, chosen.trusted)
     return Request(system, chosen, method, words)
 
 
@@ -207,7 +207,7 @@ def _divided(
                 size = int(np.clip(GROUP_BYTES * m // (8 * max(1, rows.entries)), 1, GROUP_ROWS))
                 return RowSweeper(rows, **options, size=size), _counted(size)
         if isinstance(blocks, str):
-            return RowSweeper(rows, **options), _counted(1)
+            return RowSweeper(rows, **options, memory=budget), _counted(1)
     if np.ndim(blocks) == 0:
         size = as_count(blocks, "blocks", least=1)
         parts = tuple(np.arange(start, min(start + size, m)) for start in range(0, m, size))

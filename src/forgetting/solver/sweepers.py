@@ -139,6 +139,10 @@ class InMemory(ABC):
         """A sweeper of the columns, one by one."""
         return RowSweeper(self.rows.transposed(), threads=self.threads)
 
+    def tracked(self, b: Array, x: Array) -> Tracked | None:
+        """The gaps of all rows, kept up to date step by step; None if they are computed anew."""
+        return None
+
     def _clip(self, iterate: Iterate) -> None:
         """Move x into its bounds; for a nearest point, remember what was cut off."""
         if len(self.limits.low):
@@ -152,10 +156,12 @@ class InMemory(ABC):
 class RowSweeper(InMemory):
     """Visits groups of `size` consecutive rows, and makes the steps of their rows one after another.
 
-    Groups larger than one row make memory accesses consecutive, and save random numbers.
+    Groups larger than one row make memory accesses consecutive, and save random numbers. `memory` is for inner products
+    of rows, which orderings that look at x need.
     """
 
     size: int = 1
+    memory: float = 2.0**30
 
     @property
     def num_blocks(self) -> int:
@@ -212,12 +218,56 @@ class RowSweeper(InMemory):
         self._clip(iterate)
         return np.atleast_1d(np.sum(error * error, axis=0))
 
+    def tracked(self, b: Array, x: Array) -> Tracked | None:
+        """The gaps of all rows, kept up to date step by step; None if a step adds more than a multiple of a row."""
+        plain = self.average == 1 and self.size == 1 and x.ndim == 1
+        if not plain or len(self.limits.relations) or len(self.limits.low):
+            return None
+        return Tracked(self.rows, b, x, scales(self.rows.squares, 0.0, self.relaxation), self.memory)
+
     def distances(self, b: Array, x: Array) -> Array:
         gap, squares = np.abs(self.gap(b, x)), self.rows.squares
         return np.divide(gap, np.sqrt(squares), out=np.zeros_like(gap), where=squares > 0)
 
     def losses(self, b: Array, x: Array) -> Array:
         return 0.5 * self.gap(b, x) ** 2
+
+
+class Tracked:
+    """b - A x for orderings that look at x at every step, kept up to date by inner products of rows.
+
+    The step t a_i changes the gaps by t A a_i. The m numbers A a_i are kept as long as memory lasts, so that a second
+    visit costs m operations and not a pass over the matrix.
+    """
+
+    def __init__(self, rows: Rows, b: Array, x: Array, scale: Array, memory: float) -> None:
+        self.rows, self.b, self.scale = rows, b, scale
+        self.products: dict[int, Array] = {}
+        self.most = int(memory / (8.0 * rows.shape[0]))
+        norms = np.sqrt(rows.squares)
+        self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+        self.refresh(x)
+
+    def refresh(self, x: Array) -> None:
+        """Compute all gaps anew, so that rounding errors do not add up."""
+        self.gap = self.b - self.rows.products(x)
+
+    def moved(self, row: int) -> None:
+        """Note the step of a row."""
+        product = self.products.get(row)
+        if product is None:
+            product = self.rows.products(self.rows.dense([row])[0])
+            if len(self.products) < self.most:
+                self.products[row] = product
+        self.gap -= (self.scale[row] * self.gap[row]) * product
+
+    def distances(self) -> Array:
+        """The distance from x to the solutions of every row."""
+        return np.abs(self.gap) * self._inverse_norms
+
+    def losses(self) -> Array:
+        """Half the squared residual of every row."""
+        return 0.5 * self.gap**2
 
 
 def scales(squares: Array, shrink: float, relaxation: float) -> Array:
@@ -241,7 +291,7 @@ def _inverse(rows: Rows, order: IntArray, shrink: float) -> Array:
     factor, failed = lapack.dpotrf(gram)
     if not failed and lapack.dpocon(factor, float(np.abs(gram).sum(axis=0).max()))[0] > 1e-10:
         half = lapack.dpotri(factor)[0]
-        return np.triu(half) + np.triu(half, 1).T
+        return np.asarray(np.triu(half) + np.triu(half, 1).T)
     # eigenvalues of a Gram matrix lose half of the digits: singular values of the rows do not
     dense = rows.dense(order)
     vectors, singular, _ = np.linalg.svd(dense, full_matrices=shrink > 0)

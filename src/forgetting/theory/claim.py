@@ -19,6 +19,7 @@ from forgetting.theory.definition import DisagreementError
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, name_of
 from forgetting.theory.right_side import RightSide
+from forgetting.theory.setting import LEARNS_ALWAYS
 
 if TYPE_CHECKING:
     from forgetting.theory.hunt import Hunt
@@ -280,6 +281,8 @@ class Claim:
     def why_not(self, instance: Instance) -> str | None:
         """Why the statement says nothing about the instance, or None."""
         as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
+        if instance.ordering is not None and instance.ordering.skips:
+            return LEARNS_ALWAYS
         lacking = [name for name in self.needs if name not in instance.extras]
         if lacking:
             return f"needs extras {', '.join(lacking)}"

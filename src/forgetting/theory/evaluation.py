@@ -23,6 +23,7 @@ from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
 from forgetting.theory.curves import bound_curves, tightest_curve
 from forgetting.theory.latex_rows import rows_to_latex
 from forgetting.theory.setting import (
+    LEARNS_ALWAYS,
     SCHEMES_ELSEWHERE,
     Setting,
     as_covered,
@@ -326,6 +327,8 @@ def _mismatch(
     """Why the bound says nothing about the problem, the ordering or the scheme; `limit` is `short_of_its_limit`."""
     if setting.problem not in bound.problems:
         return f"covers {_either(bound.problems)}"
+    if not orderings:
+        return LEARNS_ALWAYS
     if orderings.isdisjoint(bound.orderings):
         return f"covers {_either(bound.orderings)} orderings"
     if schemes.isdisjoint(bound.schemes):

@@ -21,6 +21,7 @@ from forgetting.tasks.problem import as_problem
 from forgetting.theory.misfit import MOST_DIMENSIONS, Misfit, minimiser
 
 __all__ = [
+    "LEARNS_ALWAYS",
     "ORDERINGS",
     "PROBLEMS",
     "SCHEMES",
@@ -46,6 +47,8 @@ ORDERINGS = (
     "full gradient",
     "any",
 )
+#: Why no statement is about an ordering that `describe_ordering` gives no name.
+LEARNS_ALWAYS = 'covers orderings that learn a task at every step, and this one may say "no update"'
 #: What `describe_scheme` reads off a scheme.
 SCHEMES = ("projection", "sgd", "nonexpansive", "any")
 #: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
@@ -353,7 +356,8 @@ def describe_ordering(
 ) -> frozenset[str]:
     """Which orderings of the bounds an ordering is, by its law.
 
-    One epoch of reshuffling is an ordering without replacement; weights that happen to be uniform, or proportional to
+    One epoch of reshuffling is an ordering without replacement; a cycle that is given is cyclic if it has every task
+    once; an ordering that skips steps is none of them; weights that happen to be uniform, or proportional to
     the squared norms, count as such.
 
     >>> from forgetting.orderings import Cyclic, WithReplacement
@@ -367,21 +371,23 @@ def describe_ordering(
             raise InvalidInputError(f"ordering must be one of {', '.join(ORDERINGS)}, got {ordering!r}")
         independent = ordering in ("with replacement", "norm-weighted")
         return frozenset({"any", ordering, "i.i.d."} if independent else {"any", ordering})
+    if ordering.skips:  # statements count the steps, and each of them learns a task
+        return frozenset()
     return frozenset({"any", *_tags(ordering.law, problem, k)})
 
 
 def _tags(law: laws.Law, problem: Problem | Setting | None, k: int | None) -> set[str]:
+    tasks = problem.T if isinstance(problem, Setting) else None if problem is None else problem.num_tasks
     match law:
         case laws.Independent():
             return {"i.i.d.", *_weights(law, problem)}
         case laws.Permutation():
             return {"without replacement"}
         case laws.Reshuffled():
-            tasks = problem.T if isinstance(problem, Setting) else None if problem is None else problem.num_tasks
             one_epoch = k is not None and tasks is not None and k <= tasks
             return {"without replacement"} if one_epoch else set()
         case laws.Cycle():
-            return {"cyclic"}
+            return {"cyclic"} if law.order is None or law.permutes(tasks or len(law.order)) else set()
         case laws.Adaptive(greedy=True):
             return {"greedy" if law.repeat else "greedy single pass"}
     return set()

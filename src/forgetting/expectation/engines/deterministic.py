@@ -47,7 +47,7 @@ class DeterministicEngine(Engine):
             return replace(outcome, values={**outcome.values, **self.solve(others).values}, intervals={})
         trajectory = made_run(request)
         detail = f"{request.ordering} has no randomness: one run"
-        if request.linear is None or not quadratic:
+        if request.linear is None or not quadratic or request.ordering.skips:
             values = values_of(request, trajectory)
             detail = f"{detail}, its rounding not bounded"
             return Outcome(detail, values, notes=trajectory.remarks, heading=ONE_RUN)
