@@ -65,7 +65,7 @@ def solve(
         damp: minimise |A x - b|^2 + damp^2 |x - x0|^2 instead, as `scipy.sparse.linalg.lsmr` does.
         blocks: "rows" visits rows; a number divides the rows into blocks of so many; a list of lists of row numbers is
             a partition of one's own; x is projected onto the solutions of a visited block. "auto" visits rows, in
-            groups of up to 4 consecutive ones, and blocks of 64 rows if 8 or more right-hand sides are dense.
+            groups of up to 4 consecutive ones, and blocks of 32 rows if 8 or more right-hand sides are dense.
         ordering: in which order blocks are visited, one of `fg.orderings` or its name; if left out, every block once an
             epoch, in a new random order.
         relaxation: the factor of every step, between 0 and 2 (between 0 and 2 q if q blocks are averaged).

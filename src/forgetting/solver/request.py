@@ -33,7 +33,7 @@ __all__ = ["Request", "as_request"]
 
 GROUP_BYTES = 2**16  # of the consecutive rows that are visited one after another
 GROUP_ROWS = 4
-BLOCK_ROWS = 64  # of a block where several right-hand sides are solved by matrix products
+BLOCK_ROWS = 32  # of a block where several right-hand sides are solved by matrix products
 BUDGET = 2.0**30  # bytes for factorisations of blocks, and for blocks of a streamed matrix, unless memory= says more
 MANY = 8  # right-hand sides from which on blocks are worth their factorisation
 SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}

@@ -325,6 +325,7 @@ class BlockSweeper(InMemory):
     memory: float = 2.0**28
     _inverses: dict[int, Array] = field(default_factory=dict, repr=False)
     _of: float = 0.0
+    _kept: int = 0
 
     @property
     def num_blocks(self) -> int:
@@ -346,13 +347,21 @@ class BlockSweeper(InMemory):
     def _inverse(self, block: int, shrink: float) -> Array:
         """The inverse of X X^T + shrink for a block, kept for the current `shrink` as long as memory lasts."""
         if self._of != shrink:
-            self._inverses, self._of = {}, shrink
+            self._inverses, self._of, self._kept = {}, shrink, 0
         found = self._inverses.get(block)
         if found is None:
             found = _inverse(self.rows, self.blocks[block], shrink)
-            if 8.0 * (sum(map(np.size, self._inverses.values())) + found.size) <= self.memory:
+            if self._kept + found.nbytes <= self.memory:
                 self._inverses[block] = found
+                self._kept += found.nbytes
         return found
+
+    @cached_property
+    def _picks(self) -> list[slice | IntArray]:
+        """The rows of each block as a slice if they are consecutive, so that dense ones need no copy."""
+        return [
+            slice(int(block[0]), int(block[-1]) + 1) if np.all(np.diff(block) == 1) else block for block in self.blocks
+        ]
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
         """Project onto the visited blocks; the sum of the squared errors seen, for each right-hand side."""
@@ -378,13 +387,16 @@ class BlockSweeper(InMemory):
         within = threads if self.average == 1 else 1
 
         def steps(block: int) -> tuple[Any, Array, Array]:
-            order = self.blocks[block]
-            error = b[order] - self.rows.products(iterate.x, order, within)
+            order, pick = self.blocks[block], self._picks[block]
+            part = None if iterate.x.ndim == 1 else self.rows.matrix()[pick]
+            error = b[pick] - (self.rows.products(iterate.x, order, within) if part is None else part @ iterate.x)
             if iterate.duals.size:
-                error -= iterate.shrink * iterate.duals[order]
+                error -= iterate.shrink * iterate.duals[pick]
             weights = self._inverse(block, iterate.shrink) @ error
-            weights *= self.relaxation
-            return np.sum(error * error, axis=0), weights, self.rows.combined(weights, order, within)
+            if self.relaxation != 1:
+                weights *= self.relaxation
+            move = self.rows.combined(weights, order, within) if part is None else part.T @ weights
+            return np.einsum("i...,i...->...", error, error), weights, move
 
         seen = 0.0
         for start in range(0, len(visits), self.average):
@@ -392,9 +404,9 @@ class BlockSweeper(InMemory):
             found = together(steps, several, 1 if self.average == 1 else threads)
             for block, (squares, weights, move) in zip(several, found, strict=True):
                 seen = seen + squares
-                iterate.x += move / len(several)
+                iterate.x += move if self.average == 1 else move / len(several)
                 if iterate.duals.size:
-                    iterate.duals[self.blocks[block]] += weights / len(several)
+                    iterate.duals[self._picks[block]] += weights / len(several)
             self._clip(iterate)
         return seen
 
