@@ -224,7 +224,7 @@ class Loop:
         if measured.left <= self.allowed():
             return "solved"
         method = self.method
-        settled = measured.error is None or measured.error <= self.stops.normal
+        settled = not method.estimates_error or (measured.error is not None and measured.error <= self.stops.normal)
         if method.least_squares and settled and measured.normal is not None and measured.normal <= self.stops.normal:
             return "least squares"
         if self.stall_ends and self._stalled():

@@ -8,15 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import EPS, Array, IntArray
 from forgetting._registry import Registry, class_decorator
 from forgetting.sets import ConvexSet
 from forgetting.solver.sweepers import Iterate, Sweeper
 
-__all__ = ["Averaged", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
+__all__ = ["Averaged", "Direct", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
 
 registry: Registry[type[Any]] = Registry("method")
-TRIAL = 8  # epochs before the damping of the method of multipliers changes
+TRIAL = 16  # epochs before the damping of the method of multipliers changes
+LEAST, MOST = 0.03, 3.0  # its limits, in units of the mean of |a_i|^2
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,13 @@ class Method(ABC):
 
     Attributes:
         least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
+        estimates_error: whether `error` must be small before a least-squares solution counts as found.
         damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
     """
 
     name: ClassVar[str]
     least_squares: ClassVar[bool] = False
+    estimates_error: ClassVar[bool] = True
     damps: ClassVar[bool] = False
 
     def __init__(self, system: System, x: Array | None = None) -> None:
@@ -306,11 +309,11 @@ class Multipliers(LeastSquares):
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
-        mean = float(system.sweeper.squares_sum / max(1, system.sweeper.shape[0]))
+        self.mean = float(system.sweeper.squares_sum / max(1, system.sweeper.shape[0]))
         self.iterate.duals = np.zeros(system.b.shape)
-        self.iterate.shrink = max(mean, system.damp**2)
+        self.iterate.shrink = max(self.mean, system.damp**2)
         self.centre = self.iterate.x.copy()
-        #: epochs so far, |move| when the trial began, how much moves shrank in the trial before, the next factor of s
+        #: epochs so far, the slope when the trial began, how much it fell in the trial before, the next factor of s
         self.trial = [0.0, 0.0, np.inf, 0.5]
 
     @property
@@ -324,7 +327,7 @@ class Multipliers(LeastSquares):
         before, move = self.x, self.iterate.x - self.centre  # move = A^T u
         super().end_epoch()
         self._recentre(move)
-        self._steer(float(np.linalg.norm(self.x - before)))
+        self._steer(self.iterate.shrink * float(np.linalg.norm(self.x - before)))
 
     def _recentre(self, move: Array) -> None:
         """Move the centre to x, or with damping between x and x0, and keep A^T u."""
@@ -332,35 +335,40 @@ class Multipliers(LeastSquares):
         self.centre = self.x + pull * (self.system.x0 - self.x)
         self.iterate.x = self.centre + move
 
-    def _steer(self, move: float) -> None:
-        """Double or halve s after every trial of 8 epochs, and turn round if moves shrank less than in the one before.
+    def _steer(self, slope: float) -> None:
+        """Double or halve s after 16 epochs, and turn round if the slope fell less than in the 16 epochs before.
 
-        Moves that grow tenfold say that s is too small for sweeps to settle: s is raised, and u begins anew.
+        The slope is s |x - x before|, about |A^T r|. A slope that grows tenfold says that s is too small for sweeps to
+        settle: s is raised, and u begins anew.
         """
         epochs, start, before, factor = self.trial
         epochs += 1
-        if start > 0 and not move <= 10 * start:
-            self._rescale(8.0)
+        if start > 0 and not slope <= 10 * start:
+            self._rescale(MOST / LEAST)
             self.iterate.duals[:], self.iterate.x = 0.0, self.centre.copy()
-            self.trial = [0.0, 0.0, np.inf, 2.0]
-        elif epochs % TRIAL or not move > 0:
+            self.trial = [0.0, 0.0, np.inf, 0.5]
+        elif epochs % TRIAL or not slope > 0:
             self.trial[0] = epochs
         else:
-            rate = move / start if start > 0 else np.inf
-            if rate > before:
+            fall = slope / start if start > 0 else np.inf
+            if fall > before:
                 factor = 1 / factor
             if start > 0:
                 self._rescale(factor)
-            self.trial = [epochs, move, rate, factor]
+            self.trial = [epochs, slope, fall, factor]
 
     def _rescale(self, factor: float) -> None:
-        """Multiply s by a factor, at least to damp^2, and keep the residual s u."""
+        """Multiply s by a factor, within its limits, and keep the residual s u."""
         iterate = self.iterate
-        factor = max(factor, self.system.damp**2 / iterate.shrink)
+        wanted = min(max(factor * iterate.shrink, LEAST * self.mean), MOST * self.mean)
+        factor = max(wanted, self.system.damp**2) / iterate.shrink
+        if factor == 1:
+            return
         move = (iterate.x - self.centre) / factor
         iterate.shrink *= factor
         iterate.duals /= factor
         self._recentre(move)
+        self.moves.sizes.clear()  # moves for another s say nothing about the next ones
 
     def arrays(self) -> dict[str, Array]:
         numbers = np.array([self.iterate.shrink, *self.trial])
@@ -370,6 +378,32 @@ class Multipliers(LeastSquares):
         super().restore(arrays)
         self.centre = arrays["centre"].copy()
         self.iterate.shrink, *self.trial = arrays["numbers"].tolist()
+
+
+@register
+class Direct(LeastSquares):
+    """The projection onto the solutions of all rows together, by a singular value decomposition, repeated to refine it.
+
+    For systems that are small enough, and too ill-conditioned for row steps. Cost about 10 m n min(m, n) operations.
+    """
+
+    name = "direct"
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        dense = system.sweeper.dense()
+        left, singular, right = np.linalg.svd(dense, full_matrices=False)
+        kept = singular > max(dense.shape) * EPS * max(float(singular[0]), np.finfo(float).tiny)
+        self.left, self.right = left[:, kept].T / singular[kept, None], right[kept].T
+
+    def sweep(self, visits: IntArray) -> Array:
+        gap = self.system.sweeper.slack(self.system.b, self.x)
+        self.iterate.x = self.x + self.right @ (self.left @ gap)
+        return np.atleast_1d(np.sum(gap * gap, axis=0))
+
+    def error(self) -> float | None:
+        """The size of the last refinement, relative to |x|; None before there was one."""
+        return self.moves.sizes[-1] if len(self.moves.sizes) > 1 else None
 
 
 @register
@@ -416,6 +450,7 @@ class Averaged(LeastSquares):
 
     name = "averaged"
     damps = True
+    estimates_error = False
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)

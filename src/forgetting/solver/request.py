@@ -24,7 +24,7 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import NormWeighted, Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import ConvexSet
-from forgetting.solver.methods import Method, Multipliers, System, registry
+from forgetting.solver.methods import Direct, Method, Multipliers, System, registry
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
 from forgetting.solver.sources import as_rows
 from forgetting.solver.sweepers import BlockSweeper, InMemory, RowSweeper
@@ -35,6 +35,7 @@ GROUP_BYTES = 2**16  # of the consecutive rows that are visited one after anothe
 GROUP_ROWS = 4
 BLOCK_ROWS = 32  # of a block where several right-hand sides are solved by matrix products
 BUDGET = 2.0**30  # bytes for factorisations of blocks, and for blocks of a streamed matrix, unless memory= says more
+SMALL = 3e8  # m n min(m, n) up to which a decomposition takes a second at most
 MANY = 8  # right-hand sides from which on blocks are worth their factorisation
 SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}
 
@@ -77,8 +78,10 @@ class Request:
         return made
 
     def fallback(self, x: Array) -> Method:
-        """The method that finds the least-squares solution, starting at x."""
-        return Multipliers(self.system, x)
+        """The method that goes on from x where row steps are too slow, or no x solves the system."""
+        m, n = self.system.sweeper.shape
+        small = self.system.sweeper.in_memory and m * n * min(m, n) <= SMALL
+        return (Direct if small else Multipliers)(self.system, x)
 
 
 def as_request(

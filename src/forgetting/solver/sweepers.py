@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -34,7 +34,9 @@ class Iterate:
 
 
 class Sweeper(Protocol):
-    """Blocks of rows, and the steps of visited blocks."""
+    """Blocks of rows, and the steps of visited blocks; `in_memory` says whether the matrix lies in memory."""
+
+    in_memory: ClassVar[bool]
 
     limits: Limits
 
@@ -68,6 +70,9 @@ class Sweeper(Protocol):
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
 
+    def dense(self) -> Array:
+        """The matrix as a dense array."""
+
 
 @dataclass
 class InMemory(ABC):
@@ -80,6 +85,8 @@ class InMemory(ABC):
         average: how many blocks make their steps from the same x; their average is taken.
         threads: the number of threads; no result depends on it.
     """
+
+    in_memory: ClassVar[bool] = True
 
     rows: Rows
     limits: Limits = field(default_factory=Limits)
@@ -138,6 +145,10 @@ class InMemory(ABC):
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
         return RowSweeper(self.rows.transposed(), threads=self.threads)
+
+    def dense(self) -> Array:
+        """The matrix as a dense array."""
+        return self.rows.dense(slice(None))
 
     def tracked(self, b: Array, x: Array) -> Tracked | None:
         """The gaps of all rows, kept up to date step by step; None if they are computed anew."""
