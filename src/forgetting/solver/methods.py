@@ -177,7 +177,7 @@ class LeastSquares(Method):
     def end_epoch(self) -> None:
         size = float(np.linalg.norm(self.result))
         self.moves.append(float(np.linalg.norm(self.result - self.last)) / size if size > 0 else 0.0)
-        del self.moves[:-8]
+        del self.moves[:-40]
         self.last = self.result.copy()
 
     def measure(self) -> Measure:
@@ -193,15 +193,17 @@ class LeastSquares(Method):
     def error(self) -> float | None:
         """The estimated distance to the limit relative to |x|, from the moves of the last epochs; None if too few.
 
-        Moves that shrink by the factor q add up to q / (1 - q) times the last one.
+        Moves that shrink by the factor q add up to q / (1 - q) times the last one; q is judged over several spans of
+        epochs, and the largest sum counts, because the slowest part of the error moves least.
         """
-        if len(self.moves) < 5:
-            return None
-        now, before = max(self.moves[-2:]), max(self.moves[-5:-3])
-        if now == 0:
-            return 0.0
-        rate = min((now / before) ** (1 / 3), 0.9999) if before > 0 else 0.9999
-        return now * rate / (1 - rate)
+        guesses = []
+        for span in (5, 10, 20, 40):
+            if len(self.moves) >= span:
+                half = span // 2
+                later, earlier = max(self.moves[-half:]), max(self.moves[-span:-half])
+                rate = min((later / earlier) ** (1 / (span - half)), 0.9999) if earlier > 0 else 0.9999
+                guesses.append(max(self.moves[-2:]) * rate / (1 - rate))
+        return max(guesses, default=None)
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "last": self.last, "moves": np.array(self.moves)}
@@ -283,6 +285,7 @@ class Multipliers(LeastSquares):
         move = (iterate.x - self.centre) / factor
         iterate.shrink *= factor
         iterate.duals /= factor
+        self.moves = [size / factor for size in self.moves]
         self._recentre(move)
         return factor
 
