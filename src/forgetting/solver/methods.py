@@ -53,12 +53,32 @@ class Measure:
         normal: the largest |A^T r - damp^2 (x - x0)| / (|A| |r|) over right-hand sides, with r = b - A x and the
             Frobenius norm; None for methods that solve systems.
         error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
+        each: for every right-hand side its residual, its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
     """
 
     residual: float
     left: float
     normal: float | None = None
     error: float | None = None
+    each: tuple[Array, Array, Array] | None = None
+
+    def normal_above(self, allowed: float) -> float:
+        """The largest `normal` of the right-hand sides whose residuals are larger than allowed; infinite if unknown."""
+        if self.each is None:
+            return np.inf
+        residuals, normals, _ = self.each
+        return float(np.max(normals[residuals > allowed], initial=0.0))
+
+    def excludes(self, allowed: float) -> bool:
+        """Whether some right-hand side has no solution near: those with an allowed residual are 10 times as far as x.
+
+        r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
+        |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
+        """
+        if self.each is None:
+            return False
+        residuals, normals, scales = self.each
+        return bool(np.any(residuals - allowed > 10 * normals * scales))
 
 
 class Method(ABC):
@@ -67,11 +87,13 @@ class Method(ABC):
     Attributes:
         least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
         damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
+        estimates: whether the method estimates its error.
     """
 
     name: ClassVar[str]
     least_squares: ClassVar[bool] = False
     damps: ClassVar[bool] = False
+    estimates: ClassVar[bool] = False
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -82,6 +104,11 @@ class Method(ABC):
     def x(self) -> Array:
         """The current approximation."""
         return self.iterate.x
+
+    @property
+    def target(self) -> Array:
+        """The right-hand side that the steps of `iterate.x` aim at, for orderings that look at errors of rows."""
+        return self.system.b
 
     @abstractmethod
     def sweep(self, visits: IntArray) -> Array:
@@ -162,6 +189,7 @@ class LeastSquares(Method):
     """The base class of methods that converge to a least-squares solution."""
 
     least_squares = True
+    estimates = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
@@ -185,10 +213,12 @@ class LeastSquares(Method):
         back = self.system.sweeper.back(gap)
         missed = _norms(gap)
         damped = back - self.system.damp**2 * (self.x - self.system.x0)
-        size = self.frobenius * np.where(missed > 0, missed, 1.0)
-        residual = float(np.max(missed / self.sizes))
+        size = (self.frobenius or 1.0) * np.where(missed > 0, missed, 1.0)
+        residuals, normals = missed / self.sizes, _norms(damped) / size
+        residual = float(np.max(residuals))
         left = np.inf if self.system.damp else residual
-        return Measure(residual, left, float(np.max(_norms(damped) / size)), self.error())
+        each = (residuals, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
+        return Measure(residual, left, float(np.max(normals)), self.error(), each)
 
     def error(self) -> float | None:
         """The estimated distance to the limit relative to |x|, from the moves of the last epochs; None if too few.
@@ -231,7 +261,7 @@ class Multipliers(LeastSquares):
         super().__init__(system, x)
         mean = float(system.sweeper.squares_sum / max(1, system.sweeper.shape[0]))
         self.iterate.duals = np.zeros(system.b.shape)
-        self.iterate.shrink = max(mean, system.damp**2)
+        self.iterate.shrink = max(mean, system.damp**2) or 1.0
         self.centre = self.iterate.x.copy()
         #: epochs of this trial of s, |move| when it began, the squared errors that this epoch has seen
         self.trial = [0.0, 0.0, 0.0]
@@ -239,6 +269,10 @@ class Multipliers(LeastSquares):
     @property
     def x(self) -> Array:
         return self.last
+
+    @property
+    def target(self) -> Array:
+        return self.system.b - self.iterate.shrink * self.iterate.duals
 
     def sweep(self, visits: IntArray) -> Array:
         seen = self.system.sweeper.sweep(visits, self.system.b, self.iterate)
@@ -315,6 +349,10 @@ class Extended(LeastSquares):
         self.z = system.b.copy()
         self.visited = 0
 
+    @property
+    def target(self) -> Array:
+        return self.system.b - self.z
+
     def sweep(self, visits: IntArray) -> Array:
         sweeper = self.system.sweeper
         count = self.columns.num_blocks
@@ -323,7 +361,7 @@ class Extended(LeastSquares):
         self.visited += 1
         state = Iterate(self.z)
         self.columns.sweep(picked.astype(np.int64), np.zeros((count, *self.z.shape[1:])), state)
-        return sweeper.sweep(visits, self.system.b - self.z, self.iterate)
+        return sweeper.sweep(visits, self.target, self.iterate)
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "z": self.z, "visited": np.array([self.visited])}
@@ -343,13 +381,15 @@ class Averaged(LeastSquares):
 
     name = "averaged"
     damps = True
+    estimates = False  # the moves of an average shrink faster than its error
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
         #: steps are those of x - x0, so that the ridge rows draw towards x0
         self.shifted = system.sweeper.slack(system.b, system.x0)
         self.iterate.x -= system.x0
-        self.total, self.count, self.epochs = np.zeros_like(self.iterate.x), 0, 0
+        self.total, self.count = np.zeros_like(self.iterate.x), 0
+        self.epochs, self.begun = 0, 0  # epochs that are over, now and when the average began
 
     @property
     def result(self) -> Array:
@@ -359,11 +399,17 @@ class Averaged(LeastSquares):
     def x(self) -> Array:
         return self.result
 
+    @property
+    def target(self) -> Array:
+        return self.shifted
+
     def sweep(self, visits: IntArray) -> Array:
         sweeper = self.system.sweeper
         seen = np.zeros(1 if self.iterate.x.ndim == 1 else self.iterate.x.shape[1])
         size = max(1, sweeper.shape[1] // 4)  # iterates that are fewer steps apart hardly differ
         order = self._with_ridge(visits) if self.system.damp else visits
+        if self.epochs & (self.epochs - 1) == 0 and self.epochs > self.begun:
+            self.total, self.count, self.begun = np.zeros_like(self.total), 0, self.epochs
         for start in range(0, len(order), size):
             seen += sweeper.sweep(order[start : start + size], self.shifted, self.iterate)
             self.total += self.iterate.x
@@ -374,6 +420,8 @@ class Averaged(LeastSquares):
         """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j stands for row j."""
         n = self.system.sweeper.shape[1]
         ridge, rows = n * self.system.damp**2, self.system.sweeper.squares_sum
+        if rows == 0:
+            return visits
         rng = np.random.default_rng([self.system.seed, self.epochs, self.count])
         many = rng.geometric(rows / (rows + ridge), len(visits)) - 1  # steps of ridge rows before each visit
         places = np.repeat(np.arange(len(visits)), many)
@@ -382,17 +430,15 @@ class Averaged(LeastSquares):
     def end_epoch(self) -> None:
         self.epochs += 1
         super().end_epoch()
-        if self.epochs & (self.epochs - 1) == 0:
-            self.total, self.count = np.zeros_like(self.total), 0
 
     def error(self) -> None:
-        """No estimate: the moves of an average shrink faster than its error."""
+        """No estimate."""
         return None
 
     def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "total": self.total, "counts": np.array([self.count, self.epochs])}
+        return {**super().arrays(), "total": self.total, "counts": np.array([self.count, self.epochs, self.begun])}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
         self.total = arrays["total"].copy()
-        self.count, self.epochs = (int(number) for number in arrays["counts"])
+        self.count, self.epochs, self.begun = (int(number) for number in arrays["counts"])
