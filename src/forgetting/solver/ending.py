@@ -23,7 +23,9 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
     damped = request.system.damp > 0
     asked = damped or (request.name != "auto" and method.least_squares)
     converged = ending == "solved" or (ending == "least squares" and asked)
-    consistent = None if damped else {"solved": measured.residual <= loop.allowed(), "least squares": False}.get(ending)
+    consistent = {"solved": measured.residual <= loop.allowed(), "least squares": False}.get(ending)
+    if damped or (ending == "least squares" and not measured.excludes(loop.allowed())):
+        consistent = None
     words = f"{status(ending, loop, measured)} after {_count(loop)}"
     switched = request.may_switch and method.least_squares
     return Solution(
@@ -32,7 +34,7 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
         status=words,
         residual=measured.residual,
         consistent=consistent,
-        normal=measured.normal,
+        normal=_normal(measured, loop.allowed()),
         error=measured.error,
         history=loop.history,
         guarantee=None,
@@ -45,6 +47,11 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
         tol=tol,
         seed=request.seed,
     )
+
+
+def _normal(measured: Measure, allowed: float) -> float | None:
+    """The largest `normal`, of right-hand sides that are not solved if there are some."""
+    return measured.normal_above(allowed) if measured.residual > allowed and measured.each else measured.normal
 
 
 def _count(loop: Loop) -> str:
@@ -64,14 +71,18 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         return f"converged: relative residual {measured.left:.2g}, at most {allowed:.2g},"
     if ending == "least squares" and loop.method.system.damp:
         return (
-            f"converged: x minimises |A x - b|^2 + damp^2 |x - x0|^2 up to an estimated relative error of "
-            f"{measured.error or 0:.1g}; relative residual {residual:.4g},"
+            f"converged: x minimises |A x - b|^2 + damp^2 |x - x0|^2{_estimated(measured)}; relative residual "
+            f"{residual:.4g},"
+        )
+    if ending == "least squares" and not measured.excludes(allowed):
+        return (
+            f"x is the least-squares solution with relative residual {residual:.4g}{_estimated(measured)}; whether "
+            f"some x has {allowed:.2g} is not decided,"
         )
     if ending == "least squares":
         return (
             f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares "
-            f"solution with relative residual {residual:.4g}, up to an estimated relative error of "
-            f"{measured.error or 0:.1g},"
+            f"solution with relative residual {residual:.4g}{_estimated(measured)},"
         )
     reasons = {
         "epochs": f"stopped: maxiter = {loop.stops.epochs} epochs are over",
@@ -82,6 +93,11 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         "diverged": "diverged: x is not finite",
     }
     return f"{reasons[ending]}; relative residual {residual:.2g}, above {allowed:.2g}{_doubt(loop, measured)},"
+
+
+def _estimated(measured: Measure) -> str:
+    """The estimated error in words, if there is an estimate."""
+    return "" if measured.error is None else f", up to an estimated relative error of {measured.error:.1g}"
 
 
 def _doubt(loop: Loop, measured: Measure) -> str:

@@ -59,6 +59,7 @@ class Loop:
         stops: the reasons to stop.
         seed: of the random numbers of the ordering.
         stall_ends: whether to stop as soon as the residual falls no more, for another method to go on.
+        decides: whether x must be accurate enough to say that the system is inconsistent.
     """
 
     method: Method
@@ -66,6 +67,7 @@ class Loop:
     stops: Stops
     seed: int
     stall_ends: bool = False
+    decides: bool = False
     before: float = 0.0  # seconds of earlier runs
     spent: int = 0  # visits that an earlier method made
     steps: int = 0  # visits made
@@ -93,17 +95,16 @@ class Loop:
         sweeper: Any = self.method.system.sweeper
         self.tracked = None
         if self.ordering.adaptive:
-            b = self.method.system.b
-            now = self.method.iterate
-            if self.method.by_rows:
-                self.tracked = sweeper.tracked(b, now.x)
+            method = self.method
+            if method.by_rows:
+                self.tracked = sweeper.tracked(method.system.b, method.iterate.x)
             if self.tracked is not None:
                 return TaskView(sweeper.num_blocks, sweeper.norms, self.tracked.distances, self.tracked.losses)
             return TaskView(
                 sweeper.num_blocks,
                 sweeper.norms,
-                lambda: sweeper.distances(b, now.x),
-                lambda: sweeper.losses(b, now.x),
+                lambda: sweeper.distances(method.target, method.iterate.x),
+                lambda: sweeper.losses(method.target, method.iterate.x),
             )
         return TaskView(sweeper.num_blocks, sweeper.norms)
 
@@ -151,6 +152,7 @@ class Loop:
     def _round(self) -> str | None:
         """Make the visits of a round, estimate the residual, compute it if it may be small enough, and judge."""
         touched, seen = self._sweep(self._next())
+        self.unchecked += 1
         if not np.isfinite(self.method.iterate.x).all():
             return "diverged"
         if self.steps % self.epoch_length == 0:
@@ -159,7 +161,6 @@ class Loop:
         estimate = float(np.max(np.sqrt(seen * (m / max(1, touched))) / self.method.sizes)) if touched else np.inf
         self.estimates.append(estimate)
         del self.estimates[: -2 * STUCK]
-        self.unchecked += 1
         measured = self.method.measure() if self._worth_a_check() else None
         if measured is not None:
             self.measured, self.unchecked = measured, 0
@@ -169,7 +170,7 @@ class Loop:
         self.entries.append((self.epochs, residual, self.seconds, measured is not None))
         if self.save is not None:
             self.save(self)
-        if self.stops.callback is not None and self.stops.callback(read_only(self.method.x)):
+        if self.stops.callback is not None and self.stops.callback(read_only(self.method.x.copy())):
             return "callback"
         return self._judged(measured)
 
@@ -216,37 +217,48 @@ class Loop:
         if len(self.estimates) <= span:
             return False
         recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]
-        return bool(np.mean(recent) > STALLED ** (span / 2) * np.mean(earlier))
+        return bool(np.mean(recent) >= STALLED ** (span / 2) * np.mean(earlier))
 
     def _judged(self, measured: Measure | None) -> str | None:
         if measured is None:
             return None
         if measured.left <= self.allowed():
             return "solved"
-        method = self.method
-        settled = not method.estimates_error or (measured.error is not None and measured.error <= self.stops.normal)
-        if method.least_squares and settled and measured.normal is not None and measured.normal <= self.stops.normal:
+        if self._settled(measured):
             return "least squares"
         if self.stall_ends and self._stalled():
             return "stalled"
         return "stuck" if self._stuck() else None
 
+    def _settled(self, measured: Measure) -> bool:
+        """Whether x is a least-squares solution, and if `decides`, also accurate enough to say that no x solves."""
+        tol, method = self.stops.normal, self.method
+        if not method.least_squares or measured.normal_above(self.allowed()) > tol:
+            return False
+        if not method.estimates:
+            return True
+        if measured.error is None or measured.error > tol:
+            return False
+        return not self.decides or measured.excludes(self.allowed()) or measured.error <= max(1e-3 * tol, 1e-12)
+
     def _stuck(self) -> bool:
         """Whether the estimates of the last 40 entries are no smaller than those of the 40 before."""
         if self.method.least_squares or len(self.estimates) < 2 * STUCK:
             return False
-        return bool(np.mean(self.estimates[-STUCK:]) > 0.999 * np.mean(self.estimates[-2 * STUCK : -STUCK]))
+        return bool(np.mean(self.estimates[-STUCK:]) >= 0.999 * np.mean(self.estimates[-2 * STUCK : -STUCK]))
 
     def allowed(self) -> float:
-        """The largest relative residual of a solution."""
+        """The largest relative residual of a solution, for the right-hand side that allows least."""
         if self.stops.matrix == 0:
             return self.stops.residual
-        size = np.sqrt(self.method.system.sweeper.squares_sum) * np.linalg.norm(self.method.x)
-        return self.stops.residual + self.stops.matrix * float(size / np.max(self.method.sizes))
+        sizes = np.linalg.norm(self.method.x, axis=0) / self.method.sizes
+        return self.stops.residual + self.stops.matrix * float(
+            np.sqrt(self.method.system.sweeper.squares_sum) * np.min(sizes)
+        )
 
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
         spent = self.spent + self.steps
         following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=spent)
-        following.rows, following.entries = self.rows, self.entries
+        following.rows, following.entries, following.decides = self.rows, self.entries, True
         return following

@@ -16,8 +16,7 @@ from forgetting.solver.sweepers import Iterate, Sweeper
 __all__ = ["Averaged", "Direct", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
 
 registry: Registry[type[Any]] = Registry("method")
-TRIAL = 16  # epochs before the damping of the method of multipliers changes
-LEAST, MOST = 0.03, 3.0  # its limits, in units of the mean of |a_i|^2
+TRIAL = 8  # epochs, at least, before the damping of the method of multipliers changes
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,32 @@ class Measure:
         normal: the largest |A^T r - damp^2 (x - x0)| / (|A| |r|) over right-hand sides, with r = b - A x and the
             Frobenius norm; None for methods that solve systems.
         error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
+        each: for every right-hand side its residual, its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
     """
 
     residual: float
     left: float
     normal: float | None = None
     error: float | None = None
+    each: tuple[Array, Array, Array] | None = None
+
+    def normal_above(self, allowed: float) -> float:
+        """The largest `normal` of the right-hand sides whose residuals are larger than allowed; infinite if unknown."""
+        if self.each is None:
+            return np.inf
+        residuals, normals, _ = self.each
+        return float(np.max(normals[residuals > allowed], initial=0.0))
+
+    def excludes(self, allowed: float) -> bool:
+        """Whether some right-hand side has no solution near: those with an allowed residual are 10 times as far as x.
+
+        r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
+        |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
+        """
+        if self.each is None:
+            return False
+        residuals, normals, scales = self.each
+        return bool(np.any(residuals - allowed > 10 * normals * scales))
 
 
 class Method(ABC):
@@ -71,14 +90,14 @@ class Method(ABC):
 
     Attributes:
         least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
-        estimates_error: whether `error` must be small before a least-squares solution counts as found.
         damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
+        estimates: whether the method estimates its error.
     """
 
     name: ClassVar[str]
     least_squares: ClassVar[bool] = False
-    estimates_error: ClassVar[bool] = True
     damps: ClassVar[bool] = False
+    estimates: ClassVar[bool] = False
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -94,6 +113,11 @@ class Method(ABC):
     def by_rows(self) -> bool:
         """Whether a visit changes x by a multiple of the visited row, and by nothing else."""
         return False
+
+    @property
+    def target(self) -> Array:
+        """The right-hand side that the steps of `iterate.x` aim at, for orderings that look at errors of rows."""
+        return self.system.b
 
     @abstractmethod
     def sweep(self, visits: IntArray) -> Array:
@@ -139,21 +163,23 @@ class Moves:
         """Note the next point."""
         size = float(np.linalg.norm(point))
         self.sizes.append(float(np.linalg.norm(point - self.last)) / size if size > 0 else 0.0)
-        del self.sizes[:-8]
+        del self.sizes[:-40]
         self.last = point.copy()
 
     def error(self) -> float | None:
         """The estimated distance to the limit, relative to its size; None before five epochs are over.
 
-        Moves that shrink by the factor q add up to q / (1 - q) times the last one.
+        Moves that shrink by the factor q add up to q / (1 - q) times the last one; q is judged over several spans of
+        epochs, and the largest sum counts, because the slowest part of the error moves least.
         """
-        if len(self.sizes) < 5:
-            return None
-        now, before = max(self.sizes[-2:]), max(self.sizes[-5:-3])
-        if now == 0:
-            return 0.0
-        rate = min((now / before) ** (1 / 3), 0.9999) if before > 0 else 0.9999
-        return now * rate / (1 - rate)
+        guesses = []
+        for span in (5, 10, 20, 40):
+            if len(self.sizes) >= span:
+                half = span // 2
+                later, earlier = max(self.sizes[-half:]), max(self.sizes[-span:-half])
+                rate = min((later / earlier) ** (1 / (span - half)), 0.9999) if earlier > 0 else 0.9999
+                guesses.append(max(self.sizes[-2:]) * rate / (1 - rate))
+        return max(guesses, default=None)
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which to go on."""
@@ -257,6 +283,7 @@ class LeastSquares(Method):
     """The base class of methods that converge to a least-squares solution."""
 
     least_squares = True
+    estimates = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
@@ -276,10 +303,12 @@ class LeastSquares(Method):
         back = self.system.sweeper.back(gap)
         missed = _norms(gap)
         damped = back - self.system.damp**2 * (self.x - self.system.x0)
-        size = self.frobenius * np.where(missed > 0, missed, 1.0)
-        residual = float(np.max(missed / self.sizes))
+        size = (self.frobenius or 1.0) * np.where(missed > 0, missed, 1.0)
+        residuals, normals = missed / self.sizes, _norms(damped) / size
+        residual = float(np.max(residuals))
         left = np.inf if self.system.damp else residual
-        return Measure(residual, left, float(np.max(_norms(damped) / size)), self.error())
+        each = (residuals, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
+        return Measure(residual, left, float(np.max(normals)), self.error(), each)
 
     def error(self) -> float | None:
         """The estimated distance to the limit, relative to |x|; None if there is no estimate."""
@@ -309,25 +338,31 @@ class Multipliers(LeastSquares):
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
-        self.mean = float(system.sweeper.squares_sum / max(1, system.sweeper.shape[0]))
+        mean = float(system.sweeper.squares_sum / max(1, system.sweeper.shape[0]))
         self.iterate.duals = np.zeros(system.b.shape)
-        self.iterate.shrink = max(self.mean, system.damp**2)
+        self.iterate.shrink = max(mean, system.damp**2) or 1.0
         self.centre = self.iterate.x.copy()
-        #: epochs so far, the slope when the trial began, how much it fell in the trial before, the next factor of s
-        self.trial = [0.0, 0.0, np.inf, 0.5]
+        #: epochs of this trial of s, |move| when it began, the squared errors that this epoch has seen
+        self.trial = [0.0, 0.0, 0.0]
 
     @property
     def x(self) -> Array:
         return self.moves.last
 
+    @property
+    def target(self) -> Array:
+        return self.system.b - self.iterate.shrink * self.iterate.duals
+
     def sweep(self, visits: IntArray) -> Array:
-        return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        seen = self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        self.trial[2] += float(np.sum(seen))
+        return seen
 
     def end_epoch(self) -> None:
         before, move = self.x, self.iterate.x - self.centre  # move = A^T u
         super().end_epoch()
         self._recentre(move)
-        self._steer(self.iterate.shrink * float(np.linalg.norm(self.x - before)))
+        self._steer(float(np.linalg.norm(self.x - before)))
 
     def _recentre(self, move: Array) -> None:
         """Move the centre to x, or with damping between x and x0, and keep A^T u."""
@@ -335,40 +370,36 @@ class Multipliers(LeastSquares):
         self.centre = self.x + pull * (self.system.x0 - self.x)
         self.iterate.x = self.centre + move
 
-    def _steer(self, slope: float) -> None:
-        """Double or halve s after 16 epochs, and turn round if the slope fell less than in the 16 epochs before.
+    def _steer(self, move: float) -> None:
+        """Double or halve s after a trial if u settles more slowly than the centre moves, or faster.
 
-        The slope is s |x - x before|, about |A^T r|. A slope that grows tenfold says that s is too small for sweeps to
-        settle: s is raised, and u begins anew.
+        The errors that a sweep sees, in units of a = |A| / sqrt(m), are 2 to 5 times the move of x while u settles, for
+        any s (measured on matrices of condition up to 300), and less as soon as the centre is what is slow. u settles
+        in about a^2 / s epochs: a trial is 3 times as long. Moves that grow a thousandfold say that s is too small for
+        sweeps to settle: s is raised, and u begins anew.
         """
-        epochs, start, before, factor = self.trial
-        epochs += 1
-        if start > 0 and not slope <= 10 * start:
-            self._rescale(MOST / LEAST)
+        epochs, start, seen = self.trial
+        self.trial = [epochs + 1, start, 0.0]
+        typical = self.frobenius / np.sqrt(self.system.sweeper.shape[0])
+        if start > 0 and not move <= 1000 * start:
+            self._rescale(8.0)
             self.iterate.duals[:], self.iterate.x = 0.0, self.centre.copy()
-            self.trial = [0.0, 0.0, np.inf, 0.5]
-        elif epochs % TRIAL or not slope > 0:
-            self.trial[0] = epochs
-        else:
-            fall = slope / start if start > 0 else np.inf
-            if fall > before:
-                factor = 1 / factor
-            if start > 0:
-                self._rescale(factor)
-            self.trial = [epochs, slope, fall, factor]
+            self.trial = [0.0, 0.0, 0.0]
+        elif epochs + 1 >= max(TRIAL, 3 * typical**2 / self.iterate.shrink) and move > 0:
+            ratio = np.sqrt(seen) / (typical * move)
+            factor = self._rescale(2.0 if ratio > 3.5 else 0.5 if ratio < 1.5 else 1.0)
+            self.trial = [0.0, move / factor, 0.0]
 
-    def _rescale(self, factor: float) -> None:
-        """Multiply s by a factor, within its limits, and keep the residual s u."""
+    def _rescale(self, factor: float) -> float:
+        """Multiply s by a factor, at least to damp^2, and keep the residual s u; the factor that was used."""
         iterate = self.iterate
-        wanted = min(max(factor * iterate.shrink, LEAST * self.mean), MOST * self.mean)
-        factor = max(wanted, self.system.damp**2) / iterate.shrink
-        if factor == 1:
-            return
+        factor = max(factor, self.system.damp**2 / iterate.shrink)
         move = (iterate.x - self.centre) / factor
         iterate.shrink *= factor
         iterate.duals /= factor
+        self.moves.sizes = [size / factor for size in self.moves.sizes]
         self._recentre(move)
-        self.moves.sizes.clear()  # moves for another s say nothing about the next ones
+        return factor
 
     def arrays(self) -> dict[str, Array]:
         numbers = np.array([self.iterate.shrink, *self.trial])
@@ -422,6 +453,10 @@ class Extended(LeastSquares):
         self.z = system.b.copy()
         self.visited = 0
 
+    @property
+    def target(self) -> Array:
+        return self.system.b - self.z
+
     def sweep(self, visits: IntArray) -> Array:
         sweeper = self.system.sweeper
         count = self.columns.num_blocks
@@ -430,7 +465,7 @@ class Extended(LeastSquares):
         self.visited += 1
         state = Iterate(self.z)
         self.columns.sweep(picked.astype(np.int64), np.zeros((count, *self.z.shape[1:])), state)
-        return sweeper.sweep(visits, self.system.b - self.z, self.iterate)
+        return sweeper.sweep(visits, self.target, self.iterate)
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "z": self.z, "visited": np.array([self.visited])}
@@ -450,14 +485,15 @@ class Averaged(LeastSquares):
 
     name = "averaged"
     damps = True
-    estimates_error = False
+    estimates = False  # the moves of an average shrink faster than its error
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
         #: steps are those of x - x0, so that the ridge rows draw towards x0
         self.shifted = system.sweeper.slack(system.b, system.x0)
         self.iterate.x -= system.x0
-        self.total, self.count, self.epochs = np.zeros_like(self.iterate.x), 0, 0
+        self.total, self.count = np.zeros_like(self.iterate.x), 0
+        self.epochs, self.begun = 0, 0  # epochs that are over, now and when the average began
 
     @property
     def result(self) -> Array:
@@ -467,11 +503,17 @@ class Averaged(LeastSquares):
     def x(self) -> Array:
         return self.result
 
+    @property
+    def target(self) -> Array:
+        return self.shifted
+
     def sweep(self, visits: IntArray) -> Array:
         sweeper = self.system.sweeper
         seen = np.zeros(1 if self.iterate.x.ndim == 1 else self.iterate.x.shape[1])
         size = max(1, sweeper.shape[1] // 4)  # iterates that are fewer steps apart hardly differ
         order = self._with_ridge(visits) if self.system.damp else visits
+        if self.epochs & (self.epochs - 1) == 0 and self.epochs > self.begun:
+            self.total, self.count, self.begun = np.zeros_like(self.total), 0, self.epochs
         for start in range(0, len(order), size):
             seen += sweeper.sweep(order[start : start + size], self.shifted, self.iterate)
             self.total += self.iterate.x
@@ -482,6 +524,8 @@ class Averaged(LeastSquares):
         """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j is row j."""
         n = self.system.sweeper.shape[1]
         ridge, rows = n * self.system.damp**2, self.system.sweeper.squares_sum
+        if rows == 0:
+            return visits
         rng = np.random.default_rng([self.system.seed, self.epochs, self.count])
         many = rng.geometric(rows / (rows + ridge), len(visits)) - 1  # steps of ridge rows before each visit
         places = np.repeat(np.arange(len(visits)), many)
@@ -490,17 +534,15 @@ class Averaged(LeastSquares):
     def end_epoch(self) -> None:
         self.epochs += 1
         super().end_epoch()
-        if self.epochs & (self.epochs - 1) == 0:
-            self.total, self.count = np.zeros_like(self.total), 0
 
     def error(self) -> None:
-        """No estimate: the moves of an average shrink faster than its error."""
+        """No estimate."""
         return None
 
     def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "total": self.total, "counts": np.array([self.count, self.epochs])}
+        return {**super().arrays(), "total": self.total, "counts": np.array([self.count, self.epochs, self.begun])}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
         self.total = arrays["total"].copy()
-        self.count, self.epochs = (int(number) for number in arrays["counts"])
+        self.count, self.epochs, self.begun = (int(number) for number in arrays["counts"])

@@ -125,16 +125,18 @@ def as_request(
         "average": several,
         "threads": (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1),
     }
+    if damp and method == "averaged" and (several != 1 or options["relaxation"] != 1):
+        raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
     chosen = None if ordering is None else as_ordering(ordering)
     by_rows = method == "averaged"
-    if by_rows and blocks not in ("auto", "rows"):
+    if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
     sweeper, words = _divided(rows, side, blocks, chosen is not None or by_rows or limited, budget, options)
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:
-        chosen = NormWeighted() if by_rows else Reshuffled()
+        chosen = NormWeighted() if by_rows and rows.squares.any() else Reshuffled()
     system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed), others, chosen.trusted)
     return Request(system, chosen, method, words)
 
@@ -145,6 +147,9 @@ def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
     side = real_array(b, "b", squares=True)
     if side.ndim not in (1, 2) or len(side) != m or 0 in side.shape:
         raise InvalidInputError(f"A has {m} rows, but b has shape {side.shape}; expected ({m},), or ({m}, c)")
+    totals = np.sum(side * side, axis=0)
+    if np.any((totals < 1e-290) & side.any(axis=0)):
+        raise InvalidInputError("b: the squares of a right-hand side vanish, its entries are so small; rescale them")
     shaped = (n, *side.shape[1:])
     start = np.zeros(shaped) if x0 is None else real_array(x0, "x0", squares=True)
     if start.shape != shaped:
@@ -211,12 +216,14 @@ def _divided(
                 return RowSweeper(rows, **options, size=size), _counted(size)
         if isinstance(blocks, str):
             return RowSweeper(rows, **options, memory=budget), _counted(1)
-    if np.ndim(blocks) == 0:
+    try:
+        listed = list(blocks)
+    except TypeError:  # not a partition: a number
         size = as_count(blocks, "blocks", least=1)
         parts = tuple(np.arange(start, min(start + size, m)) for start in range(0, m, size))
         words = f"blocks of {size} rows, projections onto their solutions"
     else:
-        parts = tuple(as_index(part, m, f"block {i}") for i, part in enumerate(blocks))
+        parts = tuple(as_index(part, m, f"block {i}") for i, part in enumerate(listed))
         _check_partition(parts, m)
         words = f"{len(parts)} given blocks, projections onto their solutions"
     return BlockSweeper(rows, **options, blocks=parts, memory=budget), words

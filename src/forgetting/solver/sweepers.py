@@ -237,11 +237,12 @@ class RowSweeper(InMemory):
         return Tracked(self.rows, b, x, scales(self.rows.squares, 0.0, self.relaxation), self.memory)
 
     def distances(self, b: Array, x: Array) -> Array:
-        gap, squares = np.abs(self.gap(b, x)), self.rows.squares
+        gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares
         return np.divide(gap, np.sqrt(squares), out=np.zeros_like(gap), where=squares > 0)
 
     def losses(self, b: Array, x: Array) -> Array:
-        return 0.5 * self.gap(b, x) ** 2
+        gap = self.gap(b, x)
+        return 0.5 * gap**2 if gap.ndim == 1 else np.asarray(0.5 * np.sum(gap**2, axis=1))
 
 
 class Tracked:
@@ -424,7 +425,7 @@ class BlockSweeper(InMemory):
     def distances(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
         parts = ((self._inverse(m, 0.0), gap[block]) for m, block in enumerate(self.blocks))
-        return np.sqrt([max(0.0, float(part @ inverse @ part)) for inverse, part in parts])
+        return np.sqrt([max(0.0, float(np.vdot(part, inverse @ part))) for inverse, part in parts])
 
     def losses(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
