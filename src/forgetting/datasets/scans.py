@@ -59,7 +59,7 @@ class Tomography:
 
 
 def tomography(
-    size: int = 45, angles: int | Sequence[float] | Array = 200, detectors: int = 100, image: Any = None
+    size: int = 45, angles: int | Sequence[float] | Array = 313, detectors: int = 64, image: Any = None
 ) -> Tomography:
     """A linear system of computed tomography: parallel rays through the Shepp-Logan phantom, a head in ten ellipses.
 
@@ -73,7 +73,9 @@ def tomography(
     Args:
         size: the number of pixels along a side of the image.
         angles: the number of views, spread evenly from 0 to 180 degrees without the last, or the angles in degrees.
-        detectors: the number of rays of each view, spread evenly over the diagonal of the image.
+        detectors: the number of rays of each view, spread evenly over the diagonal of the image. About one for each
+            pixel along the diagonal, as by default, makes fine details hard to tell apart (condition number 118);
+            100 for 45 pixels make the system easy (14).
         image: size x size numbers in place of the phantom.
 
     >>> scan = tomography(size=8, angles=4, detectors=11)
