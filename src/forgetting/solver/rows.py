@@ -223,7 +223,9 @@ class SparseRows(Rows):
     def __init__(self, csr: Any) -> None:
         self.csr = csr
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
-        self._arrays = tuple(read_only(array.view()) for array in (csr.data, csr.indices, csr.indptr))
+        # unsigned: numba adds the length to signed indices that are negative, and asking for each takes most of the time
+        places = (array.view(f"u{array.itemsize}") for array in (csr.indices, csr.indptr))
+        self._arrays = tuple(read_only(array.view()) for array in (csr.data, *places))
 
     @cached_property
     def squares(self) -> Array:
