@@ -1,4 +1,4 @@
-"""The lengths of rays within pixels: known rays, chords of the square, measured lengths, and the phantom they measure."""
+"""The lengths of rays within pixels: known rays, chords of the square, points along rays; and the phantom."""
 
 import numpy as np
 import pytest

@@ -63,12 +63,12 @@ def tomography(
 ) -> Tomography:
     """A linear system of computed tomography: parallel rays through the Shepp-Logan phantom, a head in ten ellipses.
 
-    Row i of A holds the lengths of ray i within the pixels, unit squares centred at the origin, by Siddon's method (Fast
-    calculation of the exact radiological path for a three-dimensional CT array, Medical Physics 12, 1985): a ray is cut
-    where it crosses lines of the grid. The ray at angle t and offset s has the points
-    s (cos t, sin t) + r (-sin t, cos t), x to the right and y upwards. b = A x for the image x: no noise, and the system
-    is consistent. A ray along an edge between pixels counts for the pixel to the right or above. Cost: O(size) numbers
-    for each ray.
+    Row i of A holds the lengths of ray i within the pixels, unit squares centred at the origin, by Siddon's method
+    (Fast calculation of the exact radiological path for a three-dimensional CT array, Medical Physics 12, 1985): a ray
+    is cut where it crosses lines of the grid. The ray at angle t and offset s has the points
+    s (cos t, sin t) + r (-sin t, cos t), x to the right and y upwards. b = A x for the image x, without noise: the
+    system is consistent. A ray along an edge between pixels counts for the pixel to the right or above. Cost: O(size)
+    numbers for each ray.
 
     Args:
         size: the number of pixels along a side of the image.

@@ -223,7 +223,7 @@ class SparseRows(Rows):
     def __init__(self, csr: Any) -> None:
         self.csr = csr
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
-        # unsigned: numba adds the length to signed indices that are negative, and asking for each takes most of the time
+        # unsigned: numba asks of each signed index whether it is negative, which takes more than half of the time
         places = (array.view(f"u{array.itemsize}") for array in (csr.indices, csr.indptr))
         self._arrays = tuple(read_only(array.view()) for array in (csr.data, *places))
 
