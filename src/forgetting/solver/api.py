@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal
 
 from forgetting._arrays import Array, Seed, as_count, as_number
 from forgetting._progress import Progress, reports_progress
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
+from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
 from forgetting.solver.ending import concluded
 from forgetting.solver.loop import Loop, Stops
 from forgetting.solver.one_thread import one_thread
@@ -35,7 +37,7 @@ def solve(
     seed: Seed = 0,
     callback: Callable[[Array], Any] | None = None,
     memory: float | None = None,
-    checkpoint: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
     *,
     atol: float | None = None,
     btol: float | None = None,
@@ -47,6 +49,7 @@ def solve(
     nearest: bool = False,
     max_steps: int | None = None,
     seconds: float | None = None,
+    checkpoint_every: float = 5.0,
     threads: int | None = None,
     progress: Progress = False,
 ) -> Solution:
@@ -56,7 +59,13 @@ def solve(
     status says so, and x is the least-squares solution nearest to x0.
 
     Args:
-        A: m x n: a NumPy array or anything that converts to one, or a scipy.sparse matrix.
+        A: m x n: a NumPy array or anything that converts to one, or a scipy.sparse matrix; a path to an .npy file, to
+            an .npz file (by scipy.sparse.save_npz, or with the arrays data, indices, indptr, shape), or to a folder of
+            such files, whose rows are stacked in the order of names; a np.memmap; an object with `shape` and row slices
+            A[i:j], such as an array of h5py or zarr; a `LinearOperator`, which should have row slices or a method
+            rows(start, stop): without them every row costs a product with the adjoint and m numbers of memory. What is
+            not in memory, and would take more than half of `memory`, is streamed: read block by block, the next block
+            while the current one is swept. An .npz file that is no part of a folder is read as a whole.
         b: m numbers, or m x c for c right-hand sides.
         tol: the largest |b - A x| / |b| of a solution, for every right-hand side. For a least-squares solution, the
             largest |A^T r| / (|A| |r|) and the largest estimated relative error of x.
@@ -65,14 +74,20 @@ def solve(
         damp: minimise |A x - b|^2 + damp^2 |x - x0|^2 instead, as `scipy.sparse.linalg.lsmr` does.
         blocks: "rows" visits rows; a number divides the rows into blocks of so many; a list of lists of row numbers is
             a partition of one's own; x is projected onto the solutions of a visited block. "auto" visits rows, in
-            groups of up to 4 consecutive ones, and blocks of 32 rows if 8 or more right-hand sides are dense.
+            groups of up to 4 consecutive ones, and blocks of 32 rows if 8 or more right-hand sides are dense. If A is
+            streamed, a number is the size of the blocks of consecutive rows that are read, and each of their rows is
+            visited, in random order; "auto" is what `memory` allows, up to 32 MiB.
         ordering: in which order blocks are visited, one of `fg.orderings` or its name; if left out, every block once an
             epoch, in a new random order.
         relaxation: the factor of every step, between 0 and 2 (between 0 and 2 q if q blocks are averaged).
         seed: determines the random numbers: a number, a NumPy generator or SeedSequence, or None for a fresh number.
         callback: called as callback(x) after every epoch; True ends the solve.
-        memory: bytes for factorisations of blocks.
-        checkpoint: the file that holds the state of a solve, so that a killed solve can go on.
+        memory: bytes for factorisations of blocks, and for the rows of A that are read from files, slices or operators,
+            2^30 if left out. A streamed matrix has about three blocks in memory, and keeps what else fits.
+        checkpoint: the .npz file that holds the state of the solve. A later call with the same arguments goes on where
+            a killed one was, and has the same x and history (but for seconds) as an uninterrupted one, bit for bit on
+            one kind of processor; tol, maxiter, max_steps and seconds may differ. A file of another system or other
+            settings is an error. Adaptive orderings have no checkpoints.
         atol, btol: as in `lsmr`: a solution has |b - A x| <= atol |A| |x| + btol |b|, and a least-squares solution
             |A^T r| <= atol |A| |r|. If left out, atol is 0 for the first and `tol` for the second, and btol is `tol`.
         method: "kaczmarz" solves systems by row steps; "multipliers", "extended" and "averaged" find least-squares
@@ -88,7 +103,8 @@ def solve(
         nearest: whether the result is the point nearest to x0 also if there are inequalities, bounds or sets (Dykstra's
             method); otherwise the result is any point that satisfies them.
         max_steps: the largest number of visits to blocks.
-        seconds: the longest time.
+        seconds: the longest time, looked at after every epoch, or part of an epoch of a tall matrix.
+        checkpoint_every: seconds between two writes of the checkpoint, at least; the end of a solve is always written.
         threads: the number of threads, all cores if left out; the result does not depend on it.
         progress: True for a bar in a terminal or a notebook after the first second, or a function to be called as
             progress(name, done, total).
@@ -134,19 +150,26 @@ def solve(
         seconds=None if seconds is None else as_number(seconds, "seconds", least=0),
         callback=callback,
     )
+    pause = as_number(checkpoint_every, "checkpoint_every", least=0)
     with one_thread():
-        return _solved(request, stops, tol)
+        return _solved(request, stops, tol, None if checkpoint is None else as_checkpoint(checkpoint, pause, request))
 
 
-def _solved(request: Request, stops: Stops, tol: float) -> Solution:
+def _solved(request: Request, stops: Stops, tol: float, checkpoint: Checkpoint | None) -> Solution:
     """Run the method; if "auto" finds that the residual stays where it is, go on with the method of multipliers."""
-    method = request.method()
-    limit = request.ordering.limit(method.system.sweeper.num_blocks)
+    limit = request.ordering.limit(request.system.sweeper.num_blocks)
     if limit is not None:
         stops = replace(stops, steps=limit if stops.steps is None else min(limit, stops.steps))
-    loop = Loop(method, request.ordering, stops, request.seed, stall_ends=request.may_switch)
-    ending = loop.run()
+    if checkpoint is None:
+        loop = Loop(request.method(), request.ordering, stops, request.seed, stall_ends=request.may_switch)
+    else:
+        loop = checkpoint.start(request, stops)
+    ending = loop.resumed_ending() or loop.run()
     if ending == "stalled":
-        loop = loop.continued(request.fallback(method.x), Reshuffled())
+        loop = loop.continued(request.fallback(loop.method.x), Reshuffled())
+        if checkpoint is not None:
+            checkpoint.switched = True
         ending = loop.run()
+    if checkpoint is not None and ending != "diverged":
+        checkpoint.save(loop, always=True)
     return concluded(request, loop, ending, tol)

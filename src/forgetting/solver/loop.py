@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, read_only
+from forgetting._arrays import Array, IntArray, read_only
 from forgetting._progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
@@ -76,6 +76,9 @@ class Loop:
     estimates: list[float] = field(default_factory=list)  # of the residual at the end of each epoch
     measured: Measure | None = None
     unchecked: int = 0  # entries of the history since the residual was computed
+    left: int | None = None  # visits of the current round that are not made yet; None between two rounds
+    touched: int = 0  # rows of the current round
+    seen: Array = field(default_factory=lambda: np.zeros(0))  # squared errors of the current round
     save: Callable[[Loop], None] | None = None
 
     def __post_init__(self) -> None:
@@ -84,11 +87,13 @@ class Loop:
         self.epoch_length = sweeper.num_blocks
         m, n = sweeper.shape
         parts = max(1, m // (n if self.ordering.adaptive else TALL * n))
+        parts = 1 if self.method.by_epoch else parts
         self.round_length = -(-self.epoch_length // parts)
         rng = np.random.default_rng(self.seed)
         self.visits = Visits(self.ordering, self._view(), rng)
         for start in range(0, self.steps, 2**20):  # of an earlier run
             self.visits.take(min(2**20, self.steps - start))
+        self.drawn = np.empty(0, dtype=np.int64)  # visits that were drawn and not made
 
     def _view(self) -> TaskView:
         """What the ordering may see."""
@@ -129,10 +134,14 @@ class Loop:
         """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
         with progress_bar("solving") as report:
             while True:
-                ending = self._limits() or self._round()
+                ending = (self._limits() if self.left is None else None) or self._round()
                 report("solving", self.spent + self.steps, self.stops.epochs * self.epoch_length)
                 if ending:
                     return ending
+
+    def resumed_ending(self) -> str | None:
+        """The reason to stop at the end of the round after which an earlier run saved its state, if there is one."""
+        return None if self.left is not None or self.unchecked else self._judged(self.measured)
 
     def _limits(self) -> str | None:
         if self.spent + self.steps >= self.stops.epochs * self.epoch_length:
@@ -151,7 +160,10 @@ class Loop:
 
     def _round(self) -> str | None:
         """Make the visits of a round, estimate the residual, compute it if it may be small enough, and judge."""
-        touched, seen = self._sweep(self._next())
+        if self.left is None:
+            self.left, self.touched, self.seen = self._next(), 0, np.zeros(len(self.method.sizes))
+        self._sweep()
+        touched, seen, self.left = self.touched, self.seen, None
         self.unchecked += 1
         if not np.isfinite(self.method.iterate.x).all():
             return "diverged"
@@ -174,33 +186,38 @@ class Loop:
             return "callback"
         return self._judged(measured)
 
-    def _sweep(self, count: int) -> tuple[int, Array]:
-        """Make so many visits: the number of rows touched, and the squared errors seen."""
-        if not self.ordering.adaptive:
-            visits = self.visits.take(count)
-            self.steps += count
-            touched = self.method.system.sweeper.rows_in(visits)
-            self.rows += touched
-            return touched, self.method.sweep(visits)
-        seen: Array = np.zeros(len(self.method.sizes))
-        touched = 0
+    def _sweep(self) -> None:
+        """Make the visits that are left of the round; add to the number of rows touched and the squared errors seen."""
+        sweeper = self.method.system.sweeper
         if self.tracked is not None:
             self.tracked.refresh(self.method.iterate.x)
-        for _ in range(count):
-            visit = self.visits.take(1)
-            self.steps += 1
-            if visit[0] == NO_UPDATE:
-                continue
-            touched += self.method.system.sweeper.rows_in(visit)
-            seen += self.method.sweep(visit)
-            if self.tracked is not None:
-                self.tracked.moved(int(visit[0]))
-        self.rows += touched
-        return touched, seen
+        while self.left:
+            visits = self._draw(1 if self.ordering.adaptive else self.left)
+            for part in sweeper.parts(visits, self.drawn, self.spent + self.steps):
+                made = part[part != NO_UPDATE] if self.ordering.skips else part
+                if len(made):
+                    rows = sweeper.rows_in(made)
+                    self.touched, self.rows = self.touched + rows, self.rows + rows
+                    self.seen = self.seen + self.method.sweep(made)
+                    if self.tracked is not None:
+                        self.tracked.moved(int(made[0]))
+                self.steps += len(part)
+                self.left -= len(part)
+                if self.save is not None:
+                    self.save(self)
+
+    def _draw(self, count: int) -> IntArray:
+        """The next visits. One more is drawn if there will be one, for a sweeper that reads ahead."""
+        last = self.stops.epochs * self.epoch_length if self.stops.steps is None else self.stops.steps
+        more = 0 if self.ordering.adaptive else min(1, max(0, last - self.spent - self.steps - count))
+        missing = count + more - len(self.drawn)
+        drawn = np.concatenate([self.drawn, self.visits.take(missing)])
+        self.drawn = drawn[count:]
+        return drawn[:count]
 
     def _worth_a_check(self) -> bool:
         """Whether the residual may be small enough, going by the errors seen and how fast they fall."""
-        if self.unchecked >= LONGEST or self._limits():
+        if self.unchecked >= LONGEST * -(-self.epoch_length // self.round_length) or self._limits():
             return True
         now = self.estimates[-1]
         before = self.estimates[-2] if len(self.estimates) > 1 else now
@@ -261,4 +278,5 @@ class Loop:
         spent = self.spent + self.steps
         following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=spent)
         following.rows, following.entries, following.decides = self.rows, self.entries, True
+        following.save = self.save
         return following

@@ -92,12 +92,16 @@ class Method(ABC):
         least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
         damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
         estimates: whether the method estimates its error.
+        by_epoch: whether x changes at the ends of epochs only, so that nothing is to be checked in between.
+        streams: whether the method can make its steps block by block, for a matrix that is not in memory.
     """
 
     name: ClassVar[str]
     least_squares: ClassVar[bool] = False
     damps: ClassVar[bool] = False
     estimates: ClassVar[bool] = False
+    by_epoch: ClassVar[bool] = False
+    streams: ClassVar[bool] = False
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -207,6 +211,7 @@ class Kaczmarz(Method):
     """
 
     name = "kaczmarz"
+    streams = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
@@ -299,8 +304,7 @@ class LeastSquares(Method):
         self.moves.add(self.result)
 
     def measure(self) -> Measure:
-        gap = self.system.sweeper.gap(self.system.b, self.x)
-        back = self.system.sweeper.back(gap)
+        gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
         missed = _norms(gap)
         damped = back - self.system.damp**2 * (self.x - self.system.x0)
         size = (self.frobenius or 1.0) * np.where(missed > 0, missed, 1.0)
@@ -335,6 +339,8 @@ class Multipliers(LeastSquares):
 
     name = "multipliers"
     damps = True
+    by_epoch = True
+    streams = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)

@@ -20,13 +20,15 @@ from forgetting._arrays import (
     real_array,
     seed_from,
 )
+from forgetting._memory import in_bytes
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import NormWeighted, Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import ConvexSet
 from forgetting.solver.methods import Direct, Method, Multipliers, System, registry
+from forgetting.solver.readers import Source, block_starts, opened
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
-from forgetting.solver.sources import as_rows
+from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import BlockSweeper, InMemory, RowSweeper
 
 __all__ = ["Request", "as_request"]
@@ -106,11 +108,13 @@ def as_request(
     """Check the arguments of `fg.solve`."""
     if method != "auto":
         registry.get(method)
-    rows = as_rows(A)
-    side, start = _sides(rows.shape, b, x0)
+    budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
+    matrix = opened(A, budget)
+    shape = matrix.shape
+    side, start = _sides(shape, b, x0)
     damp = as_number(damp, "damp", least=0)
-    limits = _limits(rows.shape, relations, bounds)
-    others = _sets(sets, rows.shape[1])
+    limits = _limits(shape, relations, bounds)
+    others = _sets(sets, shape[1])
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
     if limited and (side.ndim == 2 or damp or least_squares):
@@ -118,7 +122,7 @@ def as_request(
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
     if damp and method != "auto" and not registry.get(method).damps:
         raise NotSupportedError(f"damp is for the methods 'multipliers' and 'averaged', not for {method!r}")
-    several = rows.shape[0] if average == "all" else as_count(average, "average", least=1)
+    several = shape[0] if average == "all" else as_count(average, "average", least=1)
     options: dict[str, Any] = {
         "limits": limits,
         "relaxation": as_number(relaxation, "relaxation", above=0, below=2.0 * several),
@@ -127,17 +131,21 @@ def as_request(
     }
     if damp and method == "averaged" and (several != 1 or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
-    budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
     chosen = None if ordering is None else as_ordering(ordering)
+    number, flag = seed_from(seed), as_flag(nearest, "nearest")
+    if isinstance(matrix, Source):
+        streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
+        system = System(streamed, side, start, damp, flag, number, others)
+        return Request(system, Reshuffled() if chosen is None else chosen, method, words)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
-    sweeper, words = _divided(rows, side, blocks, chosen is not None or by_rows or limited, budget, options)
+    sweeper, words = _divided(matrix, side, blocks, chosen is not None or by_rows or limited, budget, options)
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:
-        chosen = NormWeighted() if by_rows and rows.squares.any() else Reshuffled()
-    system = System(sweeper, side, start, damp, as_flag(nearest, "nearest"), seed_from(seed), others, chosen.trusted)
+        chosen = NormWeighted() if by_rows and matrix.squares.any() else Reshuffled()
+    system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted)
     return Request(system, chosen, method, words)
 
 
@@ -227,6 +235,46 @@ def _divided(
         _check_partition(parts, m)
         words = f"{len(parts)} given blocks, projections onto their solutions"
     return BlockSweeper(rows, **options, blocks=parts, memory=budget), words
+
+
+def _streamed(
+    source: Source,
+    blocks: Any,
+    method: str,
+    ordering: Ordering | None,
+    budget: float,
+    seed: int,
+    options: dict[str, Any],
+) -> tuple[StreamSweeper, str]:
+    """The sweeper of a matrix that is read block by block, and what a block is, in words."""
+    remedy = f"give memory= of {in_bytes(2 * source.row_bytes * source.shape[0])} or more for a matrix in memory"
+    if method != "auto" and not registry.get(method).streams:
+        raise NotSupportedError(
+            f"method={method!r} needs single rows or columns in any order, but A is streamed block by block; "
+            f"method='multipliers' finds the least-squares solution from blocks of rows, or {remedy}"
+        )
+    if ordering is not None and ordering.adaptive:
+        raise NotSupportedError(
+            f"{ordering.in_words!r} looks at all rows before every visit, but A is streamed block by block; "
+            f"leave ordering= out, or {remedy}"
+        )
+    if not isinstance(blocks, str) and np.ndim(blocks) > 0:
+        raise NotSupportedError(
+            f"a streamed matrix is read in blocks of consecutive rows; give their size, or {remedy}"
+        )
+    if isinstance(blocks, str) and blocks not in ("auto", "rows"):
+        raise InvalidInputError(f"blocks: expected 'auto', 'rows' or a number of rows, got {blocks!r:.40}")
+    size = None if isinstance(blocks, str) else as_count(blocks, "blocks", least=1)
+    starts = block_starts(source, budget, size)
+    longest = int(np.diff(starts).max())
+    if options["average"] > longest:
+        raise NotSupportedError(
+            f"average={options['average']} rows, but a streamed matrix has {longest} rows in memory at a time; "
+            f"average fewer rows, or {remedy}"
+        )
+    keep = max(0.0, budget - 4 * longest * source.row_bytes)
+    words = f"{len(starts) - 1} blocks of up to {longest} rows, read one after another; their rows in random order"
+    return StreamSweeper(source, starts, **options, keep=keep, seed=seed), words
 
 
 def _counted(size: int) -> str:

@@ -1,4 +1,4 @@
-"""What counts as a matrix: arrays, scipy.sparse, operators with row access, anything with a shape and row slices."""
+"""Matrices in memory and blocks of rows, checked and converted: dense in C order, or compressed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import check_finite, is_sparse, real_array
+from forgetting._arrays import SQUARED, check_finite, is_sparse, numbers, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.solver.rows import DenseRows, Rows, SparseRows
@@ -21,14 +21,7 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
     array([ 5., 25.])
     """
     if is_sparse(matrix):
-        if matrix.dtype.kind not in "biuf":
-            raise InvalidInputError(f"{what}: expected real numbers, got dtype {matrix.dtype}")
-        from scipy.sparse import csr_array
-
-        csr = csr_array(matrix, dtype=np.float64)
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
+        csr = _compressed(matrix, what)
         check_finite(csr, what, squares=True)
         _check_shape(csr.shape, what)
         return SparseRows(csr)
@@ -40,12 +33,51 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
     return DenseRows(np.ascontiguousarray(array))
 
 
-def checked_rows(block: Any, first: int, width: int, what: str = "A") -> Rows:
-    """Rows that a source gave for the rows from `first` on; errors name the rows."""
-    rows = as_rows(block, f"{what}, rows {first} to {first + np.shape(block)[0] - 1}")
-    if rows.shape[1] != width:
-        raise InvalidInputError(f"{what}: row {first} has {rows.shape[1]} entries, expected {width}")
-    return rows
+def checked_rows(block: Any, first: int, count: int, width: int, what: str = "A") -> Rows:
+    """The `count` rows from row `first` on, as a source gave them; errors name the row of the matrix.
+
+    >>> checked_rows([[1.0, np.nan]], 7, 1, 2)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: A: entry at row 7, column 1 is nan; remove or impute it first
+    """
+    raw: Any = _compressed(block, what) if is_sparse(block) else numbers(block, what)
+    if raw.shape != (count, width):
+        last = first + count - 1
+        raise InvalidInputError(f"{what}: rows {first} to {last} came in shape {raw.shape}, expected {(count, width)}")
+    stored = raw.data if is_sparse(raw) else raw
+    with np.errstate(all="ignore"):
+        flat = stored.ravel(order="K")
+        fine = np.dot(flat, flat) < SQUARED  # False for NaN
+    if not fine:
+        _name_entry(raw, first, what)
+    return SparseRows(raw) if is_sparse(raw) else DenseRows(np.ascontiguousarray(raw))
+
+
+def _name_entry(block: Any, first: int, what: str) -> None:
+    """Raise an error that names the first entry that is not finite, or else the largest one, if squares overflow."""
+    stored = block.data if is_sparse(block) else block
+    bad = np.flatnonzero(~np.isfinite(stored))
+    place = int(bad[0]) if bad.size else int(np.argmax(np.abs(stored)))
+    value = stored.ravel()[place]
+    if is_sparse(block):
+        row, column = int(np.searchsorted(block.indptr, place, side="right")) - 1, int(block.indices[place])
+    else:
+        row, column = divmod(place, block.shape[1])
+    reason = "too large, its square overflows; scale A first" if np.isfinite(value) else "remove or impute it first"
+    raise InvalidInputError(f"{what}: entry at row {first + row}, column {column} is {value:g}; {reason}")
+
+
+def _compressed(matrix: Any, what: str) -> Any:
+    """A scipy.sparse matrix as a CSR array of float64 without duplicates."""
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidInputError(f"{what}: expected real numbers, got dtype {matrix.dtype}")
+    from scipy.sparse import csr_array
+
+    csr = csr_array(matrix, dtype=np.float64)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
 
 
 def _check_shape(shape: tuple[int, ...], what: str) -> None:

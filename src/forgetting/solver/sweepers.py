@@ -8,16 +8,19 @@ x and the duals u of the rows solve A x + shrink u = b, whose solution nearest t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray
+from forgetting._arrays import EPS, Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Limits, Rows, panels, together
 
 __all__ = ["BlockSweeper", "Iterate", "RowSweeper", "Sweeper"]
+
+SAMPLE = 64  # rows that are compared when a solve is resumed
 
 
 @dataclass
@@ -51,6 +54,9 @@ class Sweeper(Protocol):
     def rows_in(self, visits: IntArray) -> int:
         """The number of rows that these visits touch."""
 
+    def parts(self, visits: IntArray, following: IntArray, done: int) -> Iterable[IntArray]:
+        """The visits in parts, after which the state may be saved; `following` come next, `done` visits came before."""
+
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
         """Make the steps of the visited blocks; the sum of the squared errors seen, for each right-hand side."""
 
@@ -67,11 +73,17 @@ class Sweeper(Protocol):
     def back(self, gap: Array) -> Array:
         """A^T gap."""
 
+    def gap_and_back(self, b: Array, x: Array) -> tuple[Array, Array]:
+        """The gap and A^T gap, by one pass if the matrix is streamed."""
+
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
 
     def dense(self) -> Array:
         """The matrix as a dense array."""
+
+    def marks(self) -> dict[str, str]:
+        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
 
 
 @dataclass
@@ -142,6 +154,29 @@ class InMemory(ABC):
         """A^T gap."""
         return self.rows.combined(gap, threads=self.threads)
 
+    def gap_and_back(self, b: Array, x: Array) -> tuple[Array, Array]:
+        """The gap and A^T gap."""
+        gap = self.gap(b, x)
+        return gap, self.back(gap)
+
+    def parts(self, visits: IntArray, following: IntArray, done: int) -> Iterable[IntArray]:
+        """All visits as one part: sweeps in memory are short."""
+        return [visits]
+
+    def marks(self) -> dict[str, str]:
+        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
+        sample = np.unique(np.linspace(0, self.shape[0] - 1, min(self.shape[0], SAMPLE)).astype(int))
+        return {
+            "A": f"{self.shape} {fingerprint(self.rows.matrix()[sample]).hex()}",
+            "blocks": self._division(),
+            "relaxation": repr(self.relaxation),
+            "average": repr(self.average),
+        }
+
+    @abstractmethod
+    def _division(self) -> str:
+        """How the rows are divided into blocks, in words."""
+
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
         return RowSweeper(self.rows.transposed(), threads=self.threads)
@@ -186,6 +221,9 @@ class RowSweeper(InMemory):
         """The number of rows that these visits touch."""
         last = self.shape[0] - (self.num_blocks - 1) * self.size
         return len(visits) * self.size - int(np.count_nonzero(visits == self.num_blocks - 1)) * (self.size - last)
+
+    def _division(self) -> str:
+        return f"groups of {self.size} rows"
 
     def _order(self, visits: IntArray) -> IntArray:
         if self.size == 1:
@@ -355,6 +393,9 @@ class BlockSweeper(InMemory):
     def norms(self) -> Array:
         largest = (float(np.linalg.eigvalsh(_gram(self.rows, block))[-1]) for block in self.blocks)
         return np.sqrt([max(0.0, square) for square in largest])
+
+    def _division(self) -> str:
+        return f"{self.num_blocks} blocks {fingerprint(np.concatenate(self.blocks), self._sizes).hex()[:16]}"
 
     def _inverse(self, block: int, shrink: float) -> Array:
         """The inverse of X X^T + shrink for a block, kept for the current `shrink` as long as memory lasts."""

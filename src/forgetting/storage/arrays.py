@@ -6,14 +6,14 @@ import os
 import stat
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import pairwise
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -22,18 +22,30 @@ from forgetting._memory import in_bytes, require_memory
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage.atomic import write
 
-__all__ = ["damaged", "entry", "open_regular", "read_arrays", "whole_number", "words", "write_arrays"]
+__all__ = [
+    "array_header",
+    "contents",
+    "damaged",
+    "entry",
+    "open_regular",
+    "read_arrays",
+    "whole_number",
+    "words",
+    "write_arrays",
+]
 
+Read = TypeVar("Read")
 RATIO = 100  # the largest compression ratio of archives that unpack to more than 256 MiB
 PART = 2**20  # bytes unpacked at once
 LOCAL = struct.Struct("<4s22sHH")  # header of a zip entry; the last two numbers are the lengths of name and extra data
 
 
-def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
+def read_arrays(path: str | PathLike[str], kinds: str = "biufU", only: str | None = None) -> dict[str, Any]:
     """Read all arrays of an .npz file; a `ProblemFileError` says what is wrong with the file.
 
-    Arrays hold truth values, numbers or text. Together the arrays may take a quarter of the available memory, and, if
-    they take more than 256 MiB, at most 100 times the size of the file.
+    Arrays hold truth values, numbers or text; `kinds` are the kinds of dtypes that are read, and `only` is the name of
+    the array to be read if not all are. Together the arrays may take a quarter of the available memory, and, if they
+    take more than 256 MiB, at most 100 times the size of the file.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,6 +53,34 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
     ...     {name: value.tolist() for name, value in read_arrays(pathlib.Path(folder, "two.npz")).items()}
     {'a': [1, 2], 'b': 'text'}
     """
+
+    def read(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], size: int) -> dict[str, Any]:
+        wanted = [member for member in members if only in (None, member.filename[: -len(".npy")])]
+        _check_total(sum(member.file_size for member in wanted), size, path)
+        return {member.filename[: -len(".npy")]: _unpack(archive, member, path, kinds) for member in wanted}
+
+    return _in_archive(path, read)
+
+
+def contents(path: str | PathLike[str]) -> dict[str, tuple[int, int]]:
+    """The size in bytes and the checksum (CRC-32) of every array of an .npz file, without reading the arrays.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(pathlib.Path(folder, "two.npz"), a=np.zeros(100))
+    ...     contents(pathlib.Path(folder, "two.npz"))["a"][0]
+    928
+    """
+    return _in_archive(
+        path,
+        lambda _, members, size: {
+            member.filename[: -len(".npy")]: (member.file_size, member.CRC) for member in members
+        },
+    )
+
+
+def _in_archive(path: str | PathLike[str], read: Callable[[zipfile.ZipFile, list[zipfile.ZipInfo], int], Read]) -> Read:
+    """What `read` makes of a checked archive, its members and the size of the file."""
     with open_regular(path) as handle:
         if not zipfile.is_zipfile(handle):
             raise ProblemFileError(
@@ -51,8 +91,7 @@ def read_arrays(path: str | PathLike[str]) -> dict[str, Any]:
                 members = archive.infolist()
                 _check_names(members, path)
                 _check_places(handle, archive, path)
-                _check_total(sum(member.file_size for member in members), os.fstat(handle.fileno()).st_size, path)
-                return {member.filename[: -len(".npy")]: _unpack(archive, member, path) for member in members}
+                return read(archive, members, os.fstat(handle.fileno()).st_size)
         except ProblemFileError:
             raise
         except Exception as error:  # zipfile and zlib raise a dozen kinds of exceptions for damaged files
@@ -154,11 +193,11 @@ def _check_total(total: int, size: int, path: str | PathLike[str]) -> None:
 # --------------------------------------------------------------------------------------------------------- one array
 
 
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str]) -> Any:
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str], kinds: str = "biufU") -> Any:
     """The array in an entry of the archive."""
     where = f"{path}, array {info.filename[: -len('.npy')]!r:.80}"
     with archive.open(info) as member:
-        shape, fortran, dtype, header = _describe(member, where)
+        shape, fortran, dtype, header = array_header(member, where, kinds)
         declared = prod(shape) * dtype.itemsize
         there = info.file_size - header
         if declared != there or prod(max(n, 1) for n in shape) * dtype.itemsize >= 2**62:
@@ -182,8 +221,16 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLik
     return array
 
 
-def _describe(member: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether the order is Fortran's, dtype and header length of an array, from its header."""
+def array_header(
+    member: IO[bytes], where: str, kinds: str = "biufU"
+) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether the order is Fortran's, dtype and header length of an array in .npy format, from its header.
+
+    >>> content = BytesIO()
+    >>> np.save(content, np.zeros((2, 3)))
+    >>> array_header(BytesIO(content.getvalue()), "zeros.npy")
+    ((2, 3), False, dtype('float64'), 128)
+    """
     start = member.read(8)
     sizes = {b"\x93NUMPY\x01\x00": "<H", b"\x93NUMPY\x02\x00": "<I"}
     if start not in sizes:
@@ -202,7 +249,7 @@ def _describe(member: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.
         raise ProblemFileError(f"{where}: damaged ({_reason(error):.80})") from error
     if dtype.hasobject:
         raise ProblemFileError(f"{where}: it holds pickled objects, which are never loaded")
-    if dtype.kind not in "biufU" or dtype.subdtype is not None or dtype.itemsize == 0:
+    if dtype.kind not in kinds or dtype.subdtype is not None or dtype.itemsize == 0:
         raise ProblemFileError(
             f"{where}: of dtype {dtype}; arrays of truth values, numbers or text are read, no others"
         )

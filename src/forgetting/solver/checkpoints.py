@@ -1,0 +1,172 @@
+"""The state of a solve in a file, from which a later call goes on: a killed solve ends as an uninterrupted one does.
+
+A checkpoint is written atomically: after a kill there is the old state or the new one. What decides later steps is
+saved: x and the other numbers of the method, the visits made, the current round, the estimates. The visits of the
+ordering are drawn again. Marks of the system and of the settings say to what the state belongs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from math import inf
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import fingerprint
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting.orderings import Reshuffled
+from forgetting.solver.loop import Loop, Stops
+from forgetting.solver.methods import Measure, Method
+from forgetting.solver.request import Request
+from forgetting.storage.arrays import damaged
+from forgetting.storage.records import read_record, write_record
+
+__all__ = ["Checkpoint", "as_checkpoint"]
+
+KIND = "state of a solve"
+COSTLY = 20  # saving takes at most 1/20 of the time
+COUNTS = ("spent", "steps", "rows", "unchecked", "touched")
+VARIABLE = {"moves"}  # arrays of a method that grow
+
+
+@dataclass
+class Checkpoint:
+    """The file of a solve.
+
+    Attributes:
+        path: the file.
+        marks: what a resumed solve must share, by name.
+        every: seconds between two saves, at least.
+    """
+
+    path: Path
+    marks: dict[str, str]
+    every: float
+    switched: bool = False  # whether the method of the loop is the one that goes on after a stall
+    due: float = -inf
+
+    def save(self, loop: Loop, *, always: bool = False) -> None:
+        """Save the state of a loop, unless it was saved a short time ago."""
+        started = perf_counter()
+        if started < self.due and not always:
+            return
+        measured = None if loop.measured is None else list(astuple(loop.measured))
+        columns = {
+            name: np.array(column) for name, column in zip("0123", zip(*loop.entries, strict=True), strict=False)
+        }
+        state = {
+            "marks": self.marks,
+            "switched": self.switched,
+            "method": loop.method.name,
+            "arrays": loop.method.arrays(),
+            "counts": {name: getattr(loop, name) for name in COUNTS},
+            "left": loop.left,
+            "seen": loop.seen,
+            "seconds": loop.seconds,
+            "history": columns,
+            "estimates": np.array(loop.estimates, dtype=np.float64),
+            "measured": measured,
+        }
+        write_record(self.path, KIND, state)
+        now = perf_counter()
+        self.due = now + max(self.every, COSTLY * (now - started))
+
+    def start(self, request: Request, stops: Stops) -> Loop:
+        """The loop where the saved state ends, or at its start if there is no file."""
+        if not self.path.exists():
+            loop = Loop(request.method(), request.ordering, stops, request.seed, stall_ends=request.may_switch)
+            loop.save = self.save
+            self.save(loop)  # now, so that a path that cannot be written is no surprise after hours
+            return loop
+        state: dict[str, Any] = read_record(self.path, KIND, dict)
+        self._compare(state.get("marks"))
+        self.switched = state.get("switched") is True
+        method = request.fallback(request.system.x0) if self.switched else request.method()
+        ordering = Reshuffled() if self.switched else request.ordering
+        with damaged(self.path, KIND):
+            fields = _restored(state, method)
+        may_stall = request.may_switch and not self.switched
+        seed = request.seed + self.switched
+        return Loop(method, ordering, stops, seed, may_stall, self.switched, save=self.save, **fields)
+
+    def _compare(self, marks: Any) -> None:
+        """Raise if the file belongs to another system or to other settings."""
+        if not isinstance(marks, dict):
+            marks = {}
+        for name, now in self.marks.items():
+            then = marks.get(name)
+            if then != now:
+                short = isinstance(then, str) and len(then) + len(now) < 80
+                values = f" ({then} in the file, {now} now)" if short else ""
+                raise InvalidInputError(
+                    f"{self.path} holds the state of another solve: {name} differs{values}; give the same arguments, "
+                    "or another checkpoint= to start anew"
+                )
+
+
+def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
+    """The fields of the loop; the method goes on from its saved numbers."""
+    if state["method"] != method.name:
+        raise ForgettingError(f"method {state['method']!r:.40} instead of {method.name!r}")
+    _check_arrays(state["arrays"], method.arrays())
+    method.restore(state["arrays"])
+    seen = np.asarray(state["seen"], dtype=np.float64)
+    if state["left"] is not None and seen.shape != method.sizes.shape:
+        raise ForgettingError("squared errors of another number of right-hand sides")
+    columns = [state["history"][name].tolist() for name in sorted(state["history"])]
+    return {
+        "before": float(state["seconds"]),
+        "entries": [(float(a), float(b), float(c), bool(d)) for a, b, c, d in zip(*columns, strict=True)],
+        "estimates": np.asarray(state["estimates"], dtype=np.float64).tolist(),
+        "measured": None if state["measured"] is None else Measure(*state["measured"]),
+        "left": None if state["left"] is None else _count(state, "left"),
+        "seen": seen,
+        **{name: _count(state["counts"], name) for name in COUNTS},
+    }
+
+
+def as_checkpoint(path: str | PathLike[str], every: float, request: Request) -> Checkpoint:
+    """The checkpoint of a request."""
+    if request.ordering.adaptive:
+        raise NotSupportedError(
+            f"checkpoint= does not go with the ordering {request.ordering.in_words!r}: its visits depend on x, and "
+            "cannot be drawn again when a solve is resumed; leave ordering= or checkpoint= out"
+        )
+    system = request.system
+    limits = system.sweeper.limits
+    marks = {
+        **system.sweeper.marks(),
+        "b": fingerprint(system.b).hex(),
+        "x0": fingerprint(system.x0).hex(),
+        "method": request.name,
+        "ordering": repr(request.ordering),
+        "damp": repr(system.damp),
+        "nearest": repr(system.nearest),
+        "relations": fingerprint(limits.relations).hex(),
+        "bounds": fingerprint(limits.low, limits.high).hex(),
+        "sets": repr(system.sets),
+        "seed": repr(system.seed),
+    }
+    return Checkpoint(Path(path), marks, every)
+
+
+def _count(values: Any, name: str) -> int:
+    number = values[name]
+    if type(number) is not int or number < 0:
+        raise ForgettingError(f"{name} is {number!r:.40}")
+    return number
+
+
+def _check_arrays(arrays: Any, fresh: dict[str, Any]) -> None:
+    """Raise unless the arrays have the names, shapes and dtypes that the method's own arrays have at the start."""
+    if not isinstance(arrays, dict) or set(arrays) != set(fresh):
+        raise ForgettingError("arrays of another method")
+    for name, own in fresh.items():
+        given = arrays[name]
+        fits = isinstance(given, np.ndarray) and given.dtype == own.dtype
+        if not fits or (given.ndim != 1 if name in VARIABLE else given.shape != own.shape):
+            raise ForgettingError(f"array {name!r} does not fit")

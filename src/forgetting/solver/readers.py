@@ -1,0 +1,363 @@
+"""Matrices whose rows are read when they are needed: files, folders of files, objects with row slices, operators."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import IntArray, fingerprint, is_sparse
+from forgetting._memory import in_bytes
+from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
+from forgetting.solver.rows import DenseRows, Rows, SparseRows
+from forgetting.solver.sources import as_rows, checked_rows
+from forgetting.storage.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
+
+__all__ = ["Source", "as_source", "block_starts", "opened"]
+
+BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
+SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
+SAMPLE = 64  # rows that are compared when a solve is resumed
+
+
+def _sample(count: int) -> list[int]:
+    """At most 64 of the numbers below `count`, evenly spaced."""
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int))]
+
+
+class Source(ABC):
+    """A matrix whose rows are read when they are needed.
+
+    Attributes:
+        shape: the shape of the matrix.
+        row_bytes: the memory that a row takes while the row is read and converted.
+        unit: the number of rows that are best read together.
+    """
+
+    shape: tuple[int, int]
+    row_bytes: float
+    unit: int = 1
+
+    @property
+    def least_bytes(self) -> float:
+        """The memory of the smallest block that can be read."""
+        return self.row_bytes
+
+    @abstractmethod
+    def _raw(self, start: int, stop: int) -> Any:
+        """The rows from `start` to `stop`, as an array of real numbers or a scipy.sparse matrix."""
+
+    def read(self, start: int, stop: int) -> Rows:
+        """The rows from `start` to `stop`, checked."""
+        return checked_rows(self._raw(start, stop), start, stop - start, self.shape[1])
+
+    def starts(self, size: int) -> IntArray:
+        """The first row of every block of at most `size` rows, and the number of rows."""
+        m = self.shape[0]
+        count = -(-m // size)
+        return np.arange(count + 1) * m // count
+
+    def mark(self) -> str:
+        """What identifies the matrix: a hash of the entries of 64 rows."""
+        return fingerprint(*(self.read(i, i + 1).matrix() for i in _sample(self.shape[0]))).hex()
+
+    def loaded(self, budget: float) -> Rows | None:
+        """The whole matrix in memory if that takes at most half of the budget, else None."""
+        m, n = self.shape
+        if self.row_bytes * m > budget / 2:
+            return None
+        blocks = [self.read(start, stop) for start, stop in pairwise(self.starts(max(1, m // SHARE)).tolist())]
+        parts = [block.matrix() for block in blocks]
+        if all(map(is_sparse, parts)):
+            from scipy.sparse import vstack
+
+            return SparseRows(vstack(parts, format="csr"))
+        if 8.0 * m * n > budget / 2:
+            return None
+        return DenseRows(np.concatenate([part.toarray() if is_sparse(part) else part for part in parts]))
+
+
+def block_starts(source: Source, budget: float, size: int | None) -> IntArray:
+    """The first row of every block of a streamed matrix; `size` is the number of rows in a block, None for the best.
+
+    The blocks depend on the shape and the budget only, never on the memory that happens to be free.
+    """
+    needed = 4 * max(source.least_bytes, 0 if size is None else size * source.row_bytes)
+    if needed > budget:
+        raise MemoryLimitError(
+            f"blocks of A need about {in_bytes(needed / 4)} each, and four of them fit into memory= only if that is at "
+            f"least {in_bytes(needed)}, not {in_bytes(budget)}; give more memory, or "
+            f"{'write smaller block files' if size is None else 'smaller blocks='}",
+            needed=needed,
+            allowed=budget,
+        )
+    if size is None:
+        size = max(1, int(min(BLOCK, budget / SHARE) / source.row_bytes))
+        if source.unit < size:
+            size -= size % source.unit
+    return source.starts(size)
+
+
+class FileRows(Source):
+    """Rows in a file of numbers, dense: read by plain reads at their place, so that no page of the file is mapped.
+
+    Rows of a file in Fortran order are read column by column: slower by one seek for each column and block.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], offset: int, dtype: Any, shape: tuple[int, int], fortran: bool = False
+    ) -> None:
+        self.path, self.offset, self.dtype, self.shape, self.fortran = path, offset, np.dtype(dtype), shape, fortran
+        copied = fortran or self.dtype != np.float64
+        self.row_bytes = float(shape[1] * (8 + (self.dtype.itemsize if copied else 0)))
+        with open_regular(path) as handle:
+            there = os.fstat(handle.fileno()).st_size
+        needed = offset + shape[0] * shape[1] * self.dtype.itemsize
+        if there < needed:
+            raise ProblemFileError(
+                f"{path}: damaged (a matrix of shape {shape} ends at byte {needed}, the file at {there})"
+            )
+
+    def _raw(self, start: int, stop: int) -> Any:
+        (m, n), width = self.shape, self.dtype.itemsize
+        with open_regular(self.path) as handle:
+            if not self.fortran:
+                rows = np.empty((stop - start, n), self.dtype)
+                self._fill(handle, self.offset + start * n * width, rows)
+                return rows
+            columns = np.empty((n, stop - start), self.dtype)
+            for j in range(n):
+                self._fill(handle, self.offset + (j * m + start) * width, columns[j])
+            return columns.T
+
+    def _fill(self, handle: Any, place: int, array: Any) -> None:
+        room, done = memoryview(array.reshape(-1).view(np.uint8)), 0
+        handle.seek(place)
+        while done < len(room):
+            count = handle.readinto(room[done:])
+            if not count:
+                raise ProblemFileError(f"{self.path}: ends at byte {place + done}; was the file changed?")
+            done += count
+
+
+class PackedRows(Source):
+    """Compressed rows in an .npz file, which is always read as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with damaged(path, "matrix"):
+            given = entry(read_arrays(path, only="shape"), "shape", "iu", 1).tolist()
+            if len(given) != 2:
+                raise InvalidInputError(f"shape {given}")
+        self.shape = (int(given[0]), int(given[1]))
+        self.row_bytes = 2.0 * sum(size for size, _ in contents(path).values()) / max(1, self.shape[0])
+
+    @property
+    def least_bytes(self) -> float:
+        return self.row_bytes * self.shape[0]
+
+    def starts(self, size: int) -> IntArray:
+        return np.array([0, self.shape[0]])
+
+    def _raw(self, start: int, stop: int) -> Any:
+        return matrix_in(self.path)
+
+    def mark(self) -> str:
+        """The checksums of the arrays in the file."""
+        return repr(sorted(contents(self.path).items()))
+
+
+class FolderRows(Source):
+    """The rows of several sources, one below the other; a block has rows of one of them."""
+
+    def __init__(self, parts: list[Source]) -> None:
+        self.parts = parts
+        self.first = np.cumsum([0, *(part.shape[0] for part in parts)])
+        self.shape = (int(self.first[-1]), parts[0].shape[1])
+        self.row_bytes = max(part.row_bytes for part in parts)
+
+    @property
+    def least_bytes(self) -> float:
+        return max(part.least_bytes for part in self.parts)
+
+    def starts(self, size: int) -> IntArray:
+        within = [first + part.starts(size)[:-1] for first, part in zip(self.first, self.parts, strict=False)]
+        return np.concatenate([*within, self.first[-1:]])
+
+    def _raw(self, start: int, stop: int) -> Any:
+        part = int(np.searchsorted(self.first, start, side="right")) - 1
+        return self.parts[part]._raw(start - int(self.first[part]), stop - int(self.first[part]))
+
+    def mark(self) -> str:
+        marks = [str(part.shape) for part in self.parts] + [self.parts[i].mark() for i in _sample(len(self.parts))]
+        return sha256("".join(marks).encode()).hexdigest()
+
+
+class SlicedRows(Source):
+    """Rows that a function gives, such as the slices A[start:stop] of an array of h5py, zarr or dask."""
+
+    def __init__(self, shape: tuple[int, int], get: Callable[[int, int], Any], unit: int = 1) -> None:
+        self.shape, self.get, self.unit = shape, get, unit
+        # dense rows may be converted, which takes twice their size; sparse rows differ: four times the mean
+        self.row_bytes = 16.0 * shape[1]
+        if is_sparse(self._raw(0, 1)):
+            rows = _sample(shape[0])
+            self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).entries for i in rows) / len(rows)
+
+    def _raw(self, start: int, stop: int) -> Any:
+        block = self.get(start, stop)
+        return block if is_sparse(block) else np.asarray(block)
+
+
+class AdjointRows(Source):
+    """The rows of an operator that has only products: row i is A^T e_i, one product with the adjoint for each row."""
+
+    def __init__(self, operator: Any, shape: tuple[int, int]) -> None:
+        self.operator, self.shape = operator, shape
+        self.row_bytes = 8.0 * (shape[0] + 2 * shape[1])
+
+    def _raw(self, start: int, stop: int) -> Any:
+        units = np.zeros((self.shape[0], stop - start))
+        units[np.arange(start, stop), np.arange(stop - start)] = 1.0
+        try:
+            return np.asarray(self.operator.rmatmat(units)).T
+        except NotImplementedError:
+            raise NotSupportedError(
+                "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T"
+            ) from None
+
+
+def opened(matrix: Any, budget: float) -> Rows | Source:
+    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
+
+    Arrays in memory stay there, whatever they take. An .npz file is read as a whole.
+
+    >>> opened([[1.0, 2.0]], 0.0).shape
+    (1, 2)
+    """
+    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix == ".npz" and not Path(matrix).is_dir():
+        return as_rows(matrix_in(Path(matrix)), str(matrix))
+    source = as_source(matrix)
+    if source is None:
+        return as_rows(matrix)
+    rows = source.loaded(budget)
+    return source if rows is None else rows
+
+
+def as_source(matrix: Any) -> Source | None:
+    """The source of a matrix that is not in memory; None for arrays, lists, tensors, frames and scipy.sparse.
+
+    >>> as_source([[1.0]]) is None
+    True
+    """
+    if isinstance(matrix, str | os.PathLike):
+        return _from_path(Path(matrix))
+    if isinstance(matrix, np.memmap):
+        return _from_map(matrix)
+    if isinstance(matrix, np.ndarray | list | tuple) or is_sparse(matrix):
+        return None
+    if any(hasattr(matrix, name) for name in ("detach", "to_numpy")) or not hasattr(matrix, "shape"):
+        return None
+    shape = _matrix_shape(matrix.shape)
+    if callable(getattr(matrix, "rows", None)):
+        return SlicedRows(shape, matrix.rows)
+    if hasattr(matrix, "__getitem__"):
+        chunk = (getattr(matrix, "chunks", None) or (1,))[0]  # h5py and zarr: the shape of the parts that are stored
+        return SlicedRows(shape, lambda start, stop: matrix[start:stop], chunk if isinstance(chunk, int) else 1)
+    return AdjointRows(matrix, shape) if hasattr(matrix, "rmatmat") else None
+
+
+def _matrix_shape(shape: Any, what: str = "A") -> tuple[int, int]:
+    if len(shape) != 2 or 0 in tuple(shape):
+        raise InvalidInputError(f"{what}: expected a matrix with rows and columns, got shape {tuple(shape)}")
+    return int(shape[0]), int(shape[1])
+
+
+def _from_map(array: Any) -> Source:
+    """The source of a memory-mapped array: its file, or slices of the map if rows are not one after another there."""
+    shape = _matrix_shape(array.shape)
+    plain = array.flags.c_contiguous or array.flags.f_contiguous
+    if array.filename is None or array.mode == "c" or not plain or array.dtype.kind not in "biuf":
+        return SlicedRows(shape, lambda start, stop: array[start:stop])
+    from mmap import ALLOCATIONGRANULARITY
+
+    # `offset` is that of the first map, of which this array may be a part
+    base = np.frombuffer(array._mmap, dtype=np.uint8).ctypes.data
+    place = array.offset - array.offset % ALLOCATIONGRANULARITY + array.ctypes.data - base
+    if array.mode != "r":
+        array.flush()
+    return FileRows(array.filename, place, array.dtype, shape, not array.flags.c_contiguous)
+
+
+def _from_path(path: Path) -> Source:
+    if path.is_dir():
+        return _from_folder(path)
+    if path.suffix == ".npy":
+        return _from_npy(path)
+    raise InvalidInputError(f"A: {str(path)!r:.80} is no folder, and no .npy or .npz file")
+
+
+def _from_npy(path: Path) -> Source:
+    with open_regular(path) as handle:
+        try:
+            shape, fortran, dtype, offset = array_header(handle, str(path), "biuf")
+        except ProblemFileError:
+            raise
+        except Exception as error:  # headers can be damaged in many ways
+            raise ProblemFileError(f"{path}: damaged (its header ends early)") from error
+    return FileRows(path, offset, dtype, _matrix_shape(shape, str(path)), fortran)
+
+
+def _from_folder(path: Path) -> Source:
+    """The block files of a folder, in the order of their names."""
+    names = sorted(entry.name for entry in path.iterdir() if entry.suffix in (".npy", ".npz") and entry.name[0] != ".")
+    if not names:
+        raise ProblemFileError(f"{path}: a folder without .npy and .npz files")
+    counted = sorted(
+        names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    )
+    odd = next((pair for pair in zip(names, counted, strict=True) if pair[0] != pair[1]), None)
+    if odd is not None:
+        raise ProblemFileError(
+            f"{path}: {odd[0]!r:.80} comes before {odd[1]!r:.80} by name, but not by number; use leading zeros"
+        )
+    parts: list[Source] = [_from_npy(path / name) if name.endswith("y") else PackedRows(path / name) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if part.shape[1] != parts[0].shape[1]:
+            raise InvalidInputError(
+                f"{path / name} has {part.shape[1]} columns, but {names[0]} has {parts[0].shape[1]}"
+            )
+    return FolderRows(parts)
+
+
+def matrix_in(path: Path) -> Any:
+    """The matrix in an .npz file: by scipy.sparse.save_npz, CSR arrays by their names, or a single dense array."""
+    arrays = read_arrays(path, kinds="biufUS")
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    form = arrays.get("format", np.array("csr"))
+    name = form.item().decode("ascii", "replace") if form.dtype.kind == "S" and form.ndim == 0 else str(form)
+    if name not in ("csr", "csc", "coo"):
+        raise ProblemFileError(f"{path}: a matrix in format {name!r:.20}; write it as CSR, by matrix.tocsr()")
+    from scipy import sparse
+
+    with damaged(path, "matrix"):
+        shape = tuple(entry(arrays, "shape", "iu", 1).tolist())
+        data = entry(arrays, "data", "biuf", 1)
+        if name == "coo":
+            if "coords" in arrays:
+                places = tuple(entry(arrays, "coords", "iu", 2))
+            else:
+                places = tuple(entry(arrays, part, "iu", 1) for part in ("row", "col"))
+            return sparse.coo_array((data, places), shape=shape).tocsr()
+        made = sparse.csr_array if name == "csr" else sparse.csc_array
+        matrix = made((data, entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1)), shape=shape)
+        matrix.check_format(full_check=True)
+        return matrix.tocsr()
