@@ -1,6 +1,10 @@
 """A row-action solver for people with a matrix and a right-hand side."""
 
+from forgetting._names import only
 from forgetting.solver.api import solve
+from forgetting.solver.guarantee import Guarantee
+from forgetting.solver.methods import registry
 from forgetting.solver.solution import History, Solution
 
-__all__ = ["History", "Solution", "solve"]
+__all__ = ["Guarantee", "History", "Solution", "registry", "solve"]
+__dir__ = only(__all__)

@@ -74,7 +74,7 @@ def solve(
         checkpoint: the file that holds the state of a solve, so that a killed solve can go on.
         atol, btol: as in `lsmr`: a solution has |b - A x| <= atol |A| |x| + btol |b|, and a least-squares solution
             |A^T r| <= atol |A| |r|. If left out, atol is 0 for the first and `tol` for the second, and btol is `tol`.
-        method: one of `fg.solver.methods`: "kaczmarz" solves systems; "multipliers", "extended" and "averaged" find
+        method: one of `fg.solver.registry`: "kaczmarz" solves systems; "multipliers", "extended" and "averaged" find
             least-squares solutions too. "auto" is "kaczmarz", then "multipliers" if no x solves the system.
         average: the number of blocks that make their steps from the same x, of which the average is taken; "all" is
             Cimmino's method. Several threads work on large blocks and many of them.
