@@ -96,13 +96,8 @@ class Solution(Result):
         return len(self.history)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        history = self.history
-        return {
-            "epoch": history.epoch[rows],
-            "residual": history.residual[rows],
-            "seconds": history.seconds[rows],
-            "checked": history.checked[rows],
-        }
+        names = ("epoch", "residual", "seconds", "checked")
+        return {name: getattr(self.history, name)[rows].tolist() for name in names}
 
     def _remarks(self) -> tuple[str, ...]:
         return (f"{self.ordering}; {self.blocks}",)  # not the guarantee, which takes half a second to import
