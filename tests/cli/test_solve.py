@@ -97,6 +97,13 @@ def test_options_are_those_of_the_library(inside, tmp_path, words, options):
     assert meta["guarantee"]["sentence"] == str(expected.guarantee)
 
 
+def test_the_help_names_the_methods_that_there_are(inside):
+    from forgetting.cli.solve import METHODS
+
+    assert list(METHODS) == list(fg.solver.registry)
+    assert f"auto, {', '.join(METHODS)}." in inside("solve", "--help").out
+
+
 def test_seconds_end_a_solve(inside):
     done = inside("solve", "A.npz", "noisy.npy", "--seconds", "0", "--method", "kaczmarz", "--json")
     assert done.code == 3
