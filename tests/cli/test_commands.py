@@ -14,7 +14,20 @@ import forgetting as fg
 from forgetting.report import load_report
 from forgetting.report.provenance import problem_hash
 
-COMMANDS = ("report", "run", "expect", "weights", "bounds", "table", "certify", "claims", "cite", "families", "doctor")
+COMMANDS = (
+    "report",
+    "run",
+    "expect",
+    "weights",
+    "bounds",
+    "table",
+    "certify",
+    "claims",
+    "solve",
+    "cite",
+    "families",
+    "doctor",
+)
 SMALL = ("gaussian", "T=4", "d=6", "rank=2")
 
 

@@ -19,6 +19,7 @@ Start here:
   forgetting bounds tasks.csv -k 1000           every bound on your own tasks
   forgetting audit tasks.csv                    what the order of them does
   forgetting claims --hunt 100                  look for counterexamples
+  forgetting solve A.npz b.npy                  a linear system by row action
 
 \b
 A PROBLEM is one of
@@ -29,8 +30,8 @@ A PROBLEM is one of
 Without one, gaussian T=12 d=20 rank=2 condition=3.
 
 \b
-Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated,
-130 interrupted (143 by SIGTERM).
+Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated or a
+solve did not converge, 130 interrupted (143 by SIGTERM).
 """
 
 
@@ -62,6 +63,7 @@ def make_app() -> Any:
         family_list,
         report,
         run,
+        solve,
         table,
         weights,
     )
@@ -93,7 +95,9 @@ def make_app() -> Any:
     ) -> None: ...
 
     everything.__doc__ = HELP
-    for module in (report, run, expect, weights, bounds, table, certify, audit, claims, cite, family_list, doctor):
+    for module in (
+        report, run, expect, weights, bounds, table, certify, audit, claims, solve, cite, family_list, doctor,
+    ):  # fmt: skip
         name = next(name for name in module.__all__ if name.endswith("_command"))
         app.command(name.removesuffix("_command"))(getattr(module, name))
     return app

@@ -2,8 +2,10 @@
 
 from forgetting._names import only
 from forgetting.solver.api import solve
+from forgetting.solver.guarantee import Guarantee
+from forgetting.solver.methods import registry
 from forgetting.solver.operators import swept, symmetric_sweeps
 from forgetting.solver.solution import History, Solution
 
-__all__ = ["History", "Solution", "solve", "swept", "symmetric_sweeps"]
+__all__ = ["Guarantee", "History", "Solution", "registry", "solve", "swept", "symmetric_sweeps"]
 __dir__ = only(__all__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting._arrays import EPS
+from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, smallest_eigenvalue, uncovered
 from forgetting.solver.loop import Loop
 from forgetting.solver.methods import Measure
 from forgetting.solver.request import Request
@@ -37,7 +38,7 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
         normal=_normal(measured, loop.allowed()),
         error=measured.error,
         history=loop.history,
-        guarantee=None,
+        guarantee=guarantee_of(request, loop, consistent),
         method=f"kaczmarz, then {method.name}" if switched else method.name,
         ordering=request.ordering.in_words,
         blocks=request.blocks,
@@ -52,6 +53,39 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
 def _normal(measured: Measure, allowed: float) -> float | None:
     """The largest `normal`, of right-hand sides that are not solved if there are some."""
     return measured.normal_above(allowed) if measured.residual > allowed and measured.each else measured.normal
+
+
+def guarantee_of(request: Request, loop: Loop, consistent: bool | None) -> Guarantee:
+    """What the theorems promise of the steps that were made; computed when somebody looks at it."""
+    system, sweeper = request.system, request.system.sweeper
+    single = sweeper.row_steps
+    steps = loop.rows if single else loop.steps
+    reason = uncovered(
+        sweeper,
+        steps=steps,
+        method=loop.method.name,
+        consistent=consistent,
+        damp=system.damp,
+        sets=len(system.sets),
+    )
+    if reason is not None:
+        return Guarantee(Promise(None, None, None, reason))
+    m, n = sweeper.shape
+    groups = single and sweeper.num_blocks < m
+    outputs = system.b.shape[1] if system.b.ndim == 2 and request.ordering.adaptive else 1
+    terms = Terms(
+        ordering=None if groups else request.ordering,
+        steps=steps,
+        blocks=m if single else sweeper.num_blocks,
+        dim=n * outputs,
+        single=single,
+        norms=None if groups else sweeper.norms,
+        relaxation=sweeper.relaxation,
+        gap=smallest_eigenvalue(sweeper, request.ordering, loop.rows)
+        if single and not groups and sweeper.relaxation == 1
+        else None,
+    )
+    return Guarantee(lambda: promised(terms))
 
 
 def _count(loop: Loop) -> str:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forgetting._arrays import Array, IntArray
 from forgetting.figures.items import Curves, Series
 from forgetting.results import Result
+from forgetting.solver.guarantee import Guarantee
+from forgetting.storage.records import add_codec, dataclass_codec
 
 __all__ = ["History", "Solution"]
 
@@ -27,7 +32,7 @@ class History:
     epoch: Array
     residual: Array
     seconds: Array
-    checked: Array
+    checked: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.epoch)
@@ -48,7 +53,8 @@ class Solution(Result):
         normal: the largest |A^T r| / (|A| |r|), which is 0 at a least-squares solution; None if it was not computed.
         error: the estimated relative distance of x to the least-squares solution; None if it was not estimated.
         history: epoch, residual, seconds and checked, as arrays.
-        guarantee: what the theorems promise before the start, in a sentence; `None` if none applies.
+        guarantee: what theorems promise before the start: `str(guarantee)` is a sentence, which says why if no theorem
+            applies; see `Guarantee`.
         method: "kaczmarz", "multipliers", "extended" or "averaged"; with "kaczmarz, then multipliers" the first one
             found that the system has no solution.
         ordering: in which order blocks were visited, in words.
@@ -71,7 +77,7 @@ class Solution(Result):
     normal: float | None
     error: float | None
     history: History
-    guarantee: str | None
+    guarantee: Guarantee
     method: str
     ordering: str
     blocks: str
@@ -90,16 +96,11 @@ class Solution(Result):
         return len(self.history)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        history = self.history
-        return {
-            "epoch": history.epoch[rows],
-            "residual": history.residual[rows],
-            "seconds": history.seconds[rows],
-            "checked": history.checked[rows],
-        }
+        names = ("epoch", "residual", "seconds", "checked")
+        return {name: getattr(self.history, name)[rows].tolist() for name in names}
 
     def _remarks(self) -> tuple[str, ...]:
-        return (f"{self.ordering}; {self.blocks}", *(() if self.guarantee is None else (self.guarantee,)))
+        return (f"{self.ordering}; {self.blocks}",)  # not the guarantee, which takes half a second to import
 
     def figure(self) -> Curves:
         """The relative residual against epochs, and the tolerance."""
@@ -110,3 +111,6 @@ class Solution(Result):
             Series("tolerance", epochs, (self.tol,) * len(epochs), role="reference", group=1),
         )
         return Curves("residual", self.headline, "", "epochs", "|b - A x| / |b|", curves, xlog=False)
+
+
+add_codec(dataclass_codec(History, "history"))

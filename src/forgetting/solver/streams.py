@@ -171,6 +171,15 @@ class StreamSweeper:
             total += rows.combined(gap[span], threads=self.threads)
         return gap, total
 
+    @property
+    def row_steps(self) -> bool:
+        """Whether the rows of a block make their steps one by one: they do."""
+        return True
+
+    def weighted_gram(self, weights: Array) -> Array | None:
+        """None: products of all rows would take a pass over the source."""
+        return None
+
     def dense(self) -> Array:
         """Refused: the matrix is not in memory."""
         raise NotSupportedError("a streamed matrix is not decomposed; method='multipliers' reads blocks of rows")

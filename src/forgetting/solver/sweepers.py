@@ -21,6 +21,7 @@ from forgetting.solver.rows import NONE, Limits, Rows, panels, together
 __all__ = ["BlockSweeper", "Iterate", "RowSweeper", "Sweeper"]
 
 SAMPLE = 64  # rows that are compared when a solve is resumed
+GRAM_ROWS = 2**14  # whose scaled copy is made at once
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Sweeper(Protocol):
     in_memory: ClassVar[bool]
 
     limits: Limits
+    relaxation: float
+    average: int
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,6 +53,14 @@ class Sweeper(Protocol):
     @property
     def num_blocks(self) -> int:
         """The number of blocks."""
+
+    @property
+    def row_steps(self) -> bool:
+        """Whether the rows of a block make their steps one after another; else a visit projects onto the block."""
+
+    @property
+    def norms(self) -> Array | None:
+        """The spectral norm of every block; None if an ordering cannot use it."""
 
     def rows_in(self, visits: IntArray) -> int:
         """The number of rows that these visits touch."""
@@ -85,6 +96,9 @@ class Sweeper(Protocol):
     def marks(self) -> dict[str, str]:
         """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
 
+    def weighted_gram(self, weights: Array) -> Array | None:
+        """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one; None if that takes a pass over a disk."""
+
 
 @dataclass
 class InMemory(ABC):
@@ -115,6 +129,11 @@ class InMemory(ABC):
     @abstractmethod
     def num_blocks(self) -> int:
         """The number of blocks."""
+
+    @property
+    @abstractmethod
+    def row_steps(self) -> bool:
+        """Whether the rows of a block make their steps one after another; else a visit projects onto the block."""
 
     @property
     @abstractmethod
@@ -189,6 +208,20 @@ class InMemory(ABC):
         """The gaps of all rows, kept up to date step by step; None if they are computed anew."""
         return None
 
+    def weighted_gram(self, weights: Array) -> Array | None:
+        """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one."""
+        m, n = self.shape
+        matrix, roots = self.rows.matrix(), np.sqrt(weights)
+        if m < n:
+            wide: Array = as_dense(matrix @ matrix.T) * np.outer(roots, roots)
+            return wide
+        total = np.zeros((n, n))
+        for start in range(0, m, GRAM_ROWS):
+            part = matrix[start : start + GRAM_ROWS]
+            scaled = part.T * weights[start : start + GRAM_ROWS]
+            total += as_dense(scaled @ part)
+        return total
+
     def _clip(self, iterate: Iterate) -> None:
         """Move x into its bounds; for a nearest point, remember what was cut off."""
         if len(self.limits.low):
@@ -208,6 +241,10 @@ class RowSweeper(InMemory):
 
     size: int = 1
     memory: float = 2.0**30
+
+    @property
+    def row_steps(self) -> bool:
+        return True
 
     @property
     def num_blocks(self) -> int:
@@ -320,6 +357,12 @@ class Tracked:
         return 0.5 * self.gap**2
 
 
+def as_dense(product: Any) -> Array:
+    """A product of matrices as a NumPy array."""
+    dense: Array = product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+    return dense
+
+
 def scales(squares: Array, shrink: float, relaxation: float) -> Array:
     """relaxation / (|a_i|^2 + shrink), and 0 for rows that are zero."""
     return np.divide(relaxation, squares + shrink, out=np.zeros(len(squares)), where=squares > 0)
@@ -376,6 +419,10 @@ class BlockSweeper(InMemory):
     _inverses: dict[int, Array] = field(default_factory=dict, repr=False)
     _of: float = 0.0
     _kept: int = 0
+
+    @property
+    def row_steps(self) -> bool:
+        return False
 
     @property
     def num_blocks(self) -> int:

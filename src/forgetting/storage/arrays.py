@@ -1,4 +1,4 @@
-"""Arrays in .npz files. Files may be damaged or malicious: sizes are checked before unpacking, nothing is unpickled."""
+"""Arrays in .npz and .npy files, which may be damaged or malicious: sizes are checked first, nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ __all__ = [
     "damaged",
     "entry",
     "open_regular",
+    "read_array",
     "read_arrays",
     "whole_number",
     "words",
@@ -37,10 +38,11 @@ __all__ = [
 Read = TypeVar("Read")
 RATIO = 100  # the largest compression ratio of archives that unpack to more than 256 MiB
 PART = 2**20  # bytes unpacked at once
+KINDS = "biufU"  # of dtypes that are read: truth values, numbers, text
 LOCAL = struct.Struct("<4s22sHH")  # header of a zip entry; the last two numbers are the lengths of name and extra data
 
 
-def read_arrays(path: str | PathLike[str], kinds: str = "biufU", only: str | None = None) -> dict[str, Any]:
+def read_arrays(path: str | PathLike[str], kinds: str = KINDS, only: str | None = None) -> dict[str, Any]:
     """Read all arrays of an .npz file; a `ProblemFileError` says what is wrong with the file.
 
     Arrays hold truth values, numbers or text; `kinds` are the kinds of dtypes that are read, and `only` is the name of
@@ -96,6 +98,27 @@ def _in_archive(path: str | PathLike[str], read: Callable[[zipfile.ZipFile, list
             raise
         except Exception as error:  # zipfile and zlib raise a dozen kinds of exceptions for damaged files
             raise ProblemFileError(f"{path}: not a readable .npz file ({_reason(error)})") from error
+
+
+def read_array(path: str | PathLike[str]) -> Any:
+    """Read the array of an .npy file; a `ProblemFileError` says what is wrong with the file. Nothing is unpickled.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(pathlib.Path(folder, "one.npy"), [[1, 2], [3, 4]])
+    ...     read_array(pathlib.Path(folder, "one.npy")).tolist()
+    [[1, 2], [3, 4]]
+    """
+    with open_regular(path) as handle:
+        try:
+            described = array_header(handle, str(path))
+            there = os.fstat(handle.fileno()).st_size - described[3]
+            require_memory(2.0 * there, f"{path}, and a copy of it,", "give a smaller file")
+            return _filled(handle, described, there, str(path))
+        except ForgettingError:
+            raise
+        except Exception as error:  # as of headers that end too early
+            raise ProblemFileError(f"{path}: not a readable .npy file ({_reason(error)})") from error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -193,26 +216,32 @@ def _check_total(total: int, size: int, path: str | PathLike[str]) -> None:
 # --------------------------------------------------------------------------------------------------------- one array
 
 
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str], kinds: str = "biufU") -> Any:
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLike[str], kinds: str = KINDS) -> Any:
     """The array in an entry of the archive."""
     where = f"{path}, array {info.filename[: -len('.npy')]!r:.80}"
     with archive.open(info) as member:
-        shape, fortran, dtype, header = array_header(member, where, kinds)
-        declared = prod(shape) * dtype.itemsize
-        there = info.file_size - header
-        if declared != there or prod(max(n, 1) for n in shape) * dtype.itemsize >= 2**62:
-            raise ProblemFileError(
-                f"{where}: damaged (shape {shape!r:.80} of {dtype} takes {declared} bytes, but {there} are there)"
-            )
-        array = np.empty(shape, dtype, order="F" if fortran else "C")
-        room: Any = array.reshape(-1, order="A").view(np.uint8) if declared else None
-        done = 0
-        while done < declared:
-            count = member.readinto(memoryview(room[done : done + PART]))  # type: ignore[attr-defined]
-            if not count:
-                raise ProblemFileError(f"{where}: damaged (it ends after {done} of {declared} bytes)")
-            done += count
+        described = array_header(member, where, kinds)
+        array = _filled(member, described, info.file_size - described[3], where)
         member.read(1)  # at the end of the entry, zipfile compares the checksum
+    return array
+
+
+def _filled(member: IO[bytes], described: Described, there: int, where: str) -> Any:
+    """The array whose `there` bytes follow."""
+    shape, fortran, dtype, _ = described
+    declared = prod(shape) * dtype.itemsize
+    if declared != there or prod(max(n, 1) for n in shape) * dtype.itemsize >= 2**62:
+        raise ProblemFileError(
+            f"{where}: damaged (shape {shape!r:.80} of {dtype} takes {declared} bytes, but {there} are there)"
+        )
+    array = np.empty(shape, dtype, order="F" if fortran else "C")
+    room: Any = array.reshape(-1, order="A").view(np.uint8) if declared else None
+    done = 0
+    while done < declared:
+        count = member.readinto(memoryview(room[done : done + PART]))  # type: ignore[attr-defined]
+        if not count:
+            raise ProblemFileError(f"{where}: damaged (it ends after {done} of {declared} bytes)")
+        done += count
     limits = {"b": (np.uint8, 1, "truth values"), "U": (np.uint32, 0x10FFFF, "text")}  # the largest valid values
     if declared and dtype.kind in limits:
         kind, most, name = limits[dtype.kind]
@@ -221,9 +250,10 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | PathLik
     return array
 
 
-def array_header(
-    member: IO[bytes], where: str, kinds: str = "biufU"
-) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+Described = tuple[tuple[int, ...], bool, np.dtype[Any], int]
+
+
+def array_header(member: IO[bytes], where: str, kinds: str = KINDS) -> Described:
     """Shape, whether the order is Fortran's, dtype and header length of an array in .npy format, from its header.
 
     >>> content = BytesIO()

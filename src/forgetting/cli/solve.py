@@ -1,0 +1,191 @@
+"""forgetting solve."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forgetting.cli.certify import VIOLATED
+from forgetting.cli.options import Force, Json
+from forgetting.errors import InvalidInputError
+from forgetting.orderings import registry as orderings
+from forgetting.tasks.readers.sheet import parse_number
+
+if TYPE_CHECKING:
+    from forgetting.figures.items import Item
+    from forgetting.solver.solution import Solution
+
+__all__ = ["solve_command"]
+
+ROWS = 12  # of the history, in the terminal
+METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
+
+
+def _option(words: str, *names: str, **more: Any) -> Any:
+    """An option without a default value that would be worth showing."""
+    return typer.Option(*names, help=words, show_default=False, **more)
+
+
+def solve_command(
+    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix: .npz, .npy, .mtx or .csv.")],
+    side: Annotated[str, typer.Argument(metavar="B", help="The right-hand sides: .npy, .npz or .csv.")],
+    tol: Annotated[float, typer.Option("--tol", help="The largest |b - A x| / |b| of a solution.")] = 1e-6,
+    maxiter: Annotated[int | None, _option("The most epochs. [default: 1000]", "--maxiter", min=0)] = None,
+    x0: Annotated[str | None, _option("The start, a file like B. [default: 0]", "--x0", metavar="FILE")] = None,
+    damp: Annotated[float, typer.Option("--damp", help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
+    blocks: Annotated[str, typer.Option("--blocks", help="auto, rows, or the number of rows of a block.")] = "auto",
+    ordering: Annotated[
+        str | None, _option(f"{', '.join(orderings)}. [default: reshuffled]", "--ordering", "-o")
+    ] = None,
+    relaxation: Annotated[float, typer.Option("--relaxation", help="The factor of every step, 0 to 2.")] = 1.0,
+    method: Annotated[str, typer.Option("--method", help=f"auto, {', '.join(METHODS)}.")] = "auto",
+    average: Annotated[str, typer.Option("--average", help="Blocks that step at once, or all.")] = "1",
+    bounds: Annotated[
+        str | None, _option("x stays between; -inf and inf are none.", "--bounds", metavar="LOW,HIGH")
+    ] = None,
+    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="The same as --bounds 0,inf.")] = False,
+    seconds: Annotated[float | None, _option("The longest time, in seconds.", "--seconds")] = None,
+    memory: Annotated[float | None, _option("Bytes for factorisations, such as 1e9.", "--memory")] = None,
+    checkpoint: Annotated[
+        Path | None, _option("Keep the state of the solve here, and go on from it.", "--checkpoint", metavar="FILE")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of all random numbers.")] = 0,
+    as_json: Json = False,
+    out: Annotated[
+        Path | None, _option("Write x (.npy) or the history: .json, .csv, .html, .tex, .png, .pdf.", "--out")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Solve A x = b by row action: Kaczmarz and its relatives.
+
+    The exit code is 3 if x does not reach the tolerance, as for a system without a solution; x is then what the status
+    says, and is written all the same.
+
+    \b
+    Examples:
+      forgetting solve A.npz b.npy --out x.npy
+      forgetting solve A.csv b.csv --tol 1e-8 --nonnegative
+      forgetting solve A.npz b.npy --ordering norm-weighted --blocks rows
+      forgetting solve A.mtx b.npy --method multipliers --json
+    """
+    import forgetting as fg
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import diverging, emit, ready, result, write_and_show
+    from forgetting.solver.files import read_matrix
+    from forgetting.storage.outputs import check_output, write_output
+
+    inputs = [matrix, side, *([] if x0 is None else [x0])]
+    as_array = out is not None and out.suffix.lower() == ".npy"
+    if as_array and out is not None:
+        check_output(out, force=force, inputs=inputs)
+    else:
+        ready(out, force, inputs)
+    A, b = read_matrix(matrix), read_matrix(side, "b")
+    start = None if x0 is None else read_matrix(x0, "x0")
+    with uninterrupted(), diverging():
+        found = fg.solve(
+            A, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
+            memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
+            bounds=bounds_from(bounds, nonnegative), seconds=seconds,
+        )  # fmt: skip
+    whole = as_json or (out is not None and out.suffix.lower() == ".json")
+    report = result(
+        f"{Path(matrix).name}, {Path(side).name}: {' x '.join(map(str, A.shape))}, {found.method}",
+        "solve",
+        _items(found),
+        summary(found),
+        A=Path(matrix).name,
+        b=Path(side).name,
+        **({"x0": Path(x0).name} if x0 is not None else {}),
+        **facts(found),
+        **({"x": found.x.tolist()} if whole else {}),
+    )
+
+    def write(path: Path) -> None:
+        import numpy as np
+
+        content = BytesIO()
+        np.save(content, found.x, allow_pickle=False)
+        write_output(path, content.getvalue(), force=force)
+
+    if as_array:
+        write_and_show(out, write, lambda: emit(report, as_json=as_json, out=None, rows=ROWS), quiet=as_json)
+    else:
+        emit(report, as_json=as_json, out=out, force=force, rows=ROWS)
+    if not found.converged:
+        raise typer.Exit(VIOLATED)
+
+
+def summary(found: Solution) -> list[str]:
+    """What the terminal shows: the status, what was done, and what was promised."""
+    return [
+        found.status.rstrip(","),
+        f"relative residual {found.residual:.3g}, {found.epochs:.4g} epochs, {found.rows} row steps, "
+        f"{found.seconds:.3g} seconds",
+        f"method {found.method}, {found.ordering}, {found.blocks}",
+        f"guarantee: {found.guarantee}",
+    ]
+
+
+def facts(found: Solution) -> dict[str, Any]:
+    """The result without its arrays, for machines."""
+    names: tuple[str, ...] = (
+        "converged",
+        "status",
+        "residual",
+        "consistent",
+        "normal",
+        "error",
+        "method",
+        "ordering",
+        "blocks",
+    )
+    names += ("rows", "epochs", "seconds", "tol", "seed")
+    return {name: getattr(found, name) for name in names} | {"guarantee": vars(found.guarantee.promise)}
+
+
+def _items(found: Solution) -> list[Item]:
+    from forgetting.figures.items import Table
+
+    table = found.to_table()
+    return [Table("history", "Epoch by epoch", "", table.columns, table.rows), found.figure()]
+
+
+def blocks_from(word: str) -> str | int:
+    """The blocks that a word asks for: "auto", "rows" or a number of rows.
+
+    >>> blocks_from("rows"), blocks_from("64")
+    ('rows', 64)
+    """
+    return int(word) if word.isdecimal() else word
+
+
+def average_from(word: str) -> Any:
+    """The number of blocks that step at once, or "all".
+
+    >>> average_from("all"), average_from("4")
+    ('all', 4)
+    """
+    if word != "all" and not word.isdecimal():
+        raise InvalidInputError(f"--average: expected a number of blocks, or all, got {word!r:.40}")
+    return word if word == "all" else int(word)
+
+
+def bounds_from(words: str | None, nonnegative: bool = False) -> tuple[float, float] | None:
+    """The bounds on x: two numbers with a comma.
+
+    >>> bounds_from("0,inf"), bounds_from(None, nonnegative=True), bounds_from(None)
+    ((0.0, inf), (0.0, inf), None)
+    """
+    if words is None:
+        return (0.0, float("inf")) if nonnegative else None
+    ends = [parse_number(word.strip()) for word in words.split(",")]
+    if len(ends) != 2 or None in ends:
+        raise InvalidInputError(f"--bounds: expected LOW,HIGH, as in 0,inf, got {words!r:.60}")
+    if nonnegative:
+        raise InvalidInputError("--nonnegative is --bounds 0,inf: give one of the two")
+    low, high = (float(end) for end in ends if end is not None)
+    return low, high

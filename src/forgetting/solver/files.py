@@ -1,0 +1,155 @@
+"""Matrices and right-hand sides from files. Files may be damaged or malicious: nothing in them is unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting._memory import require_memory
+from forgetting._text import nearest
+from forgetting.errors import ProblemFileError
+from forgetting.storage.arrays import damaged, entry, open_regular, read_array, read_arrays
+
+__all__ = ["ENDINGS", "read_matrix"]
+
+SPARSE = ("csr", "csc", "coo")  # formats of scipy.sparse.save_npz that are read
+
+
+def read_matrix(path: str | Path, what: str = "A") -> Any:
+    """The matrix, or the vector, in a file: a NumPy array, or a scipy.sparse array in CSR, CSC or COO format.
+
+    Files are .npz (of `scipy.sparse.save_npz`, or of `np.savez` with one array, or with one called `what`), .npy, .mtx
+    (Matrix Market), and .csv, .tsv and .txt (numbers; the first line may have names).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     _ = Path(here, "A.csv").write_text("a,b\\n1,2\\n3,4\\n")
+    ...     read_matrix(Path(here, "A.csv")).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in READERS:
+        raise ProblemFileError(f"{path}: unknown ending of a file with {what}; use {', '.join(ENDINGS)}")
+    found = READERS[ending](Path(path), what)
+    if found.dtype.kind not in "biuf":
+        raise ProblemFileError(f"{path}: {what} holds {found.dtype}, expected real numbers")
+    return found
+
+
+def _npz(path: Path, what: str) -> Any:
+    arrays = read_arrays(path, kinds="biufUS")  # scipy writes the format as bytes
+    if "format" in arrays and "shape" in arrays:
+        return _sparse(path, arrays)
+    numbers = [name for name, array in arrays.items() if array.dtype.kind in "biuf" and array.ndim]
+    if what in numbers or len(numbers) == 1:
+        return arrays[what if what in numbers else numbers[0]]
+    hint = nearest(what, numbers, "there are") if numbers else ""
+    raise ProblemFileError(f"{path}: no array {what!r}{hint}; save one array, or scipy.sparse.save_npz(file, matrix)")
+
+
+def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
+    """The matrix that `scipy.sparse.save_npz` wrote; all indices are checked."""
+    from scipy import sparse
+
+    name = arrays["format"].item() if arrays["format"].ndim == 0 else ""
+    kind = name.decode("latin1") if isinstance(name, bytes) else str(name)
+    if kind not in SPARSE:
+        raise ProblemFileError(f"{path}: a sparse matrix in the format {kind!r:.40}; save it as csr, csc or coo")
+    with damaged(path, "sparse matrix"):
+        shape = tuple(entry(arrays, "shape", "iu", 1).tolist())
+        if len(shape) != 2 or min(shape) < 0:
+            raise ValueError(f"its shape is {shape}")
+        require_memory(8.0 * sum(shape), f"{path}: a matrix of shape {shape}", "leave out empty rows and columns")
+        data = entry(arrays, "data", "biuf", 1)
+        if kind == "coo":
+            parts = (entry(arrays, "row", "iu", 1), entry(arrays, "col", "iu", 1))
+            return sparse.coo_array((data, parts), shape=shape)
+        index = (data, entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1))
+        made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(index, shape=shape)
+        made.check_format(full_check=True)
+        return made
+
+
+def _market(path: Path, what: str) -> Any:
+    """A Matrix Market file; its header says how large the matrix is, which is checked first."""
+    from scipy.io import mminfo, mmread
+
+    content = _content(path)
+    with damaged(path, "Matrix Market file"):
+        rows, columns, entries, form, field, _ = mminfo(BytesIO(content))
+        if field == "complex":
+            raise ValueError("it holds complex numbers")
+        cells = rows * columns if form == "array" else rows + columns + 4 * entries  # symmetric ones are stored once
+        require_memory(16.0 * cells, f"{path}: a matrix of shape {(rows, columns)}", "give a smaller file")
+        if form == "coordinate" and entries > len(content):
+            raise ValueError(f"its header says {entries} entries, more than there are bytes")
+        return mmread(BytesIO(content))
+
+
+def _text(path: Path, what: str) -> Any:
+    """Numbers in lines, with commas, semicolons, tabs or blanks between them; a first line of names is left out."""
+    content = _content(path)
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ProblemFileError(f"{path}: not a text file ({error.reason} at byte {error.start})") from None
+    rows: list[list[str]] = []
+    places: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        cells = _cells(line)
+        if cells and not (not rows and number == 1 and not any(map(_is_number, cells))):
+            rows.append(cells)
+            places.append(number)
+    if not rows:
+        raise ProblemFileError(f"{path}: no numbers")
+    require_memory(8.0 * sum(map(len, rows)), f"{path}: its numbers", "save it with np.save")
+    for cells, place in zip(rows, places, strict=True):
+        if len(cells) != len(rows[0]):
+            raise ProblemFileError(
+                f"{path}, line {place}: {len(cells)} numbers, but {len(rows[0])} in line {places[0]}"
+            )
+    try:
+        array = np.array(rows, dtype=np.float64)
+    except ValueError:
+        place, cell = next(
+            (place, cell) for cells, place in zip(rows, places, strict=True) for cell in cells if not _is_number(cell)
+        )
+        raise ProblemFileError(f"{path}, line {place}: {cell!r:.40} is not a number") from None
+    return array.ravel() if 1 in array.shape and what != "A" else array
+
+
+def _content(path: Path) -> bytes:
+    with open_regular(path) as handle:
+        size = handle.seek(0, 2)
+        require_memory(8.0 * size, f"{path}", "save the matrix with np.save or scipy.sparse.save_npz")
+        handle.seek(0)
+        return handle.read()
+
+
+def _cells(line: str) -> list[str]:
+    mark = next((mark for mark in (",", ";") if mark in line), None)
+    cells = [cell.strip() for cell in line.split(mark)]
+    return cells if any(cells) else []
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+READERS: dict[str, Callable[[Path, str], Any]] = {
+    ".npz": _npz,
+    ".npy": lambda path, what: read_array(path),
+    ".mtx": _market,
+    ".csv": _text,
+    ".tsv": _text,
+    ".txt": _text,
+}
+ENDINGS = tuple(READERS)
