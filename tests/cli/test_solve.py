@@ -101,7 +101,7 @@ def test_the_help_names_the_methods_that_there_are(inside):
     from forgetting.cli.solve import METHODS
 
     assert list(METHODS) == list(fg.solver.registry)
-    assert f"auto, {', '.join(METHODS)}." in inside("solve", "--help").out
+    assert f"auto, {', '.join(METHODS)}." in " ".join(inside("solve", "--help").out.split())
 
 
 def test_seconds_end_a_solve(inside):

@@ -195,8 +195,8 @@ TALL, ONES = np.random.default_rng(1).standard_normal((20, 4)), np.ones(4)
         ({"damp": 1.0}, "the method 'multipliers'"),
         ({"method": "extended"}, "the method 'extended'"),
         ({"average": 2}, "averages of several steps"),
-        ({"bounds": (0, 9)}, "inequalities or bounds"),
-        ({"relations": ">="}, "inequalities or bounds"),
+        ({"bounds": (0, 9)}, "inequalities, bounds"),
+        ({"relations": ">="}, "inequalities, bounds"),
         ({"maxiter": 0}, "no step was made"),
     ],
 )
