@@ -162,7 +162,7 @@ def test_files_that_others_made_are_kept(inside, tmp_path):
         (("A.npz", "b.npy", "--method", "lsmr"), "no method 'lsmr'"),
         (("A.npz", "b.npy", "--tol", "nan"), "tol must be finite"),
         (("A.npz", "b.npy", "--out", "x.docx"), "unknown ending"),
-        (("folder.npy", "b.npy"), "not a regular file"),
+        (("folder.npy", "b.npy"), "a folder without .npy"),
         (("A.npz", "b.npy", "--x0", "b.npy"), "x0 has shape (60,)"),
     ],
 )

@@ -83,17 +83,17 @@ def solve_command(
         check_output(out, force=force, inputs=inputs)
     else:
         ready(out, force, inputs)
-    A, b = read_matrix(matrix), read_matrix(side, "b")
+    b = read_matrix(side, "b")
     start = None if x0 is None else read_matrix(x0, "x0")
     with uninterrupted(), diverging():
         found = fg.solve(
-            A, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
+            matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
             memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
             bounds=bounds_from(bounds, nonnegative), seconds=seconds,
         )  # fmt: skip
     whole = as_json or (out is not None and out.suffix.lower() == ".json")
     report = result(
-        f"{Path(matrix).name}, {Path(side).name}: {' x '.join(map(str, A.shape))}, {found.method}",
+        f"{Path(matrix).name}, {Path(side).name}: {len(b)} x {len(found.x)}, {found.method}",
         "solve",
         _items(found),
         summary(found),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ __all__ = ["ENDINGS", "read_matrix"]
 SPARSE = ("csr", "csc", "coo")  # formats of scipy.sparse.save_npz that are read
 
 
-def read_matrix(path: str | Path, what: str = "A") -> Any:
+def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
     """The matrix, or the vector, in a file: a NumPy array, or a scipy.sparse array in CSR, CSC or COO format.
 
-    Files are .npz (of `scipy.sparse.save_npz`, or of `np.savez` with one array, or with one called `what`), .npy, .mtx
+    Files are .npz (of `scipy.sparse.save_npz`, or of `np.savez` with one array, with one called `what`, or with the
+    arrays data, indices, indptr and shape of a CSR matrix), .npy, .mtx
     (Matrix Market), and .csv, .tsv and .txt (numbers; the first line may have names).
 
     >>> from tempfile import TemporaryDirectory
@@ -42,7 +44,7 @@ def read_matrix(path: str | Path, what: str = "A") -> Any:
 
 def _npz(path: Path, what: str) -> Any:
     arrays = read_arrays(path, kinds="biufUS")  # scipy writes the format as bytes
-    if "format" in arrays and "shape" in arrays:
+    if "data" in arrays and "shape" in arrays:
         return _sparse(path, arrays)
     numbers = [name for name, array in arrays.items() if array.dtype.kind in "biuf" and array.ndim]
     if what in numbers or len(numbers) == 1:
@@ -55,7 +57,8 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
     """The matrix that `scipy.sparse.save_npz` wrote; all indices are checked."""
     from scipy import sparse
 
-    name = arrays["format"].item() if arrays["format"].ndim == 0 else ""
+    form = arrays.get("format", np.array("csr"))
+    name = form.item() if form.ndim == 0 else ""
     kind = name.decode("latin1") if isinstance(name, bytes) else str(name)
     if kind not in SPARSE:
         raise ProblemFileError(f"{path}: a sparse matrix in the format {kind!r:.40}; save it as csr, csc or coo")
@@ -66,7 +69,10 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
         require_memory(8.0 * sum(shape), f"{path}: a matrix of shape {shape}", "leave out empty rows and columns")
         data = entry(arrays, "data", "biuf", 1)
         if kind == "coo":
-            parts = (entry(arrays, "row", "iu", 1), entry(arrays, "col", "iu", 1))
+            if "coords" in arrays:  # of newer versions of scipy
+                parts = tuple(entry(arrays, "coords", "iu", 2))
+            else:
+                parts = (entry(arrays, "row", "iu", 1), entry(arrays, "col", "iu", 1))
             return sparse.coo_array((data, parts), shape=shape)
         index = (data, entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1))
         made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(index, shape=shape)

@@ -16,6 +16,7 @@ import numpy as np
 from forgetting._arrays import IntArray, fingerprint, is_sparse
 from forgetting._memory import in_bytes
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
+from forgetting.solver.files import read_matrix
 from forgetting.solver.rows import DenseRows, Rows, SparseRows
 from forgetting.solver.sources import as_rows, checked_rows
 from forgetting.storage.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
@@ -167,7 +168,7 @@ class PackedRows(Source):
         return np.array([0, self.shape[0]])
 
     def _raw(self, start: int, stop: int) -> Any:
-        return matrix_in(self.path)
+        return read_matrix(self.path)
 
     def mark(self) -> str:
         """The checksums of the arrays in the file."""
@@ -237,13 +238,13 @@ class AdjointRows(Source):
 def opened(matrix: Any, budget: float) -> Rows | Source:
     """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
 
-    Arrays in memory stay there, whatever they take. An .npz file is read as a whole.
+    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
 
     >>> opened([[1.0, 2.0]], 0.0).shape
     (1, 2)
     """
-    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix == ".npz" and not Path(matrix).is_dir():
-        return as_rows(matrix_in(Path(matrix)), str(matrix))
+    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not Path(matrix).is_dir():
+        return as_rows(read_matrix(matrix), str(matrix))
     source = as_source(matrix)
     if source is None:
         return as_rows(matrix)
@@ -297,11 +298,7 @@ def _from_map(array: Any) -> Source:
 
 
 def _from_path(path: Path) -> Source:
-    if path.is_dir():
-        return _from_folder(path)
-    if path.suffix == ".npy":
-        return _from_npy(path)
-    raise InvalidInputError(f"A: {str(path)!r:.80} is no folder, and no .npy or .npz file")
+    return _from_folder(path) if path.is_dir() else _from_npy(path)
 
 
 def _from_npy(path: Path) -> Source:
@@ -335,29 +332,3 @@ def _from_folder(path: Path) -> Source:
                 f"{path / name} has {part.shape[1]} columns, but {names[0]} has {parts[0].shape[1]}"
             )
     return FolderRows(parts)
-
-
-def matrix_in(path: Path) -> Any:
-    """The matrix in an .npz file: by scipy.sparse.save_npz, CSR arrays by their names, or a single dense array."""
-    arrays = read_arrays(path, kinds="biufUS")
-    if len(arrays) == 1:
-        return next(iter(arrays.values()))
-    form = arrays.get("format", np.array("csr"))
-    name = form.item().decode("ascii", "replace") if form.dtype.kind == "S" and form.ndim == 0 else str(form)
-    if name not in ("csr", "csc", "coo"):
-        raise ProblemFileError(f"{path}: a matrix in format {name!r:.20}; write it as CSR, by matrix.tocsr()")
-    from scipy import sparse
-
-    with damaged(path, "matrix"):
-        shape = tuple(entry(arrays, "shape", "iu", 1).tolist())
-        data = entry(arrays, "data", "biuf", 1)
-        if name == "coo":
-            if "coords" in arrays:
-                places = tuple(entry(arrays, "coords", "iu", 2))
-            else:
-                places = tuple(entry(arrays, part, "iu", 1) for part in ("row", "col"))
-            return sparse.coo_array((data, places), shape=shape).tocsr()
-        made = sparse.csr_array if name == "csr" else sparse.csc_array
-        matrix = made((data, entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1)), shape=shape)
-        matrix.check_format(full_check=True)
-        return matrix.tocsr()
