@@ -79,11 +79,12 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.started = perf_counter()
-        sweeper = self.method.system.sweeper
+        sweeper: Any = self.method.system.sweeper
         self.epoch_length = sweeper.num_blocks
         m, n = sweeper.shape
         parts = max(1, m // (TALL * n))
-        self.round_length = -(-self.epoch_length // parts)
+        several = getattr(sweeper, "average", 1)  # blocks that belong together
+        self.round_length = min(self.epoch_length, -(-self.epoch_length // parts // several) * several)
         rng = np.random.default_rng(self.seed)
         self.visits = Visits(self.ordering, self._view(), rng)
         for start in range(0, self.steps, 2**20):  # of an earlier run
