@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import EPS, Array, IntArray
 from forgetting._registry import Registry, class_decorator
 from forgetting.solver.sweepers import Iterate, Sweeper
 
@@ -70,7 +70,7 @@ class Measure:
         return float(np.max(normals[residuals > allowed], initial=0.0))
 
     def excludes(self, allowed: float) -> bool:
-        """Whether some right-hand side has no solution near: those with an allowed residual are 10 times as far as x.
+        """Whether some right-hand side has no solution near: |x' - x| >= 100 (|x| + |x0|) if x' has an allowed residual.
 
         r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
         |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
@@ -78,7 +78,7 @@ class Measure:
         if self.each is None:
             return False
         residuals, normals, scales = self.each
-        return bool(np.any(residuals - allowed > 10 * normals * scales))
+        return bool(np.any(residuals - allowed > 100 * normals * scales))
 
 
 class Method(ABC):
@@ -175,7 +175,9 @@ class Kaczmarz(Method):
         limits = self.system.sweeper.limits
         gap = 0.0
         if len(self.iterate.duals):
-            slack = self.system.sweeper.slack(self.system.b, self.x)
+            b = self.system.b
+            slack = self.system.sweeper.slack(b, self.x)
+            slack[np.abs(slack) <= 64 * EPS * (np.abs(b) + np.abs(b - slack))] = 0.0  # the root would magnify roundings
             gap += float(np.abs(self.iterate.duals * slack)[limits.relations != 0].sum())
         if len(self.iterate.clipped):
             cut = self.iterate.clipped  # positive where the upper bound acts, negative where the lower one does
