@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from forgetting._arrays import Array, Seed, as_count, as_number
 from forgetting._progress import Progress, reports_progress
+from forgetting.errors import InvalidInputError
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.ending import concluded
@@ -69,7 +70,7 @@ def solve(
             epoch, in a new random order.
         relaxation: the factor of every step, between 0 and 2 (between 0 and 2 q if q blocks are averaged).
         seed: determines the random numbers: a number, a NumPy generator or SeedSequence, or None for a fresh number.
-        callback: called as callback(x) after every epoch; True ends the solve.
+        callback: called as callback(x) after every entry of the history, with a copy of x; True ends the solve.
         memory: bytes for factorisations of blocks.
         checkpoint: the file that holds the state of a solve, so that a killed solve can go on.
         atol, btol: as in `lsmr`: a solution has |b - A x| <= atol |A| |x| + btol |b|, and a least-squares solution
@@ -118,6 +119,8 @@ def solve(
         threads=threads,
         seed=seed,
     )
+    if callback is not None and not callable(callback):
+        raise InvalidInputError(f"callback: expected a function of x, got {callback!r:.60}")
     tol = as_number(tol, "tol", least=0)
     stops = Stops(
         residual=tol if btol is None else as_number(btol, "btol", least=0),

@@ -108,6 +108,8 @@ def as_request(
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
     chosen = None if ordering is None else as_ordering(ordering)
+    if several > 1 and chosen is not None and chosen.adaptive:
+        raise NotSupportedError("average= needs an ordering that does not look at x; leave it out")
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
@@ -141,7 +143,10 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
     m, n = shape
     senses = NO_RELATIONS
     if not isinstance(relations, str) or relations != "=":
-        given = [relations] * m if isinstance(relations, str) else list(relations)
+        try:
+            given = [relations] * m if isinstance(relations, str) else list(relations)
+        except TypeError:
+            raise InvalidInputError(f"relations: expected '=', '>=' or '<=', got {relations!r:.40}") from None
         if len(given) != m:
             raise InvalidInputError(f"{len(given)} relations for {m} rows")
         unknown = next((i for i, sense in enumerate(given) if str(sense) not in SENSES), None)
