@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from forgetting._arrays import Array, Seed, as_count, as_number
 from forgetting._progress import Progress, reports_progress
+from forgetting.errors import InvalidInputError
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
@@ -81,7 +82,7 @@ def solve(
             epoch, in a new random order.
         relaxation: the factor of every step, between 0 and 2 (between 0 and 2 q if q blocks are averaged).
         seed: determines the random numbers: a number, a NumPy generator or SeedSequence, or None for a fresh number.
-        callback: called as callback(x) after every epoch; True ends the solve.
+        callback: called as callback(x) after every entry of the history, with a copy of x; True ends the solve.
         memory: bytes for factorisations of blocks, and for the rows of A that are read from files, slices or operators,
             2^30 if left out. A streamed matrix has about three blocks in memory, and keeps what else fits.
         checkpoint: the .npz file that holds the state of the solve. A later call with the same arguments goes on where
@@ -140,6 +141,8 @@ def solve(
         threads=threads,
         seed=seed,
     )
+    if callback is not None and not callable(callback):
+        raise InvalidInputError(f"callback: expected a function of x, got {callback!r:.60}")
     tol = as_number(tol, "tol", least=0)
     stops = Stops(
         residual=tol if btol is None else as_number(btol, "btol", least=0),

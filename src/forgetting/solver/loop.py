@@ -88,7 +88,8 @@ class Loop:
         m, n = sweeper.shape
         parts = max(1, m // (n if self.ordering.adaptive else TALL * n))
         parts = 1 if self.method.by_epoch else parts
-        self.round_length = -(-self.epoch_length // parts)
+        several = 1 if sweeper.num_blocks < sweeper.average else sweeper.average  # blocks that belong together
+        self.round_length = min(self.epoch_length, -(-self.epoch_length // parts // several) * several)
         rng = np.random.default_rng(self.seed)
         self.visits = Visits(self.ordering, self._view(), rng)
         for start in range(0, self.steps, 2**20):  # of an earlier run

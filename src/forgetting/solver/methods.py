@@ -54,8 +54,8 @@ class Measure:
         residual: the largest |b - A x| / |b| over right-hand sides; of violated parts only where rows are inequalities.
         left: what must be at most the tolerance: the residual, and for the nearest point also the relative duality gap;
             infinite with damping, which is judged by `normal`.
-        normal: the largest |A^T r - damp^2 (x - x0)| / (|A| |r|) over right-hand sides, with r = b - A x and the
-            Frobenius norm; None for methods that solve systems.
+        normal: the largest |A^T r| / (|A| |r|) over right-hand sides, with r = b - A x and the Frobenius norm; with
+            damping that of the system with the rows damp x = damp x0, too. None for methods that solve systems.
         error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
         each: for every right-hand side its residual, its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
     """
@@ -74,7 +74,7 @@ class Measure:
         return float(np.max(normals[residuals > allowed], initial=0.0))
 
     def excludes(self, allowed: float) -> bool:
-        """Whether some right-hand side has no solution near: those with an allowed residual are 10 times as far as x.
+        """Whether some right-hand side has no solution near: |x' - x| >= 100 (|x| + |x0|) for all x' that solve it.
 
         r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
         |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
@@ -82,7 +82,7 @@ class Measure:
         if self.each is None:
             return False
         residuals, normals, scales = self.each
-        return bool(np.any(residuals - allowed > 10 * normals * scales))
+        return bool(np.any(residuals - allowed > 100 * normals * scales))
 
 
 class Method(ABC):
@@ -274,7 +274,9 @@ class Kaczmarz(Method):
         limits = self.system.sweeper.limits
         gap = 0.0
         if len(self.iterate.duals):
-            slack = self.system.sweeper.slack(self.system.b, self.x)
+            b = self.system.b
+            slack = self.system.sweeper.slack(b, self.x)
+            slack[np.abs(slack) <= 64 * EPS * (np.abs(b) + np.abs(b - slack))] = 0.0  # the root would magnify roundings
             gap += float(np.abs(self.iterate.duals * slack)[limits.relations != 0].sum())
         if len(self.iterate.clipped):
             cut = self.iterate.clipped  # positive where the upper bound acts, negative where the lower one does
@@ -306,11 +308,13 @@ class LeastSquares(Method):
     def measure(self) -> Measure:
         gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
         missed = _norms(gap)
-        damped = back - self.system.damp**2 * (self.x - self.system.x0)
-        size = (self.frobenius or 1.0) * np.where(missed > 0, missed, 1.0)
-        residuals, normals = missed / self.sizes, _norms(damped) / size
+        damp, moved = self.system.damp, self.x - self.system.x0
+        damped = np.hypot(missed, damp * _norms(moved))
+        size = np.hypot(self.frobenius, damp * np.sqrt(len(moved))) or 1.0  # |A| and |r| with the rows of damping
+        normals = _norms(back - damp**2 * moved) / (size * np.where(damped > 0, damped, 1.0))
+        residuals = missed / self.sizes
         residual = float(np.max(residuals))
-        left = np.inf if self.system.damp else residual
+        left = np.inf if damp else residual
         each = (residuals, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
         return Measure(residual, left, float(np.max(normals)), self.error(), each)
 
@@ -386,14 +390,17 @@ class Multipliers(LeastSquares):
         """
         epochs, start, seen = self.trial
         self.trial = [epochs + 1, start, 0.0]
-        typical = self.frobenius / np.sqrt(self.system.sweeper.shape[0])
+        sweeper: Any = self.system.sweeper
+        several = min(getattr(sweeper, "average", 1), sweeper.num_blocks)  # which makes every step shorter
+        typical = self.frobenius / np.sqrt(sweeper.shape[0])
         if start > 0 and not move <= 1000 * start:
             self._rescale(8.0)
             self.iterate.duals[:], self.iterate.x = 0.0, self.centre.copy()
             self.trial = [0.0, 0.0, 0.0]
-        elif epochs + 1 >= max(TRIAL, 3 * typical**2 / self.iterate.shrink) and move > 0:
-            ratio = np.sqrt(seen) / (typical * move)
-            factor = self._rescale(2.0 if ratio > 3.5 else 0.5 if ratio < 1.5 else 1.0)
+        elif epochs + 1 >= max(TRIAL, 3 * several * typical**2 / self.iterate.shrink) and move > 0:
+            ratio = np.sqrt(seen) / (several * typical * move)
+            raise_s = ratio > 3.5 and self.iterate.shrink < 16 * typical**2
+            factor = self._rescale(2.0 if raise_s else 0.5 if ratio < 1.5 else 1.0)
             self.trial = [0.0, move / factor, 0.0]
 
     def _rescale(self, factor: float) -> float:
@@ -466,12 +473,17 @@ class Extended(LeastSquares):
     def sweep(self, visits: IntArray) -> Array:
         sweeper = self.system.sweeper
         count = self.columns.num_blocks
-        share = -(-count * len(visits) // sweeper.num_blocks)
-        picked = np.random.default_rng([self.system.seed, self.visited]).permutation(count)[:share]
-        self.visited += 1
-        state = Iterate(self.z)
-        self.columns.sweep(picked.astype(np.int64), np.zeros((count, *self.z.shape[1:])), state)
+        picked = self._next_columns(-(-count * len(visits) // sweeper.num_blocks))
+        self.columns.sweep(picked, np.zeros((count, *self.z.shape[1:])), Iterate(self.z))
         return sweeper.sweep(visits, self.target, self.iterate)
+
+    def _next_columns(self, share: int) -> IntArray:
+        """The next columns: each once before any has its second turn, in a new random order for every turn."""
+        count, first = self.columns.num_blocks, self.visited
+        self.visited += share
+        turns = range(first // count, (self.visited - 1) // count + 1)
+        orders = [np.random.default_rng([self.system.seed, turn]).permutation(count) for turn in turns]
+        return np.concatenate(orders)[first % count :][:share].astype(np.int64)
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "z": self.z, "visited": np.array([self.visited])}

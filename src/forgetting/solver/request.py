@@ -132,6 +132,8 @@ def as_request(
     if damp and method == "averaged" and (several != 1 or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     chosen = None if ordering is None else as_ordering(ordering)
+    if several > 1 and chosen is not None and chosen.adaptive:
+        raise NotSupportedError("average= needs an ordering that does not look at x; leave it out")
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
     if isinstance(matrix, Source):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
@@ -170,7 +172,10 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
     m, n = shape
     senses = NO_RELATIONS
     if not isinstance(relations, str) or relations != "=":
-        given = [relations] * m if isinstance(relations, str) else list(relations)
+        try:
+            given = [relations] * m if isinstance(relations, str) else list(relations)
+        except TypeError:
+            raise InvalidInputError(f"relations: expected '=', '>=' or '<=', got {relations!r:.40}") from None
         if len(given) != m:
             raise InvalidInputError(f"{len(given)} relations for {m} rows")
         unknown = next((i for i, sense in enumerate(given) if str(sense) not in SENSES), None)

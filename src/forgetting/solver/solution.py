@@ -55,8 +55,8 @@ class Solution(Result):
         history: epoch, residual, seconds and checked, as arrays.
         guarantee: what theorems promise before the start: `str(guarantee)` is a sentence, which says why if no theorem
             applies; see `Guarantee`.
-        method: "kaczmarz", "multipliers", "extended" or "averaged"; with "kaczmarz, then multipliers" the first one
-            found that the system has no solution.
+        method: "kaczmarz", "multipliers", "direct", "extended" or "averaged"; with "kaczmarz, then direct" or
+            "kaczmarz, then multipliers" the residual of the first one no longer fell.
         ordering: in which order blocks were visited, in words.
         blocks: what a block is, in words.
         rows: the number of row steps.

@@ -131,6 +131,11 @@ class InMemory(ABC):
         """The number of blocks."""
 
     @property
+    def _share(self) -> int:
+        """What steps from the same x are divided by: the same number also for the last blocks, which may be fewer."""
+        return min(self.average, self.num_blocks)
+
+    @property
     @abstractmethod
     def row_steps(self) -> bool:
         """Whether the rows of a block make their steps one after another; else a visit projects onto the block."""
@@ -297,7 +302,7 @@ class RowSweeper(InMemory):
             steps = np.where(relations < 0, np.minimum(steps, floor), steps)
         elif len(relations):
             steps = part * error
-        steps /= len(order)
+        steps /= self._share
         iterate.x += self.rows.combined(steps, order, self.threads)
         if iterate.duals.size:
             np.add.at(iterate.duals, order, steps)
@@ -504,9 +509,9 @@ class BlockSweeper(InMemory):
             found = together(steps, several, 1 if self.average == 1 else threads)
             for block, (squares, weights, move) in zip(several, found, strict=True):
                 seen = seen + squares
-                iterate.x += move if self.average == 1 else move / len(several)
+                iterate.x += move if self.average == 1 else move / self._share
                 if iterate.duals.size:
-                    iterate.duals[self._picks[block]] += weights / len(several)
+                    iterate.duals[self._picks[block]] += weights / self._share
             self._clip(iterate)
         return seen
 
