@@ -26,6 +26,7 @@ MODULES = [
     "forgetting.report",
     "forgetting.schemes",
     "forgetting.sets",
+    "forgetting.solver",
     "forgetting.tasks",
     "forgetting.tasks.families",
 ]
