@@ -12,6 +12,7 @@ from forgetting import expectation
 from forgetting._plugins import load_plugins
 from forgetting.report.section_registry import section_makers
 from forgetting.sets import registry as sets
+from forgetting.solver import registry as methods
 
 
 def listing() -> str:
@@ -30,6 +31,7 @@ def listing() -> str:
                 "Engines of `expect`", ((name, expectation.engines.get(name).__doc__) for name in expectation.engines)
             ),
             *_table("Quantities of `expect`", ((name, quantities.get(name).meaning) for name in quantities)),
+            *_table("Methods of `solve`", ((name, methods.get(name).__doc__) for name in methods)),
             *_table("Bounds", ((bound.key, f"{bound.name} ({bound.source})") for bound in fg.bounds.all_bounds())),
             *_table("Sections of the report", ((key, maker.make.__doc__) for key, maker in section_makers().items())),
             "",

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import forgetting as fg
 from forgetting.cli import run_app
@@ -47,7 +48,8 @@ WORDS = (
 FILES = (
     "tasks.npz", "signs.npz", "rows.npz", "noise.npz", "half.npz", "empty.npz", "folder.npz", "tasks.csv", "names.csv",
     "odd.csv", "empty.csv", "ragged.csv", "folder.csv", "my.toml", "dates.toml", "huge.toml", "deep.toml", "types.toml",
-    "infinite.toml", "latin.toml", "tasks.toml", "file.toml", "report.json", "loop.toml",
+    "infinite.toml", "latin.toml", "tasks.toml", "file.toml", "report.json", "loop.toml", "A.npz", "b.npy", "odd.npy",
+    "A.mtx", "A.csv",
 )  # fmt: skip
 PROBLEMS = (
     ("two_lines", "theta=0.5"), ("two_lines", "theta=0.1", "copies=3"), ("gaussian", "T=3", "d=4", "rank=2"),
@@ -78,7 +80,20 @@ OUTS = (
     "o.json", "o.html", "o.csv", "o.tex", "o.png", "o.pdf", "o.txt", "o.docx", "o", "", ".", "folder.npz", "tasks.npz",
     "report.json", "deep/er/o.json", "o\x1b.json", "\udc80.json", "x" * 300 + ".json", "tasks.npz/o.json", "a\x00.json",
 )  # fmt: skip
-COMMANDS = ("run", "expect", "bounds", "certify", "audit", "table", "claims", "families", "report", "doctor", "cite")
+COMMANDS = (
+    "run",
+    "expect",
+    "bounds",
+    "certify",
+    "audit",
+    "table",
+    "claims",
+    "families",
+    "report",
+    "doctor",
+    "cite",
+    "solve",
+)
 
 
 def command_line(rng: random.Random) -> list[str]:
@@ -94,7 +109,7 @@ def command_line(rng: random.Random) -> list[str]:
 
 
 def _usable(rng: random.Random) -> list[str]:
-    command = rng.choices(COMMANDS, weights=(5, 5, 4, 3, 4, 3, 2, 1, 2, 0.2, 1))[0]
+    command = rng.choices(COMMANDS, weights=(5, 5, 4, 3, 4, 3, 2, 1, 2, 0.2, 1, 3))[0]
     line = [command]
     if command in ("run", "expect", "bounds", "certify"):
         line += rng.choice(PROBLEMS)
@@ -121,6 +136,17 @@ def _usable(rng: random.Random) -> list[str]:
         plugin = _maybe(rng, 0.2, "--plugin", rng.choice(("odd.csv", "x.py", "", "math")))
         keys = ("forgetting", "lem:regret_bound", "trivial/loss", "lan2012optimal", "x")
         return [*plugin, command, *_maybe(rng, 0.8, rng.choice(keys)), *_maybe(rng, 0.2, "--json")]
+    elif command == "solve":
+        line += [rng.choice(("A.npz", "A.csv", "A.mtx", "A.npy")), rng.choice(("b.npy", "b.csv", "noisy.npy"))]
+        line += _maybe(rng, 0.4, "--ordering", rng.choice(ORDERINGS)) + _maybe(rng, 0.2, "--damp", rng.choice(NUMBERS))
+        line += _maybe(rng, 0.3, "--method", rng.choice(("auto", "kaczmarz", "multipliers", "extended", "averaged")))
+        line += _maybe(rng, 0.3, "--blocks", rng.choice(("auto", "rows", "1", "2", "0", "1e3", "x")))
+        line += _maybe(rng, 0.2, "--bounds", rng.choice(("0,1", "0,inf", "1,0", "nan,1", "0", "a,b", "-inf,inf", "")))
+        line += _maybe(rng, 0.2, "--average", rng.choice(("1", "2", "all", "0", "x"))) + _maybe(
+            rng, 0.2, "--nonnegative"
+        )
+        line += _maybe(rng, 0.2, "--tol", rng.choice(NUMBERS)) + _maybe(rng, 0.2, "--relaxation", rng.choice(NUMBERS))
+        line += ["--maxiter", rng.choice(("0", "1", "20"))]
     elif command == "families":
         line += [rng.choice(("", "gaussian", "two-lines", "x"))]
     elif command == "report":  # whole reports take seconds: these are asked for in vain
@@ -187,6 +213,15 @@ def prepare(folder: Path) -> None:
     (folder / "half.npz").write_bytes(whole[: len(whole) // 2])
     (folder / "noise.npz").write_bytes(bytes(range(256)))
     np.savez(folder / "empty.npz")
+    rows = np.arange(12.0).reshape(4, 3) % 5
+    sp.save_npz(folder / "A.npz", sp.csr_array(rows))
+    np.save(folder / "A.npy", rows)
+    np.savetxt(folder / "A.csv", rows, delimiter=",")
+    np.save(folder / "b.npy", rows @ np.ones(3))
+    np.savetxt(folder / "b.csv", rows @ np.ones(3))
+    np.save(folder / "noisy.npy", np.arange(4.0))
+    np.save(folder / "odd.npy", np.array([[1.0, np.nan], [np.inf, 1e308]]))
+    (folder / "A.mtx").write_text("%%MatrixMarket matrix coordinate real general\n4 3 2\n1 1 1.0\n4 3 2.0\n")
     for name in ("folder.npz", "folder.csv", "folder.toml"):
         (folder / name).mkdir()
     rows = "task,a,b,y\none,1,0,1\none,1,2,0\ntwo,0,1,2\ntwo,3,1,1\n"

@@ -61,6 +61,10 @@ def run() -> fg.Trajectory:
     return fg.run(tasks(), orderings.Cyclic(), 3)
 
 
+def solution() -> fg.solver.Solution:
+    return fg.solve(matrix(), matrix() @ np.ones(3), ordering="norm-weighted")
+
+
 def instance() -> fg.claims.Instance:
     return fg.claims.Instance(tasks(), orderings.WithReplacement(), 3)
 
@@ -274,6 +278,18 @@ GOOD = {
     "coefficients": ["np.ones(3)", "np.ones((2, 3))"],
     "what": ["'this'"],
     "A": ["np.eye(3)[:2]"],
+    "maxiter": ["20", "None"],
+    "x0": ["None", "np.ones(3)"],
+    "damp": ["0.0", "0.5"],
+    "blocks": ["'auto'", "'rows'", "2", "[[0, 2], [1, 3]]"],
+    "relaxation": ["1.0", "1.5"],
+    "checkpoint": ["None"],
+    "atol": ["None", "1e-6"],
+    "btol": ["None", "1e-6"],
+    "average": ["1", "2", "'all'"],
+    "relations": ["'='", "'>='", "['=', '>=', '<=', '=']"],
+    "bounds": ["None", "(0, inf)", "(-np.ones(3), np.ones(3))"],
+    "nearest": ["False", "True"],
     "b": ["0.5", "[0.5, 0.25]"],
     "center": ["np.zeros(3)"],
     "radius": ["1.0"],
@@ -418,8 +434,20 @@ GOOD = {
     "most": ["3", "None"],
     "self": [],
 }
+SOLVE = {
+    "A": ["matrix()", "sp.csr_array(matrix())"],
+    "b": ["vector()", "matrix()", "matrix() @ np.ones(3)"],
+    "ordering": ["None", *(one for one in ORDERINGS if "[" not in one), "'cyclic'"],
+    "method": ["'auto'", "'kaczmarz'", "'multipliers'", "'direct'", "'extended'", "'averaged'"],
+    "callback": ["lambda x: None", "lambda x: True", "fails"],
+    "seconds": ["None", "5.0"],
+    "max_steps": ["None", "100"],
+    "threads": ["1", "2", "None"],
+}
 #: where the name of a parameter says too little
 GOOD_FOR = {
+    "fg.solve": SOLVE,
+    "fg.solver.solve": SOLVE,
     "fg.orderings.laws.Adaptive": {"draws": ["True"], "greedy": ["True"], "repeat": ["False"], "skips": ["True"]},
     "fg.orderings.laws.Fixed": {"sequence": ["[0, 1, 2]"]},
     "fg.orderings.laws.Cycle": {"order": ["[2, 0, 1]", "None"]},
@@ -608,6 +636,7 @@ OBJECTS = {
     "fg.Slab": "fg.Slab(np.ones(3), 0.0, 1.0)",
     "fg.Subspace": "fg.Subspace(np.eye(3)[:2])",
     "fg.Trajectory": "run()",
+    "fg.solver.Solution": "solution()",
     "fg.Ensemble": "fg.run_many(tasks(), orderings.WithReplacement(), 3, 4)",
     "fg.bounds.Bound": "fg.bounds.get('trivial/loss')",
     "fg.bounds.Cell": "fg.bounds.table('regression').rows[0][2]",
@@ -635,7 +664,8 @@ RESULTS = {
     "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation", "fg.bounds.Range", "fg.bounds.Row",
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
     "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView", "fg.orderings.Visits",
-    "fg.reductions.DirectionCurve", "fg.schemes.Learned",
+    "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee", "fg.solver.History",
+    "fg.solver.Solution",
 }
 #: what the library itself calls, with arguments it has checked
 TRUSTED = {
@@ -688,7 +718,7 @@ GOOD_FOR |= {
     f"{name}.load": {"path": [f"saved({OBJECTS[name]})"]}
     for name in (
         "fg.Trajectory", "fg.Ensemble", "fg.Expectation", "fg.bounds.Evaluation", "fg.bounds.Table",
-        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape",
+        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape", "fg.solver.Solution",
     )
 }  # fmt: skip
 #: what the pieces are evaluated with
