@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_flag, as_index, as_number, numbers, real_array, seed_from
+from forgetting._arrays import (
+    Array,
+    Seed,
+    as_count,
+    as_flag,
+    as_index,
+    as_kind,
+    as_number,
+    numbers,
+    real_array,
+    seed_from,
+)
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import NormWeighted, Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -84,7 +95,7 @@ def as_request(
     seed: Seed,
 ) -> Request:
     """Check the arguments of `fg.solve`."""
-    if method != "auto":
+    if as_kind(method, str, "a name such as 'auto' or 'kaczmarz'", "method: ") != "auto":
         registry.get(method)
     rows = as_rows(A)
     side, start = _sides(rows.shape, b, x0)
