@@ -66,12 +66,22 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
         require_memory(8.0 * sum(shape), f"{path}: a matrix of shape {shape}", "leave out empty rows and columns")
         data = entry(arrays, "data", "biuf", 1)
         if kind == "coo":
-            parts = (entry(arrays, "row", "iu", 1), entry(arrays, "col", "iu", 1))
-            return sparse.coo_array((data, parts), shape=shape)
-        index = (data, entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1))
-        made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(index, shape=shape)
-        made.check_format(full_check=True)
-        return made
+            pair = entry(arrays, "coords", "iu", 2) if "coords" in arrays else None
+            parts = [entry(arrays, name, "iu", 1) for name in ("row", "col")] if pair is None else list(pair)
+            return sparse.coo_array((data, tuple(parts)), shape=shape)
+        indices, starts = entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1)
+        _check_index(data, indices, starts, shape if kind == "csr" else shape[::-1])
+        return (sparse.csr_array if kind == "csr" else sparse.csc_array)((data, indices, starts), shape=shape)
+
+
+def _check_index(data: Any, indices: Any, starts: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless compiled loops may follow the indices. (`check_format` of scipy overlooks a negative last start.)"""
+    if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != len(indices) or len(data) != len(indices):
+        raise ValueError("its lengths disagree")
+    if (starts[1:] < starts[:-1]).any():
+        raise ValueError("its rows or columns overlap")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError("an index is beyond its shape")
 
 
 def _market(path: Path, what: str) -> Any:
