@@ -32,6 +32,7 @@ __all__ = [
     "as_task",
     "as_vector",
     "check_finite",
+    "check_index",
     "fingerprint",
     "group_rows",
     "is_sparse",
@@ -193,6 +194,23 @@ def fingerprint(*arrays: Any) -> bytes:
         for part in parts:
             digest.update(np.ascontiguousarray(part).data)
     return digest.digest()
+
+
+def check_index(data: Any, indices: Any, starts: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless compiled loops may follow the indices of compressed rows, or of columns with `shape` turned round.
+
+    `check_format` of scipy overlooks a negative last start.
+
+    >>> check_index(np.ones(1), np.array([3]), np.array([0, 1]), (1, 3))
+    Traceback (most recent call last):
+    ValueError: an index is beyond its shape
+    """
+    if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != len(indices) or len(data) != len(indices):
+        raise ValueError("its lengths disagree")
+    if (starts[1:] < starts[:-1]).any():
+        raise ValueError("its rows or columns overlap")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError("an index is beyond its shape")
 
 
 def check_finite(array: Any, what: str, *, squares: bool = False) -> None:

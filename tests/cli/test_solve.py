@@ -207,6 +207,7 @@ def changed(path, new, **arrays):
         ({"indices": np.full(A.nnz, -1)}, "damaged sparse matrix"),
         ({"indptr": np.arange(61)[::-1]}, "damaged sparse matrix"),
         ({"indptr": np.array([0, 10**9])}, "damaged sparse matrix"),
+        ({"indptr": np.append(A.indptr[:-1], -1)}, "damaged sparse matrix"),  # which scipy overlooks
         ({"data": np.ones(3)}, "damaged sparse matrix"),
         ({"data": np.array(["a"] * A.nnz)}, "damaged sparse matrix"),
         ({"shape": np.array([60, -8])}, "damaged sparse matrix"),

@@ -253,6 +253,12 @@ def explore(name: str, result: Any) -> None:
         for what in (result.losses, result.regret, result.iterates):
             if not all_finite(what) and not re.search("not finite|diverge", result.status):
                 raise WrongResultError(f"not finite, but the status is {result.status!r}")
+    elif isinstance(result, fg.solver.Solution):
+        str(result.guarantee)
+        if not all_finite(result.x) and "diverged" not in result.status:
+            raise WrongResultError(f"not finite, but the status is {result.status!r}")
+        if result.converged and result.consistent and not np.isfinite(result.residual):
+            raise WrongResultError(f"converged with the residual {result.residual}")
     elif isinstance(result, fg.Expectation):
         for what, value in result.values.items():
             if not all_finite(value) and not result.notes:

@@ -53,6 +53,7 @@ from forgetting.report.document import Section
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
+from forgetting.solver.files import read_matrix
 from forgetting.tasks.readers import Reading
 
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run
@@ -179,6 +180,27 @@ def table_files() -> Iterator[bytes]:
 
 def hunt_files() -> Iterator[bytes]:
     yield saved(fg.claims.get("lem:regret_bound").hunt(budget=3))
+
+
+def solution_files() -> Iterator[bytes]:
+    A = np.arange(12.0).reshape(6, 2) % 5
+    yield saved(fg.solve(A, A @ np.ones(2), ordering="norm-weighted"))
+    yield saved(fg.solve(A, np.arange(6.0)))
+
+
+def matrix_files() -> Iterator[bytes]:
+    """What `forgetting solve` reads: sparse matrices of scipy, and a single array."""
+    A = np.arange(12.0).reshape(6, 2) % 5
+    for made in (sp.csr_array(A), sp.csc_array(A), sp.coo_array(A)):
+        buffer = io.BytesIO()
+        sp.save_npz(buffer, made)
+        yield buffer.getvalue()
+    yield npz(A=A, b=A @ np.ones(2))
+
+
+def use_matrix(matrix: Any, path: Path) -> None:
+    if matrix.ndim == 2 and min(matrix.shape) > 0 and max(matrix.shape) < 1000:
+        fg.solve(matrix, np.ones(matrix.shape[0]), maxiter=2)
 
 
 def raw_files() -> Iterator[bytes]:
@@ -459,6 +481,8 @@ KINDS = {
     "evaluation": result_kind(fg.bounds.Evaluation, theory_files),
     "table of bounds": result_kind(fg.bounds.Table, table_files),
     "hunt": result_kind(fg.claims.Hunt, hunt_files),
+    "solution": result_kind(fg.solver.Solution, solution_files),
+    "matrix": Kind("npz", matrix_files, change_npz, zip_opens, lambda path, _: read_matrix(path), use_matrix),
     "rows": Kind("npz", raw_files, change_npz, zip_opens, read_rows, use_reading),
     "table": Kind(
         "csv", csv_files, change_csv, parses(lambda text: list(csv.reader(io.StringIO(text)))), read_rows, use_reading

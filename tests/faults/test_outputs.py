@@ -403,3 +403,11 @@ def test_a_version_whose_manifest_was_not_finished_is_removed(tmp_path):
         (version / "a.txt").write_text("two")
     assert leftovers(tmp_path) == []
     assert (tmp_path / "out" / "a.txt").read_text() == "two"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+def test_names_that_are_no_text_are_recorded_too(tmp_path):
+    path = tmp_path / "\udc80.txt"  # the byte 0x80
+    write_output(path, b"one")
+    write_output(path, b"two", force=True)
+    assert path.read_bytes() == b"two"

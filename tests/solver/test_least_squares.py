@@ -273,7 +273,7 @@ def test_ill_conditioned_systems_are_not_called_inconsistent(condition, kind, to
     A = conditioned(rng, m, n, values)
     x = rng.standard_normal(n)
     if kind == "large solution":
-        left, _, right = np.linalg.svd(A, full_matrices=False)
+        _, _, right = np.linalg.svd(A, full_matrices=False)
         x = right[0] + np.sqrt(condition) * right[-1]
     b = A @ x
     solution = fg.solve(A, b, tol=tol, maxiter=250, seed=seed)

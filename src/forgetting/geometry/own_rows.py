@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, is_sparse, read_only, sealed
+from forgetting._arrays import Array, IntArray, check_index, is_sparse, read_only, sealed
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.directions import Directions
@@ -114,7 +114,7 @@ def from_rows(
     rows, values = stack_of(matrices), stack_of(labels)
     if is_sparse(rows):
         try:
-            rows.check_format(full_check=True)  # compiled code reads w at these columns
+            check_index(rows.data, rows.indices, rows.indptr, rows.shape)  # compiled code reads w at these columns
         except ValueError as error:
             raise InvalidInputError(f"X: not a valid CSR array ({error}); make it again from its entries") from None
     starts = offsets_of([len(label) for label in labels]) if not isinstance(labels, RowBlocks) else labels.starts

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from forgetting._arrays import check_index
 from forgetting._memory import require_memory
 from forgetting._text import nearest
 from forgetting.errors import ProblemFileError
@@ -69,15 +70,12 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
         require_memory(8.0 * sum(shape), f"{path}: a matrix of shape {shape}", "leave out empty rows and columns")
         data = entry(arrays, "data", "biuf", 1)
         if kind == "coo":
-            if "coords" in arrays:  # of newer versions of scipy
-                parts = tuple(entry(arrays, "coords", "iu", 2))
-            else:
-                parts = (entry(arrays, "row", "iu", 1), entry(arrays, "col", "iu", 1))
-            return sparse.coo_array((data, parts), shape=shape)
-        index = (data, entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1))
-        made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(index, shape=shape)
-        made.check_format(full_check=True)
-        return made
+            pair = entry(arrays, "coords", "iu", 2) if "coords" in arrays else None
+            parts = [entry(arrays, name, "iu", 1) for name in ("row", "col")] if pair is None else list(pair)
+            return sparse.coo_array((data, tuple(parts)), shape=shape)
+        indices, starts = entry(arrays, "indices", "iu", 1), entry(arrays, "indptr", "iu", 1)
+        check_index(data, indices, starts, shape if kind == "csr" else shape[::-1])
+        return (sparse.csr_array if kind == "csr" else sparse.csc_array)((data, indices, starts), shape=shape)
 
 
 def _market(path: Path, what: str) -> Any:

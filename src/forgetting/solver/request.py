@@ -106,7 +106,7 @@ def as_request(
     seed: Seed,
 ) -> Request:
     """Check the arguments of `fg.solve`."""
-    if method != "auto":
+    if as_kind(method, str, "a name such as 'auto' or 'kaczmarz'", "method: ") != "auto":
         registry.get(method)
     budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
     matrix = opened(A, budget)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array, IntArray
+from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, Series
 from forgetting.results import Result
 from forgetting.solver.guarantee import Guarantee
@@ -33,6 +34,11 @@ class History:
     residual: Array
     seconds: Array
     checked: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        shapes = {array.shape for array in (self.epoch, self.residual, self.seconds, self.checked)}
+        if len(shapes) != 1 or self.epoch.ndim != 1:
+            raise InvalidInputError(f"the columns of a history have different shapes: {sorted(shapes)}")
 
     def __len__(self) -> int:
         return len(self.epoch)

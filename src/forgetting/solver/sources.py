@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import SQUARED, check_finite, is_sparse, numbers, real_array
+from forgetting._arrays import SQUARED, check_finite, check_index, is_sparse, numbers, real_array
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.solver.rows import DenseRows, Rows, SparseRows
@@ -25,7 +25,7 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
         check_finite(csr, what, squares=True)
         _check_shape(csr.shape, what)
         return SparseRows(csr)
-    given: tuple[int, ...] = getattr(matrix, "shape", ())
+    given: tuple[int, ...] = np.shape(matrix) if hasattr(matrix, "shape") else ()  # lists may be ragged
     if len(given) == 2:
         require_memory(8.0 * given[0] * given[1], f"{what} of shape {given} in memory", "give memory= to stream rows")
     array = real_array(matrix, what, squares=True)
@@ -74,6 +74,12 @@ def _compressed(matrix: Any, what: str) -> Any:
     from scipy.sparse import csr_array
 
     csr = csr_array(matrix, dtype=np.float64)
+    try:
+        check_index(csr.data, csr.indices, csr.indptr, csr.shape)  # compiled code reads x at these columns
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{what}: not a valid sparse matrix ({error}); make it again from its entries"
+        ) from None
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()

@@ -70,7 +70,8 @@ def write_output(path: Path, content: bytes, *, force: bool = False) -> None:
     try:
         with as_file_error(path):
             record.parent.mkdir(exist_ok=True)
-        write(record, "".join(f"{sha}  {path.name}\n" for sha in sums).encode())
+        lines = "".join(f"{sha}  {path.name}\n" for sha in sums)
+        write(record, lines.encode(errors="surrogateescape"))  # names need not be text
         write(path, content, replace=force)
         kept.append(f"{path} is complete")
     except BaseException:
@@ -99,8 +100,10 @@ def _record(path: Path) -> Path:
 
 def _written(path: Path) -> set[str]:
     try:
-        return {line.split()[0] for line in _record(path).read_text(encoding="utf-8").splitlines() if line.strip()}
-    except (OSError, UnicodeDecodeError):
+        return {
+            line.split()[0] for line in _record(path).read_text("utf-8", "surrogateescape").splitlines() if line.strip()
+        }
+    except OSError:
         return set()
 
 
