@@ -494,6 +494,9 @@ GOOD_FOR = {
     },
     "fg.datasets.hold_out": {"tasks": ["fg.families.gaussian(T=3, d=5, rank=3, seed=0)"]},
     "fg.datasets.diabetes": {"bins": ["3"], "by": ["'age'", "'bmi'"], "part": ["'all'", "'test'"]},
+    "fg.datasets.tomography": {"size": ["4"], "angles": ["3", "[0.0, 30.0]"], "detectors": ["5"], "image": ["None"]},
+    "fg.solver.swept": {"A": ["matrix()"], "b": ["vector()"], "order": ["None"]},
+    "fg.solver.symmetric_sweeps": {"A": ["matrix()"], "sweeps": ["2"], "order": ["None"]},
     "fg.datasets.sensor_drift": {
         "T": ["3"],
         "n": ["5"],
