@@ -151,6 +151,8 @@ def random_systems() -> None:
         print(f"\ndense {m} x {n}, {A.nbytes / 2**20:.0f} MiB")
         rivals = [*scipys(A, b, krylov_target), Rival("a NumPy loop", partial(numpy_loop, A, b), rounds=3)]
         rivals += [lstsq(A, b, rounds), *peer(A, b, fast, whole=whole)]
+        if whole:
+            rivals += peer(A, b, fast, whole=True, variant="SVRandom")
         contest(f"dense {m}x{n}", A, b, lambda A=A, b=b: fg.solve(A, b, tol=TOL), rivals)
     A, b = random_sparse()
     print(f"\nsparse 20000 x 2000, {A.nnz} entries")
