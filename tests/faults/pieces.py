@@ -527,6 +527,9 @@ GOOD_FOR = {
     },
     "fg.datasets.hold_out": {"tasks": ["fg.families.gaussian(T=3, d=5, rank=3, seed=0)"]},
     "fg.datasets.diabetes": {"bins": ["3"], "by": ["'age'", "'bmi'"], "part": ["'all'", "'test'"]},
+    "fg.datasets.tomography": {"size": ["4"], "angles": ["3", "[0.0, 30.0]"], "detectors": ["5"], "image": ["None"]},
+    "fg.solver.swept": {"A": ["matrix()"], "b": ["vector()"], "order": ["None"]},
+    "fg.solver.symmetric_sweeps": {"A": ["matrix()"], "sweeps": ["2"], "order": ["None"]},
     "fg.datasets.sensor_drift": {
         "T": ["3"],
         "n": ["5"],
@@ -660,7 +663,7 @@ OBJECTS = {
 # fmt: off
 #: what the library makes, never a user: their methods are called, they are not
 RESULTS = {
-    "fg.Ensemble", "fg.Expectation", "fg.Problem", "fg.Trajectory", "fg.bounds.Bound", "fg.bounds.Cell",
+    "fg.Ensemble", "fg.Expectation", "fg.Problem", "fg.Trajectory", "fg.bounds.Bound", "fg.bounds.Cell", "fg.datasets.Tomography",
     "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation", "fg.bounds.Range", "fg.bounds.Row",
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
     "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView", "fg.orderings.Visits",
