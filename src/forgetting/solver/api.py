@@ -105,7 +105,8 @@ def solve(
             method); otherwise the result is any point that satisfies them.
         max_steps: the largest number of visits to blocks.
         seconds: the longest time, looked at after every epoch, or part of an epoch of a tall matrix.
-        checkpoint_every: seconds between two writes of the checkpoint, at least; the end of a solve is always written.
+        checkpoint_every: seconds between two writes of the checkpoint, at least (0: after every epoch and every block
+            of a streamed matrix); the end of a solve is always written.
         threads: the number of threads, all cores if left out; the result does not depend on it.
         progress: True for a bar in a terminal or a notebook after the first second, or a function to be called as
             progress(name, done, total).

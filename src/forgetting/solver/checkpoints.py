@@ -28,7 +28,7 @@ from forgetting.storage.records import read_record, write_record
 __all__ = ["Checkpoint", "as_checkpoint"]
 
 KIND = "state of a solve"
-COSTLY = 20  # saving takes at most 1/20 of the time
+COSTLY = 20  # times the seconds that a save took pass before the next one
 COUNTS = ("spent", "steps", "rows", "unchecked", "touched")
 VARIABLE = {"moves"}  # arrays of a method that grow
 
@@ -40,7 +40,7 @@ class Checkpoint:
     Attributes:
         path: the file.
         marks: what a resumed solve must share, by name.
-        every: seconds between two saves, at least.
+        every: seconds between two saves, at least; more if saving takes more than 1/20 of the time. 0 saves always.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class Checkpoint:
         }
         write_record(self.path, KIND, state)
         now = perf_counter()
-        self.due = now + max(self.every, COSTLY * (now - started))
+        self.due = now + max(self.every, COSTLY * (now - started)) if self.every else now
 
     def start(self, request: Request, stops: Stops) -> Loop:
         """The loop where the saved state ends, or at its start if there is no file."""

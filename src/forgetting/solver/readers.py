@@ -229,10 +229,10 @@ class AdjointRows(Source):
         units[np.arange(start, stop), np.arange(stop - start)] = 1.0
         try:
             return np.asarray(self.operator.rmatmat(units)).T
-        except NotImplementedError:
+        except (NotImplementedError, TypeError) as error:  # which one depends on the version of scipy
             raise NotSupportedError(
                 "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T"
-            ) from None
+            ) from error
 
 
 def opened(matrix: Any, budget: float) -> Rows | Source:
