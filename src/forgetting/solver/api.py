@@ -98,7 +98,7 @@ def solve(
     >>> solution.converged, np.abs(solution.x - 1).max() < 1e-8
     (True, np.True_)
     >>> fg.solve([[1.0], [1.0]], [0.0, 2.0]).status
-    'the system is inconsistent ...'
+    'the system is inconsistent: ...'
     >>> fg.solve([[1.0, 1.0]], [-1.0], bounds=(0, np.inf)).converged
     False
     """

@@ -70,13 +70,13 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         )
     if ending == "least squares" and not measured.excludes(allowed):
         return (
-            f"x is the least-squares solution with relative residual {residual:.4g}{_estimated(measured)}; whether some x "
-            f"has {allowed:.2g} is not decided,"
+            f"x is the least-squares solution with relative residual {residual:.4g}{_estimated(measured)}; whether "
+            f"some x has {allowed:.2g} is not decided,"
         )
     if ending == "least squares":
         return (
-            f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares solution "
-            f"with relative residual {residual:.4g}{_estimated(measured)},"
+            f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares "
+            f"solution with relative residual {residual:.4g}{_estimated(measured)},"
         )
     reasons = {
         "epochs": f"stopped: maxiter = {loop.stops.epochs} epochs are over",

@@ -79,7 +79,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.started = perf_counter()
-        sweeper: Any = self.method.system.sweeper
+        sweeper = self.method.system.sweeper
         self.epoch_length = sweeper.num_blocks
         m, n = sweeper.shape
         parts = max(1, m // (TALL * n))
@@ -250,7 +250,9 @@ class Loop:
 
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
-        following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=self.spent + self.steps)
+        following = Loop(
+            method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=self.spent + self.steps
+        )
         following.rows, following.entries, following.decides = self.rows, self.entries, True
         return following
 

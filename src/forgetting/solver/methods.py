@@ -70,7 +70,7 @@ class Measure:
         return float(np.max(normals[residuals > allowed], initial=0.0))
 
     def excludes(self, allowed: float) -> bool:
-        """Whether some right-hand side has no solution near: |x' - x| >= 100 (|x| + |x0|) if x' has an allowed residual.
+        """Whether some right-hand side has no solution x' near: |x' - x| must be 100 (|x| + |x0|) or more.
 
         r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
         |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
@@ -134,7 +134,19 @@ class Method(ABC):
 
 
 def _norms(array: Array) -> Array:
-    return np.atleast_1d(np.linalg.norm(array, axis=0))
+    """The norm of every column, also where squares overflow or vanish."""
+    with np.errstate(over="ignore"):
+        norms = np.atleast_1d(np.linalg.norm(array, axis=0))
+    if ((norms > 1e-140) & (norms < 1e140)).all():
+        return norms
+    largest = np.max(np.abs(array), axis=0, initial=0.0)
+    sizes = np.where(largest > 0, largest, 1.0)
+    return np.atleast_1d(sizes * np.linalg.norm(array / sizes, axis=0))
+
+
+def _norm(array: Array) -> float:
+    """The norm of all entries, also where squares overflow or vanish."""
+    return float(_norms(array.ravel())[0])
 
 
 register = class_decorator(registry, lambda: Method)
@@ -205,8 +217,8 @@ class LeastSquares(Method):
         return self.iterate.x
 
     def end_epoch(self) -> None:
-        size = float(np.linalg.norm(self.result))
-        self.moves.append(float(np.linalg.norm(self.result - self.last)) / size if size > 0 else 0.0)
+        size = _norm(self.result)
+        self.moves.append(_norm(self.result - self.last) / size if size > 0 else 0.0)
         del self.moves[:-40]
         self.last = self.result.copy()
 
@@ -288,7 +300,7 @@ class Multipliers(LeastSquares):
         move = iterate.x - self.centre  # A^T u
         super().end_epoch()
         self._recentre(move)
-        self._steer(float(np.linalg.norm(self.last - before)))
+        self._steer(_norm(self.last - before))
 
     def _recentre(self, move: Array) -> None:
         """Move the centre to x, or with damping between x and x0, and keep A^T u."""

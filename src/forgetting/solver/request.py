@@ -88,6 +88,7 @@ def as_request(
         registry.get(method)
     rows = as_rows(A)
     side, start = _sides(rows.shape, b, x0)
+    _check_steps(rows, side)
     damp = as_number(damp, "damp", least=0)
     limits = _limits(rows.shape, relations, bounds)
     limited = len(limits.relations) > 0 or len(limits.low) > 0
@@ -138,6 +139,19 @@ def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
     return np.ascontiguousarray(side), start
 
 
+def _check_steps(rows: Rows, b: Array) -> None:
+    """Raise if b_i / |a_i|^2 overflows, or vanishes for all rows: no step could be made."""
+    largest = np.abs(b).reshape(len(b), -1).max(axis=1)
+    nonzero = (rows.squares > 0) & (largest > 0)
+    with np.errstate(all="ignore"):
+        steps = largest[nonzero] / rows.squares[nonzero]
+    if len(steps) and not 1e-290 < steps.max() < 1e290:
+        i = int(np.flatnonzero(nonzero)[np.argmax(steps)])
+        raise InvalidInputError(
+            f"row {i} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; rescale A or b"
+        )
+
+
 def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
     """The relations of the rows and the bounds on x."""
     m, n = shape
@@ -164,7 +178,9 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
 
     ends = [numbers(end, "bounds") for end in (low, high)]
     if any(end.shape not in ((), (n,)) for end in ends):
-        raise InvalidInputError(f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}")
+        raise InvalidInputError(
+            f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}"
+        )
     box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
     return Limits(senses, np.array(box.lo), np.array(box.hi))
 

@@ -32,7 +32,7 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
         check_finite(csr, what, squares=True)
         _check_shape(csr.shape, what)
         return SparseRows(csr)
-    given = getattr(matrix, "shape", ())
+    given: tuple[int, ...] = getattr(matrix, "shape", ())
     if len(given) == 2:
         require_memory(8.0 * given[0] * given[1], f"{what} of shape {given} in memory", "give memory= to stream rows")
     array = real_array(matrix, what, squares=True)
