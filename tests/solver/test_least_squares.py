@@ -140,7 +140,9 @@ def test_averages_approach_the_least_squares_solution():
         solution = fg.solve(A, b, x0=np.ones(15), method="averaged", tol=0, maxiter=epochs)
         errors.append(error(solution.x, wanted))
         assert (solution.converged, solution.consistent, solution.error) == (False, None, None)
-    assert errors[1] < min(0.06, errors[0] / 6)  # like one over the root of the number of steps, which is 11 times larger
+    assert errors[1] < min(
+        0.06, errors[0] / 6
+    )  # like one over the root of the number of steps, which is 11 times larger
     loose = fg.solve(A, b, method="averaged", tol=1e-2, maxiter=5000)
     assert loose.converged
     assert np.linalg.norm(A.T @ (b - A @ loose.x)) <= 1e-2 * np.linalg.norm(A) * np.linalg.norm(b - A @ loose.x)
@@ -171,7 +173,9 @@ def test_damping_means_what_it_means_in_scipy():
     np.testing.assert_allclose(ours.x - x0, theirs, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("options", [{"blocks": 6}, {"average": 4}, {"relaxation": 1.4}, {"ordering": "greedy-distance"}])
+@pytest.mark.parametrize(
+    "options", [{"blocks": 6}, {"average": 4}, {"relaxation": 1.4}, {"ordering": "greedy-distance"}]
+)
 def test_damped_steps_of_other_kinds(options):
     A, b = problem("tall")
     solution = fg.solve(A, b, damp=2.0, x0=np.ones(15), tol=1e-9, maxiter=5000, **options)
@@ -264,7 +268,7 @@ def test_ill_conditioned_systems_are_not_called_inconsistent(condition, kind, to
     A = conditioned(rng, m, n, values)
     x = rng.standard_normal(n)
     if kind == "large solution":
-        left, _, right = np.linalg.svd(A, full_matrices=False)
+        _, _, right = np.linalg.svd(A, full_matrices=False)
         x = right[0] + np.sqrt(condition) * right[-1]
     b = A @ x
     solution = fg.solve(A, b, tol=tol, maxiter=250, seed=seed)

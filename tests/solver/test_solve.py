@@ -1,4 +1,4 @@
-"""Systems with a solution: the one nearest to x0, for every shape, kind of matrix, division into blocks and ordering."""
+"""Systems with a solution: the one nearest to x0, for every shape, kind of matrix, division into blocks, ordering."""
 
 from __future__ import annotations
 
