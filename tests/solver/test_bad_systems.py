@@ -134,7 +134,7 @@ def test_opposite_sizes_of_matrix_and_right_hand_side():
             fg.solve(GOOD * 10.0**power, off * 10.0**-power)
 
 
-@pytest.mark.parametrize("blocks", ["auto", 2, 6])
+@pytest.mark.parametrize("blocks", ["auto", 2, 3])
 def test_rows_of_very_different_norms(blocks):
     """1e-8 beside 1e8: the small rows count in the solution, if the tolerance asks for them."""
     matrix = GOOD * np.array([1e-8, 1e8, 1e-8, 1e8, 1e-8, 1e-8])[:, None]

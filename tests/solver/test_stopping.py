@@ -98,9 +98,9 @@ def test_epochs_and_rows_are_counted(options):
 
 
 def test_maxiter_covers_both_methods_of_auto():
-    solution = fg.solve(A, OFF, tol=1e-14, maxiter=30)
-    assert solution.method == "kaczmarz, then multipliers"
-    assert solution.epochs == pytest.approx(30)
+    solution = fg.solve(A, OFF, tol=0, maxiter=30)
+    assert solution.method.startswith("kaczmarz, then")
+    assert solution.epochs == 30
     assert (np.diff(solution.history.epoch) > 0).all()
     assert (np.diff(solution.history.seconds) >= 0).all()
 
@@ -112,7 +112,7 @@ def test_steps_are_counted_exactly(steps, method):
     assert solution.rows == steps
     assert solution.status.startswith("stopped: the steps are over")
     assert solution.residual == pytest.approx(residual(solution.x), rel=1e-12)
-    halves = fg.solve(A, B, tol=0, max_steps=steps, blocks=20)
+    halves = fg.solve(A, OFF, tol=0, max_steps=steps, blocks=20, method=method)
     assert halves.rows == 20 * steps
 
 
