@@ -443,6 +443,8 @@ SOLVE = {
     "seconds": ["None", "5.0"],
     "max_steps": ["None", "100"],
     "threads": ["1", "2", "None"],
+    "checkpoint_every": ["0.0", "10.0"],
+    "sets": ["()", "fg.Ball([0.0, 0.0, 0.0], 5.0)"],
 }
 #: where the name of a parameter says too little
 GOOD_FOR = {
@@ -663,8 +665,9 @@ OBJECTS = {
 # fmt: off
 #: what the library makes, never a user: their methods are called, they are not
 RESULTS = {
-    "fg.Ensemble", "fg.Expectation", "fg.Problem", "fg.Trajectory", "fg.bounds.Bound", "fg.bounds.Cell", "fg.datasets.Tomography",
-    "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation", "fg.bounds.Range", "fg.bounds.Row",
+    "fg.Ensemble", "fg.Expectation", "fg.Problem", "fg.Trajectory", "fg.bounds.Bound", "fg.bounds.Cell",
+    "fg.datasets.Tomography", "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation",
+    "fg.bounds.Range", "fg.bounds.Row",
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
     "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView", "fg.orderings.Visits",
     "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee", "fg.solver.History",

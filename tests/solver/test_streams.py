@@ -342,7 +342,7 @@ def test_what_needs_the_matrix_in_memory_says_what_to_do(system):
 
 def test_files_that_are_no_matrices_are_refused(system, tmp_path):
     A, b, _ = system
-    for name, text in (("nowhere.npy", "no such file"), ("A.csv", r"no folder, and no \.npy or \.npz file")):
+    for name, text in (("nowhere.npy", "no such file"), ("A.csv", "no such file"), ("A.xyz", "unknown ending")):
         with pytest.raises(fg.errors.ForgettingError, match=text):
             fg.solve(tmp_path / name, b)
     np.save(tmp_path / "objects.npy", np.array([[1, "a"]], dtype=object), allow_pickle=True)
@@ -357,7 +357,7 @@ def test_files_that_are_no_matrices_are_refused(system, tmp_path):
         with pytest.raises(ProblemFileError, match="damaged"):
             fg.solve(tmp_path / "cut.npy", b)
     np.savez(tmp_path / "wild.npz", data=[1.0], indices=[7], indptr=[0, 1], shape=[1, 2])
-    with pytest.raises(ProblemFileError, match="damaged matrix"):
+    with pytest.raises(ProblemFileError, match="damaged sparse matrix"):
         fg.solve(tmp_path / "wild.npz", [1.0])
     sparse.save_npz(tmp_path / "dia.npz", sparse.dia_array(np.eye(3)))
     with pytest.raises(ProblemFileError, match="'dia'; write it as CSR"):

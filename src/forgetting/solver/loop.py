@@ -260,8 +260,11 @@ class Loop:
         return not self.decides or measured.excludes(self.allowed()) or measured.error <= max(1e-3 * tol, 1e-12)
 
     def _stuck(self) -> bool:
-        """Whether the estimates of the last 40 entries are no smaller than those of the 40 before."""
-        if self.method.least_squares or len(self.estimates) < 2 * STUCK:
+        """Whether the estimates of the last 40 entries are no smaller than those of the 40 before.
+
+        Violations rise and fall on the way to the nearest point, and say nothing.
+        """
+        if self.method.least_squares or self.method.system.nearest or len(self.estimates) < 2 * STUCK:
             return False
         return bool(np.mean(self.estimates[-STUCK:]) >= 0.999 * np.mean(self.estimates[-2 * STUCK : -STUCK]))
 

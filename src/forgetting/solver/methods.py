@@ -74,7 +74,7 @@ class Measure:
         return float(np.max(normals[residuals > allowed], initial=0.0))
 
     def excludes(self, allowed: float) -> bool:
-        """Whether some right-hand side has no solution near: |x' - x| >= 100 (|x| + |x0|) for all x' that solve it.
+        """Whether some right-hand side has no solution x' near: |x' - x| must be 100 (|x| + |x0|) or more.
 
         r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
         |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
@@ -165,8 +165,8 @@ class Moves:
 
     def add(self, point: Array) -> None:
         """Note the next point."""
-        size = float(np.linalg.norm(point))
-        self.sizes.append(float(np.linalg.norm(point - self.last)) / size if size > 0 else 0.0)
+        size = _norm(point)
+        self.sizes.append(_norm(point - self.last) / size if size > 0 else 0.0)
         del self.sizes[:-40]
         self.last = point.copy()
 
@@ -195,7 +195,19 @@ class Moves:
 
 
 def _norms(array: Array) -> Array:
-    return np.atleast_1d(np.linalg.norm(array, axis=0))
+    """The norm of every column, also where squares overflow or vanish."""
+    with np.errstate(over="ignore"):
+        norms = np.atleast_1d(np.linalg.norm(array, axis=0))
+    if ((norms > 1e-140) & (norms < 1e140)).all():
+        return norms
+    largest = np.max(np.abs(array), axis=0, initial=0.0)
+    sizes = np.where(largest > 0, largest, 1.0)
+    return np.atleast_1d(sizes * np.linalg.norm(array / sizes, axis=0))
+
+
+def _norm(array: Array) -> float:
+    """The norm of all entries, also where squares overflow or vanish."""
+    return float(_norms(array.ravel())[0])
 
 
 register = class_decorator(registry, lambda: Method)
@@ -372,7 +384,7 @@ class Multipliers(LeastSquares):
         before, move = self.x, self.iterate.x - self.centre  # move = A^T u
         super().end_epoch()
         self._recentre(move)
-        self._steer(float(np.linalg.norm(self.x - before)))
+        self._steer(_norm(self.x - before))
 
     def _recentre(self, move: Array) -> None:
         """Move the centre to x, or with damping between x and x0, and keep A^T u."""

@@ -112,6 +112,8 @@ def as_request(
     matrix = opened(A, budget)
     shape = matrix.shape
     side, start = _sides(shape, b, x0)
+    if not isinstance(matrix, Source):
+        _check_steps(matrix, side)
     damp = as_number(damp, "damp", least=0)
     limits = _limits(shape, relations, bounds)
     others = _sets(sets, shape[1])
@@ -165,6 +167,19 @@ def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
     if start.shape != shaped:
         raise InvalidInputError(f"x0 has shape {start.shape}; expected {shaped} for A of shape {shape}")
     return np.ascontiguousarray(side), start
+
+
+def _check_steps(rows: Rows, b: Array) -> None:
+    """Raise if b_i / |a_i|^2 overflows, or vanishes for all rows: no step could be made."""
+    largest = np.abs(b).reshape(len(b), -1).max(axis=1)
+    nonzero = (rows.squares > 0) & (largest > 0)
+    with np.errstate(all="ignore"):
+        steps = largest[nonzero] / rows.squares[nonzero]
+    if len(steps) and not 1e-290 < steps.max() < 1e290:
+        i = int(np.flatnonzero(nonzero)[np.argmax(steps)])
+        raise InvalidInputError(
+            f"row {i} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; rescale A or b"
+        )
 
 
 def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:

@@ -384,30 +384,31 @@ def _inverse(rows: Rows, order: IntArray, shrink: float) -> Array:
     """The inverse of X X^T + shrink for the rows X of a block, a pseudo-inverse if rows depend on each other."""
     from scipy.linalg import lapack
 
+    # rows of different sizes are scaled to the same size, which leaves their solutions as they are
     gram = _gram(rows, order)
-    gram[np.diag_indices(len(order))] += shrink
+    norms = np.sqrt(np.diag(gram) + shrink)
+    sizes = np.where(norms > 0, norms, 1.0)
+    gram /= np.outer(sizes, sizes)
+    gram[np.diag_indices(len(order))] += shrink / sizes**2
     factor, failed = lapack.dpotrf(gram)
     if not failed and lapack.dpocon(factor, float(np.abs(gram).sum(axis=0).max()))[0] > 1e-10:
         half = lapack.dpotri(factor)[0]
-        return np.asarray(np.triu(half) + np.triu(half, 1).T)
+        return np.asarray((np.triu(half) + np.triu(half, 1).T) / np.outer(sizes, sizes))
     # eigenvalues of a Gram matrix lose half of the digits: singular values of the rows do not
     dense = rows.dense(order)
-    vectors, singular, _ = np.linalg.svd(dense, full_matrices=shrink > 0)
-    squares = np.zeros(vectors.shape[1])
-    squares[: len(singular)] = singular**2 + shrink
-    squares[len(singular) :] = shrink
-    kept = len(squares) if shrink else _rank(dense)
-    return np.ascontiguousarray((vectors[:, :kept] / squares[:kept]) @ vectors[:, :kept].T)
-
-
-def _rank(dense: Array) -> int:
-    """The rank, decided after rows are scaled to the same size."""
-    norms = np.linalg.norm(dense, axis=1)
-    filled = norms > 0
-    if not filled.any():
-        return 0
-    singular = np.linalg.svd(dense[filled] / norms[filled, None], compute_uv=False)
-    return int(np.count_nonzero(singular > max(dense.shape) * EPS * singular[0]))
+    if shrink:
+        vectors, singular, _ = np.linalg.svd(dense)
+        squares = np.full(len(order), shrink)
+        squares[: len(singular)] += singular**2
+        return np.ascontiguousarray((vectors / squares) @ vectors.T)
+    vectors, singular, _ = np.linalg.svd(dense / sizes[:, None], full_matrices=False)
+    rank = int(np.count_nonzero(singular > max(dense.shape) * EPS * singular[0]))
+    if rank == len(order):
+        vectors /= sizes[:, None]
+    else:  # rows that contradict each other: least squares, in which large rows count more
+        vectors, singular, _ = np.linalg.svd(dense, full_matrices=False)
+    halves = vectors[:, :rank] / singular[:rank]
+    return np.ascontiguousarray(halves @ halves.T)
 
 
 @dataclass
