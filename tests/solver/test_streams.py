@@ -360,7 +360,7 @@ def test_files_that_are_no_matrices_are_refused(system, tmp_path):
     with pytest.raises(ProblemFileError, match="damaged sparse matrix"):
         fg.solve(tmp_path / "wild.npz", [1.0])
     sparse.save_npz(tmp_path / "dia.npz", sparse.dia_array(np.eye(3)))
-    with pytest.raises(ProblemFileError, match="'dia'; write it as CSR"):
+    with pytest.raises(ProblemFileError, match="'dia'; save it as csr"):
         fg.solve(tmp_path / "dia.npz", [1.0, 1.0, 1.0])
 
 
