@@ -629,11 +629,11 @@ OBJECTS = {
 # fmt: off
 #: what the library makes, never a user: their methods are called, they are not
 RESULTS = {
-    "fg.Ensemble", "fg.Expectation", "fg.Problem", "fg.Trajectory", "fg.bounds.Bound", "fg.bounds.Cell", "fg.datasets.Tomography",
+    "fg.Ensemble", "fg.Expectation", "fg.Problem", "fg.Trajectory", "fg.bounds.Bound", "fg.bounds.Cell",
     "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation", "fg.bounds.Range", "fg.bounds.Row",
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
     "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView", "fg.orderings.Visits",
-    "fg.reductions.DirectionCurve", "fg.schemes.Learned",
+    "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.datasets.Tomography",
 }
 #: what the library itself calls, with arguments it has checked
 TRUSTED = {
