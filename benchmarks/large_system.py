@@ -22,6 +22,9 @@ from pathlib import Path
 import numpy as np
 from numpy.lib import format as npy
 
+from forgetting.solver.checkpoints import KIND
+from forgetting.storage.records import read_record
+
 
 def write_system(folder: Path, rows: int, columns: int, noise: float, seed: int = 0) -> None:
     """Write A.npy (standard normal numbers, in blocks of 64 MiB) and b.npy = A x + noise."""
@@ -97,8 +100,8 @@ def main() -> None:
             time.sleep(given.kill)
             first.kill()
             first.communicate()
-            steps = "no state" if not (folder / "state.npz").exists() else "a state"
-            print(f"killed after {given.kill:g} seconds (code {first.returncode}), {steps} was saved", flush=True)
+            counts = read_record(folder / "state.npz", KIND, dict)["counts"] if (folder / "state.npz").exists() else {}
+            print(f"killed after {given.kill:g} seconds (code {first.returncode}); state: {counts}", flush=True)
             resumed = finished(process(folder, memory, "state.npz", 0.2, "resumed.npz"))
             print(f"resumed: {resumed['seconds']:.4g} seconds, peak {resumed['MB peak']:.4g} MB")
             with np.load(folder / "whole.npz") as one, np.load(folder / "resumed.npz") as other:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +27,7 @@ __all__ = ["Source", "as_source", "block_starts", "opened"]
 
 BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
 SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
+OWN = 2**22  # bytes from which on an array has memory of its own
 SAMPLE = 64  # rows that are compared when a solve is resumed
 
 
@@ -106,6 +109,17 @@ def block_starts(source: Source, budget: float, size: int | None) -> IntArray:
     return source.starts(size)
 
 
+def _room(shape: tuple[int, int], dtype: Any) -> Any:
+    """An array whose memory goes back to the system with it; what `np.empty` gave may be kept when it is freed."""
+    size = shape[0] * shape[1] * dtype.itemsize
+    if size < OWN or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(shape, dtype)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a system without large pages
+        pages.madvise(mmap.MADV_HUGEPAGE)  # few page faults: reading is 2.5 times faster
+    return np.frombuffer(pages, dtype=dtype).reshape(shape)
+
+
 class FileRows(Source):
     """Rows in a file of numbers, dense: read by plain reads at their place, so that no page of the file is mapped.
 
@@ -130,10 +144,10 @@ class FileRows(Source):
         (m, n), width = self.shape, self.dtype.itemsize
         with open_regular(self.path) as handle:
             if not self.fortran:
-                rows = np.empty((stop - start, n), self.dtype)
+                rows = _room((stop - start, n), self.dtype)
                 self._fill(handle, self.offset + start * n * width, rows)
                 return rows
-            columns = np.empty((n, stop - start), self.dtype)
+            columns = _room((n, stop - start), self.dtype)
             for j in range(n):
                 self._fill(handle, self.offset + (j * m + start) * width, columns[j])
             return columns.T
@@ -287,11 +301,9 @@ def _from_map(array: Any) -> Source:
     plain = array.flags.c_contiguous or array.flags.f_contiguous
     if array.filename is None or array.mode == "c" or not plain or array.dtype.kind not in "biuf":
         return SlicedRows(shape, lambda start, stop: array[start:stop])
-    from mmap import ALLOCATIONGRANULARITY
-
     # `offset` is that of the first map, of which this array may be a part
     base = np.frombuffer(array._mmap, dtype=np.uint8).ctypes.data
-    place = array.offset - array.offset % ALLOCATIONGRANULARITY + array.ctypes.data - base
+    place = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY + array.ctypes.data - base
     if array.mode != "r":
         array.flush()
     return FileRows(array.filename, place, array.dtype, shape, not array.flags.c_contiguous)

@@ -268,7 +268,8 @@ def _streamed(
 ) -> tuple[StreamSweeper, str]:
     """The sweeper of a matrix that is read block by block, and what a block is, in words."""
     remedy = f"give memory= of {in_bytes(2 * source.row_bytes * source.shape[0])} or more for a matrix in memory"
-    if method != "auto" and not registry.get(method).streams:
+    wanted: type[Method] | None = None if method == "auto" else registry.get(method)
+    if wanted is not None and not wanted.streams:
         raise NotSupportedError(
             f"method={method!r} needs single rows or columns in any order, but A is streamed block by block; "
             f"method='multipliers' finds the least-squares solution from blocks of rows, or {remedy}"

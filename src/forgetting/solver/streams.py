@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
 from forgetting.solver.readers import Source
 from forgetting.solver.rows import Limits, Rows
@@ -101,7 +101,7 @@ class StreamSweeper:
             ahead = self._reading.pop(block, None)
             rows = self._read(block) if ahead is None else ahead.result()
             self._squares[block] = float(rows.squares.sum())
-            size = 16.0 * (rows.entries + rows.shape[0])
+            size = (16.0 if is_sparse(rows.matrix()) else 8.0) * (rows.entries + rows.shape[0])
             if self._kept_bytes + size <= self.keep:
                 self._kept[block] = rows
                 self._kept_bytes += size
