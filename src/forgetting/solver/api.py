@@ -78,8 +78,8 @@ def solve(
             groups of up to 4 consecutive ones, and blocks of 32 rows if 8 or more right-hand sides are dense. If A is
             streamed, a number is the size of the blocks of consecutive rows that are read, and each of their rows is
             visited, in random order; "auto" is what `memory` allows, up to 32 MiB.
-        ordering: in which order blocks are visited, one of `fg.orderings` or its name; if left out, every block once an
-            epoch, in a new random order.
+        ordering: in which order blocks are visited, one of `fg.orderings` or its name. If left out, every block once an
+            epoch, in one random order that is repeated; least-squares methods draw a new order for each epoch.
         relaxation: the factor of every step, between 0 and 2 (between 0 and 2 q if q blocks are averaged).
         seed: determines the random numbers: a number, a NumPy generator or SeedSequence, or None for a fresh number.
         callback: called as callback(x) after every entry of the history, with a copy of x; True ends the solve.

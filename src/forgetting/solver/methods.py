@@ -10,7 +10,9 @@ import numpy as np
 
 from forgetting._arrays import EPS, Array, IntArray
 from forgetting._registry import Registry, class_decorator
+from forgetting.orderings import NormWeighted, Ordering, Reshuffled
 from forgetting.sets import ConvexSet
+from forgetting.solver.default_order import DrawnOnce
 from forgetting.solver.sweepers import Iterate, Sweeper
 
 __all__ = ["Averaged", "Direct", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
@@ -94,6 +96,7 @@ class Method(ABC):
         estimates: whether the method estimates its error.
         by_epoch: whether x changes at the ends of epochs only, so that nothing is to be checked in between.
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
+        usual_order: the ordering unless the user chooses one.
     """
 
     name: ClassVar[str]
@@ -102,6 +105,7 @@ class Method(ABC):
     estimates: ClassVar[bool] = False
     by_epoch: ClassVar[bool] = False
     streams: ClassVar[bool] = False
+    usual_order: ClassVar[type[Ordering]] = Reshuffled
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -223,6 +227,7 @@ class Kaczmarz(Method):
     """
 
     name = "kaczmarz"
+    usual_order = DrawnOnce
     streams = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
@@ -514,6 +519,7 @@ class Averaged(LeastSquares):
     """
 
     name = "averaged"
+    usual_order = NormWeighted
     damps = True
     estimates = False  # the moves of an average shrink faster than its error
 

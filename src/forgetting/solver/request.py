@@ -22,7 +22,7 @@ from forgetting._arrays import (
 )
 from forgetting._memory import in_bytes
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.orderings import NormWeighted, Ordering, Reshuffled
+from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import ConvexSet
 from forgetting.solver.methods import Direct, Method, Multipliers, System, registry
@@ -75,8 +75,7 @@ class Request:
 
     def method(self) -> Method:
         """The method at its start."""
-        first = "multipliers" if self.system.damp else "kaczmarz"
-        made: Method = registry.get(first if self.name == "auto" else self.name)(self.system)
+        made: Method = _first(self.name, self.system.damp)(self.system)
         return made
 
     def fallback(self, x: Array) -> Method:
@@ -140,17 +139,23 @@ def as_request(
     if isinstance(matrix, Source):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
         system = System(streamed, side, start, damp, flag, number, others)
-        return Request(system, Reshuffled() if chosen is None else chosen, method, words)
+        return Request(system, _first(method, damp).usual_order() if chosen is None else chosen, method, words)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
     sweeper, words = _divided(matrix, side, blocks, chosen is not None or by_rows or limited, budget, options)
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
-    if chosen is None:
-        chosen = NormWeighted() if by_rows and matrix.squares.any() else Reshuffled()
+    if chosen is None:  # rows that are all zero have no weights
+        chosen = _first(method, damp).usual_order() if matrix.squares.any() else Reshuffled()
     system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted)
     return Request(system, chosen, method, words)
+
+
+def _first(name: str, damp: float) -> type[Any]:
+    """The class of the method that begins."""
+    auto = "multipliers" if damp else "kaczmarz"
+    return registry.get(auto if name == "auto" else name)
 
 
 def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
