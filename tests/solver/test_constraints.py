@@ -91,6 +91,16 @@ def test_the_nearest_point_of_inequalities(kind, seed, average):
     np.testing.assert_allclose(solution.x, projection(x0, A, b, ["<="] * len(A)), rtol=0, atol=1e-6)
 
 
+def test_a_point_that_satisfies_all_rows_need_not_be_the_nearest():
+    """After two steps x = (0, -1/2) satisfies both rows, but (0, 0) is nearer to x0 = (2, 1)."""
+    A, x0 = np.array([[1.0, 1.0], [1.0, 0.0]]), [2.0, 1.0]
+    found = fg.solve(A, [0.0, 0.0], relations="<=", x0=x0, ordering="cyclic")
+    np.testing.assert_allclose(found.x, [0.0, -0.5], rtol=0, atol=1e-15)
+    nearest = fg.solve(A, [0.0, 0.0], relations="<=", x0=x0, ordering="cyclic", nearest=True, tol=1e-8)
+    assert nearest.converged
+    np.testing.assert_allclose(nearest.x, [0.0, 0.0], rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("bounded", [False, True])

@@ -11,6 +11,9 @@ from scipy.sparse.linalg import lsmr
 
 import forgetting as fg
 from forgetting.errors import NotSupportedError
+from forgetting.solver.methods import Extended, System
+from forgetting.solver.rows import DenseRows
+from forgetting.solver.sweepers import RowSweeper
 
 
 def conditioned(rng, m, n, values):
@@ -110,6 +113,17 @@ def test_least_squares_in_other_orders(ordering, method):
     solution = fg.solve(A, b, x0=np.ones(15), ordering=ordering, method=method, tol=1e-7, maxiter=5000)
     assert solution.converged, solution.status
     assert error(solution.x, least_squares(A, b, 1.0)) <= 1e-6
+
+
+def test_columns_of_the_extended_method_take_turns():
+    """Columns drawn with repetition leave x at rest for a while, which looks like convergence."""
+    A, b = problem("one column")
+    A = np.column_stack([A, A**2, A**3, np.ones(9)])
+    method = Extended(System(RowSweeper(DenseRows(A)), b, np.zeros(4), seed=5))
+    visited = [method._next_columns(3).tolist() for _ in range(8)]
+    turns = np.concatenate(visited).reshape(6, 4)
+    assert np.array_equal(np.sort(turns, axis=1), np.tile(np.arange(4), (6, 1)))
+    assert len(np.unique(turns, axis=0)) > 1
 
 
 @pytest.mark.parametrize("kind", ["moderate", "strong"])
@@ -279,6 +293,7 @@ def test_ill_conditioned_systems_are_not_called_inconsistent(condition, kind, to
     solution = fg.solve(A, b, tol=tol, maxiter=250, seed=seed)
     assert solution.consistent is not False, solution.status
     check_claims(A, b, solution, tol)
+    assert fg.solve(A, b, tol=tol, maxiter=250, seed=seed, method="multipliers").consistent is not False
 
 
 def test_a_residual_just_above_the_tolerance_is_left_undecided():

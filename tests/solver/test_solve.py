@@ -127,6 +127,7 @@ KINDS = {
     "CSR, unsorted": lambda A: unsorted(sparse.csr_array(A)),
     "CSC": lambda A: sparse.csc_array(A),
     "COO with duplicates": lambda A: twice(sparse.coo_array(A)),
+    "CSR with duplicates": lambda A: halves(sparse.csr_array(A)),
     "DOK": lambda A: sparse.dok_array(A),
     "sparse integers": lambda A: sparse.csr_array(A.astype(np.int64)),
 }
@@ -161,6 +162,12 @@ def twice(A):
     """Every entry in two halves."""
     places = np.concatenate([A.row, A.row]), np.concatenate([A.col, A.col])
     return sparse.coo_array((np.concatenate([A.data / 2, A.data / 2]), places), shape=A.shape)
+
+
+def halves(A):
+    """Every entry in two halves, side by side."""
+    data, indices, starts = np.repeat(A.data / 2, 2), np.repeat(A.indices, 2), 2 * A.indptr
+    return sparse.csr_array((data, indices, starts), shape=A.shape)
 
 
 def copied(A):
@@ -311,6 +318,14 @@ def test_the_average_of_all_rows_is_the_step_of_cimmino(name, kind):
     steps = np.divide(b - A @ x0, squares, out=np.zeros(len(A)), where=squares > 0)
     x = fg.solve(kind(A), b, average="all", x0=x0, maxiter=1, relaxation=1.5, tol=0).x
     close(x, x0 + 1.5 * A.T @ steps / len(A), 1e-13)
+
+
+def test_the_average_of_all_blocks_is_the_mean_of_their_projections():
+    A, b = SYSTEMS["rank-deficient"]
+    x0 = np.linspace(-1, 1, 12)
+    steps = [np.linalg.lstsq(A[i : i + 4], (b - A @ x0)[i : i + 4], rcond=1e-12)[0] for i in range(0, 20, 4)]
+    x = fg.solve(A, b, average="all", blocks=4, x0=x0, maxiter=1, tol=0).x
+    close(x, x0 + np.mean(steps, axis=0), 1e-10)
 
 
 def test_averaged_steps_have_equal_weights():
