@@ -142,6 +142,13 @@ def test_rows_of_very_different_norms(blocks):
     np.testing.assert_allclose(solution.x, np.ones(4), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e4, 1e8, 1e10, 1e100])
+def test_a_block_of_dependent_rows_of_very_different_norms(size):
+    matrix = GOOD * np.array([1 / size, size, 1 / size, size, 1 / size, 1 / size])[:, None]
+    solution = fg.solve(matrix, matrix @ np.ones(4), tol=1e-12, blocks=6, method="kaczmarz")
+    assert solution.converged, solution.status
+
+
 def test_a_row_whose_square_vanishes_counts_as_zero():
     matrix = at(np.eye(2), (1, 1), 1e-200)
     solution = fg.solve(matrix, [1.0, 0.0])

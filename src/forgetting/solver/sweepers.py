@@ -407,6 +407,7 @@ def _inverse(rows: Rows, order: IntArray, shrink: float) -> Array:
         vectors /= sizes[:, None]
     else:  # rows that contradict each other: least squares, in which large rows count more
         vectors, singular, _ = np.linalg.svd(dense, full_matrices=False)
+        rank = min(rank, int(np.count_nonzero(singular > max(dense.shape) * EPS * singular[0])))
     halves = vectors[:, :rank] / singular[:rank]
     return np.ascontiguousarray(halves @ halves.T)
 
