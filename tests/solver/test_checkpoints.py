@@ -12,7 +12,7 @@ from scipy import sparse
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.solver.checkpoints import Checkpoint
-from forgetting.solver.rows import Rows
+from forgetting.solver.sweepers import RowSweeper
 
 rng = np.random.default_rng(11)
 A = rng.standard_normal((60, 20)) * np.linspace(0.3, 1.0, 20)
@@ -292,17 +292,17 @@ CHILD = """
 import os, signal, sys
 import numpy as np
 import forgetting as fg
-from forgetting.solver.rows import Rows
+from forgetting.solver.sweepers import RowSweeper
 os.fsync = lambda handle: None
 folder, kill = sys.argv[1], int(sys.argv[2])
-original, sweeps = Rows.sweep, []
+original, sweeps = RowSweeper.sweep, []
 def sweep(*arguments, **more):
     done = original(*arguments, **more)
     sweeps.append(1)
     if len(sweeps) == kill:
         os.kill(os.getpid(), signal.SIGKILL)
     return done
-Rows.sweep = sweep
+RowSweeper.sweep = sweep
 A, b = np.load(folder + "/A.npy"), np.load(folder + "/b.npy")
 fg.solve(folder + "/A.npy" if {streamed} else A, b, **{options})
 """
@@ -327,8 +327,10 @@ def test_a_process_that_is_killed_in_the_middle_of_a_sweep_is_resumed(streamed, 
     np.save(tmp_path / "b.npy", b)
     options = {"seed": 2, "maxiter": 60, **options}
     saving = {**options, "checkpoint": str(tmp_path / "state.npz"), "checkpoint_every": 0}
-    sweeps, original = [], Rows.sweep
-    monkeypatch.setattr(Rows, "sweep", lambda *arguments, **more: sweeps.append(1) or original(*arguments, **more))
+    sweeps, original = [], RowSweeper.sweep
+    monkeypatch.setattr(
+        RowSweeper, "sweep", lambda *arguments, **more: sweeps.append(1) or original(*arguments, **more)
+    )
     whole = fg.solve(tmp_path / "A.npy" if streamed else matrix, b, **options)
     total = len(sweeps)
     code = CHILD.format(options=saving, streamed=streamed)

@@ -119,15 +119,20 @@ def test_products_with_rows(kind, columns, order, monkeypatch):
     np.testing.assert_allclose(rows.transposed().dense(slice(None)), A.T)
 
 
-def test_groups_of_rows_are_their_rows_one_after_another():
+@pytest.mark.parametrize("shrink", [0.0, 0.7])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_groups_of_rows_are_their_rows_one_after_another(kind, shrink):
+    """A zero row within a group, and a last group of one row; dense groups of four have a kernel of their own."""
     A, b = matrix(), np.arange(M, dtype=float)
-    single, groups = RowSweeper(DenseRows(A)), RowSweeper(DenseRows(A), size=4)
+    single, groups = RowSweeper(rows_of(kind, A)), RowSweeper(rows_of(kind, A), size=4)
     assert (single.num_blocks, groups.num_blocks) == (9, 3)
-    one, other = Iterate(np.ones(N)), Iterate(np.ones(N))
-    seen = single.sweep(np.array([8, 0, 1, 2, 3]), b, one), groups.sweep(np.array([2, 0]), b, other)
-    assert groups.rows_in(np.array([2, 0])) == 5
-    np.testing.assert_array_equal(one.x, other.x)
-    np.testing.assert_array_equal(*seen)
+    assert groups.rows_in(np.array([2, 0, 1])) == 9
+    duals = np.linspace(-1, 1, M) if shrink else np.empty(0)
+    one, other = (Iterate(np.ones(N), duals.copy(), shrink=shrink) for _ in range(2))
+    seen = single.sweep(np.array([8, 0, 1, 2, 3, 4, 5, 6, 7]), b, one), groups.sweep(np.array([2, 0, 1]), b, other)
+    np.testing.assert_allclose(one.x, other.x, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(one.duals, other.duals, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(*seen, rtol=1e-12)
 
 
 def dependent():

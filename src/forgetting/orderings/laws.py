@@ -31,6 +31,7 @@ class Law:
 
     adaptive: ClassVar[bool] = False  # whether the next task depends on the iterate
     skips: bool = False  # whether a visit may say "no update"
+    uses_norms: ClassVar[bool] = True  # whether visits may depend on the norms of the tasks
 
     @property
     def random(self) -> bool:
@@ -135,6 +136,8 @@ class Permutation(Law):
     5
     """
 
+    uses_norms = False
+
     def limit(self, num_tasks: int) -> int:
         return num_tasks
 
@@ -156,6 +159,8 @@ class Reshuffled(Law):
     True
     """
 
+    uses_norms = False
+
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[Visit]:
         while True:
             yield rng.permutation(tasks.num_tasks)
@@ -168,6 +173,8 @@ class Fixed(Law):
     >>> Fixed([2, 0, 0]).sequence, Fixed([2, 0, 0]).random
     ((2, 0, 0), False)
     """
+
+    uses_norms: ClassVar[bool] = False
 
     sequence: Sequence[int] | IntArray | None = None
 

@@ -52,18 +52,6 @@ def clip(x: Array, j: int, low: Array, high: Array, clipped: Array) -> None:
 
 
 @compiled_fast
-def squares_dense(rows: Array) -> Array:
-    """|a_i|^2 for every row."""
-    squares = np.empty(rows.shape[0])
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for j in range(rows.shape[1]):
-            total += rows[i, j] * rows[i, j]
-        squares[i] = total
-    return squares
-
-
-@compiled_fast
 def squares_sparse(data: Array, starts: IntArray) -> Array:
     """|a_i|^2 for every row."""
     squares = np.empty(len(starts) - 1)
@@ -121,6 +109,107 @@ def sweep_dense(
         if bounded:
             for j in range(size):
                 clip(x, j, low, high, clipped)
+    return total
+
+
+@compiled_fast
+def products_of_fours(rows: Array, squares: Array, products: Array) -> None:
+    """Squares of all rows, and the six inner products of the rows of each group of four; `products` has a row a group.
+
+    The order is that of `sweep_fours`: a0.a1, a0.a2, a1.a2, a0.a3, a1.a3, a2.a3.
+    """
+    size = rows.shape[1]
+    for group in range(len(products)):
+        i = 4 * group
+        aa = bb = cc = dd = ab = ac = bc = ad = bd = cd = 0.0
+        for j in range(size):
+            a, b, c, d = rows[i, j], rows[i + 1, j], rows[i + 2, j], rows[i + 3, j]
+            aa += a * a
+            bb += b * b
+            cc += c * c
+            dd += d * d
+            ab += a * b
+            ac += a * c
+            bc += b * c
+            ad += a * d
+            bd += b * d
+            cd += c * d
+        squares[i], squares[i + 1], squares[i + 2], squares[i + 3] = aa, bb, cc, dd
+        products[group, 0], products[group, 1], products[group, 2] = ab, ac, bc
+        products[group, 3], products[group, 4], products[group, 5] = ad, bd, cd
+    for i in range(4 * len(products), rows.shape[0]):
+        total = 0.0
+        for j in range(size):
+            total += rows[i, j] * rows[i, j]
+        squares[i] = total
+
+
+@compiled_fast
+def sweep_fours(
+    rows: Array,
+    products: Array,
+    b: Array,
+    scale: Array,
+    shrink: float,
+    groups: IntArray,
+    x: Array,
+    duals: Array,
+) -> float:
+    """`sweep_dense` for equations in groups of four consecutive rows: the same steps, with half of the accesses to x.
+
+    All four errors are computed from the x before the group, and corrected by the inner products of the rows.
+    """
+    total = 0.0
+    size, remembers = rows.shape[1], len(duals) > 0
+    for position in range(len(groups)):
+        group = groups[position]
+        i = 4 * group
+        if group == len(products):  # the last rows, fewer than four
+            for row in range(i, rows.shape[0]):
+                error = 0.0
+                for j in range(size):
+                    error += rows[row, j] * x[j]
+                error = b[row] - error
+                if remembers:
+                    error -= shrink * duals[row]
+                step = scale[row] * error
+                total += error * error if scale[row] != 0.0 else 0.0
+                if remembers:
+                    duals[row] += step
+                for j in range(size):
+                    x[j] += step * rows[row, j]
+            continue
+        e0 = e1 = e2 = e3 = 0.0
+        for j in range(size):
+            value = x[j]
+            e0 += rows[i, j] * value
+            e1 += rows[i + 1, j] * value
+            e2 += rows[i + 2, j] * value
+            e3 += rows[i + 3, j] * value
+        e0, e1, e2, e3 = b[i] - e0, b[i + 1] - e1, b[i + 2] - e2, b[i + 3] - e3
+        if remembers:
+            e0 -= shrink * duals[i]
+            e1 -= shrink * duals[i + 1]
+            e2 -= shrink * duals[i + 2]
+            e3 -= shrink * duals[i + 3]
+        t0 = scale[i] * e0
+        e1 -= t0 * products[group, 0]
+        t1 = scale[i + 1] * e1
+        e2 -= t0 * products[group, 1] + t1 * products[group, 2]
+        t2 = scale[i + 2] * e2
+        e3 -= t0 * products[group, 3] + t1 * products[group, 4] + t2 * products[group, 5]
+        t3 = scale[i + 3] * e3
+        if remembers:
+            duals[i] += t0
+            duals[i + 1] += t1
+            duals[i + 2] += t2
+            duals[i + 3] += t3
+        total += e0 * e0 if scale[i] != 0.0 else 0.0
+        total += e1 * e1 if scale[i + 1] != 0.0 else 0.0
+        total += e2 * e2 if scale[i + 2] != 0.0 else 0.0
+        total += e3 * e3 if scale[i + 3] != 0.0 else 0.0
+        for j in range(size):
+            x[j] += t0 * rows[i, j] + t1 * rows[i + 1, j] + t2 * rows[i + 2, j] + t3 * rows[i + 3, j]
     return total
 
 
@@ -312,3 +401,34 @@ def combine_sparse(
         i = order[position] if len(order) > 0 else position
         for p in range(starts[i], starts[i + 1]):
             x[indices[p]] += weights[position] * data[p]
+
+
+@compiled_fast
+def project_many(
+    rows: Array, b: Array, starts: IntArray, inverses: Array, relaxation: float, visits: IntArray, x: Array, seen: Array
+) -> None:
+    """Project x, n x c, onto the solutions of blocks of consecutive rows; `seen` gets the sums of squared errors.
+
+    Block m has the rows starts[m] to starts[m + 1], and its inverse has the same rows of `inverses`. The products are
+    those of BLAS, without the GIL, which threads would lose each other's time to between short calls.
+    """
+    count = x.shape[1]
+    for position in range(len(visits)):
+        first, last = starts[visits[position]], starts[visits[position] + 1]
+        part = rows[first:last]
+        error = np.dot(part, x)
+        weights = np.zeros((last - first, count))
+        for i in range(last - first):
+            for o in range(count):
+                value = b[first + i, o] - error[i, o]
+                error[i, o] = value
+                seen[o] += value * value
+        for i in range(last - first):
+            for k in range(last - first):
+                factor = relaxation * inverses[first + i, k]
+                for o in range(count):
+                    weights[i, o] += factor * error[k, o]
+        move = np.dot(part.T, weights)
+        for j in range(x.shape[0]):
+            for o in range(count):
+                x[j, o] += move[j, o]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from forgetting._arrays import IntArray
-from forgetting.orderings import Ordering, TaskView
+from forgetting.orderings import Ordering, TaskView, laws
 
 __all__ = ["DrawnOnce"]
+
+
+@dataclass(frozen=True)
+class _Repeated(laws.Unknown):
+    """The law of one random order, repeated."""
+
+    uses_norms: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,7 @@ class DrawnOnce(Ordering):
     [2, 0, 1, 2, 0, 1]
     """
 
-    random = True
+    law = _Repeated()
 
     @property
     def in_words(self) -> str:

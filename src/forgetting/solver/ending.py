@@ -79,7 +79,7 @@ def guarantee_of(request: Request, loop: Loop, consistent: bool | None) -> Guara
         blocks=m if single else sweeper.num_blocks,
         dim=n * outputs,
         single=single,
-        norms=None if groups else sweeper.norms,
+        norms=sweeper.norms if not groups and (single or request.ordering.law.uses_norms) else None,
         relaxation=sweeper.relaxation,
         gap=smallest_eigenvalue(sweeper, request.ordering, loop.rows)
         if single and not groups and sweeper.relaxation == 1

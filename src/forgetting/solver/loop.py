@@ -112,7 +112,7 @@ class Loop:
                 lambda: sweeper.distances(method.target, method.iterate.x),
                 lambda: sweeper.losses(method.target, method.iterate.x),
             )
-        return TaskView(sweeper.num_blocks, sweeper.norms)
+        return TaskView(sweeper.num_blocks, sweeper.norms if self.ordering.law.uses_norms else None)
 
     @property
     def seconds(self) -> float:

@@ -11,6 +11,7 @@ __all__ = ["one_thread"]
 
 @cache
 def _libraries() -> Any:
+    import scipy.linalg.cython_blas  # noqa: F401 - the library of compiled code must be there to be found
     from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
     return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,17 +51,42 @@ def panels(count: int) -> list[slice]:
 
 
 def together(work: Callable[[Any], Any], parts: list[Any], threads: int) -> list[Any]:
-    """The results of `work` for all parts, in their order, computed by several threads."""
-    if threads == 1 or len(parts) == 1:
+    """The results of `work` for all parts, in their order, computed by this thread and others."""
+    count = min(threads, len(parts))
+    if count == 1:
         return [work(part) for part in parts]
-    with ThreadPoolExecutor(min(threads, len(parts))) as pool:
-        return list(pool.map(work, parts))
+    shares = [parts[first::count] for first in range(count)]
+
+    def each(share: list[Any]) -> list[Any]:
+        return [work(part) for part in share]
+
+    others = [_worker(number).submit(each, share) for number, share in enumerate(shares[1:])]
+    try:
+        found = [each(shares[0])]
+    finally:
+        wait(others)
+    found += [other.result() for other in others]
+    return [found[i % count][i // count] for i in range(len(parts))]
+
+
+@cache
+def _worker(number: int) -> ThreadPoolExecutor:
+    """A thread that stays: a new one would begin with no memory of its own, and get it page by page.
+
+    Each has a queue of its own, because a common queue often leaves all work to one of them.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix=f"forgetting-solve-{number}")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_worker.cache_clear)  # threads do not survive a fork
 
 
 class Rows(ABC):
-    """The rows of a matrix in memory."""
+    """The rows of a matrix in memory; `by_fours` says whether `sweep_fours` is there."""
 
     shape: tuple[int, int]
+    by_fours: ClassVar[bool] = False
 
     @cached_property
     @abstractmethod
@@ -181,13 +207,33 @@ class Rows(ABC):
 class DenseRows(Rows):
     """Rows in a C-contiguous float64 array."""
 
+    by_fours = True
+
     def __init__(self, array: Array) -> None:
         self.array = read_only(array.view())
         self.shape = (int(array.shape[0]), int(array.shape[1]))
 
     @cached_property
     def squares(self) -> Array:
-        return read_only(kernels.squares_dense(self.array))
+        return self._squares_and_products[0]
+
+    @cached_property
+    def _squares_and_products(self) -> tuple[Array, Array]:
+        """Squares of rows, and inner products of the rows of each group of four."""
+        squares, products = np.empty(self.shape[0]), np.empty((self.shape[0] // 4, 6))
+        kernels.products_of_fours(self.array, squares, products)
+        return read_only(squares), read_only(products)
+
+    def project_many(self, *arguments: Any) -> None:
+        """Project onto the solutions of blocks, for several right-hand sides."""
+        kernels.project_many(self.array, *arguments)
+
+    def sweep_fours(
+        self, b: Array, scale: Array, shrink: float, groups: IntArray, x: Array, duals: Array = NONE
+    ) -> Array:
+        """`sweep` for equations with one right-hand side, in groups of four consecutive rows; the same steps."""
+        products = self._squares_and_products[1]
+        return np.array([kernels.sweep_fours(self.array, products, b, scale, shrink, groups, x, duals)])
 
     @property
     def entries(self) -> int:

@@ -246,6 +246,8 @@ class RowSweeper(InMemory):
 
     size: int = 1
     memory: float = 2.0**30
+    _shrink: float = -1.0  # to which the scales belong
+    _scales: Array = field(default_factory=lambda: NONE, repr=False)
 
     @property
     def row_steps(self) -> bool:
@@ -273,12 +275,23 @@ class RowSweeper(InMemory):
         order = (visits[:, None] * self.size + np.arange(self.size)).ravel()
         return order[order < self.shape[0]]
 
+    @property
+    def _by_fours(self) -> bool:
+        plain = not len(self.limits.relations) and not len(self.limits.low) and self.average == 1
+        return plain and self.size == 4 and self.rows.by_fours
+
     def _scale(self, shrink: float) -> Array:
-        return scales(self.rows.squares, shrink, self.relaxation)
+        if shrink != self._shrink:
+            self._shrink, self._scales = shrink, scales(self.rows.squares, shrink, self.relaxation)
+        return self._scales
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
         """Make the steps of the visited rows; the sum of the squared errors seen, for each right-hand side."""
-        order, scale = self._order(visits), self._scale(iterate.shrink)
+        scale = self._scale(iterate.shrink)
+        if self._by_fours and iterate.x.ndim == 1:
+            rows: Any = self.rows
+            return np.asarray(rows.sweep_fours(b, scale, iterate.shrink, visits, iterate.x, iterate.duals))
+        order = self._order(visits)
         if self.average == 1:
             state = (iterate.x, iterate.duals, iterate.clipped)
             return self.rows.sweep(b, scale, iterate.shrink, self.limits, order, *state, threads=self.threads)
@@ -474,11 +487,20 @@ class BlockSweeper(InMemory):
         """Project onto the visited blocks; the sum of the squared errors seen, for each right-hand side."""
         if iterate.x.ndim == 1:
             return np.array([self._project(visits, b, iterate, self.threads)])
-        for block in set(visits.tolist()):
-            self._inverse(block, iterate.shrink)
         seen = np.zeros(iterate.x.shape[1])
+        stacked = self._stacked if self.average == 1 and not iterate.duals.size else None
+        if stacked is None:
+            for block in set(visits.tolist()):
+                self._inverse(block, iterate.shrink)
 
         def work(panel: slice) -> None:
+            if stacked is not None:
+                x, part = np.ascontiguousarray(iterate.x[:, panel]), np.zeros(panel.stop - panel.start)
+                side = np.ascontiguousarray(b[:, panel])
+                rows: Any = self.rows
+                rows.project_many(side, *stacked, self.relaxation, visits, x, part)
+                iterate.x[:, panel], seen[panel] = x, part
+                return
             kept = iterate.duals[:, panel].copy() if iterate.duals.size else NONE
             own = Iterate(np.ascontiguousarray(iterate.x[:, panel]), kept, shrink=iterate.shrink)
             seen[panel] = self._project(visits, np.ascontiguousarray(b[:, panel]), own, 1)
@@ -516,6 +538,22 @@ class BlockSweeper(InMemory):
                     iterate.duals[self._picks[block]] += weights / self._share
             self._clip(iterate)
         return seen
+
+    @cached_property
+    def _stacked(self) -> tuple[IntArray, Array] | None:
+        """The first row of every block, and all inverses below one another; None unless the blocks are slices in order.
+
+        For dense rows whose inverses fit into memory.
+        """
+        longest = int(self._sizes.max())
+        in_order = np.array_equal(np.concatenate(self.blocks), np.arange(self.shape[0]))
+        if not self.rows.by_fours or not in_order or 8.0 * self.shape[0] * longest > self.memory:
+            return None
+        inverses = np.zeros((self.shape[0], longest))
+        for block, rows in enumerate(self.blocks):
+            inverses[rows, : len(rows)] = self._inverse(block, 0.0)
+        self._inverses, self._kept = {}, 0
+        return np.concatenate([[0], np.cumsum(self._sizes)]), inverses
 
     def distances(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
