@@ -507,7 +507,7 @@ KINDS = {
 }
 SHARES = {"regression": 6, "instance": 6, "classification": 3, "rows": 3, "table": 3, "config": 3, "report": 3}
 SHARES |= {"other tasks": 2, "trajectory": 4, "ensemble": 3, "expectation": 3, "evaluation": 3, "table of bounds": 1}
-SHARES |= {"hunt": 1, "certificate": 2, "audit": 1}  # slow ones come rarely
+SHARES |= {"hunt": 1, "certificate": 2, "audit": 1, "solution": 2, "matrix": 3}  # slow ones come rarely
 CLOSED, REFUSED, USED = "not opened", "refused", "loaded and used"
 
 

@@ -133,6 +133,7 @@ def test_a_drawing_of_any_numbers_has_finite_coordinates(item: Item):
 
 @given(figures | tables())
 @example(Curves("c", "", "", "k", "y", (Series("a", (1.0,), (1.7976931348623157e308,)),)))
+@example(Regions("r", "", "", "k", "d", (Band(1.0, 1.0, 1.0, "a"), Band(1e300, 1.0, 1.0, "a")), ("a",)))
 @settings(max_examples=40)
 def test_pages_tables_and_sheets_of_any_numbers_are_written(item: Item):
     report = Report("Title", (Section("s", "Section", "", (item,)),), {"seed": 0}, ("one",))

@@ -132,5 +132,7 @@ def _row_edges(rows: list[float]) -> list[Span]:
     if len(rows) < 2:
         return [(row / 2, row * 2) for row in rows]
     middles = [math.sqrt(a) * math.sqrt(b) for a, b in pairwise(rows)]
-    ends = rows[0] * (rows[0] / middles[0]), rows[-1] * (rows[-1] / middles[-1])
-    return list(zip([ends[0], *middles], [*middles, ends[1]], strict=True))
+    first, last = (
+        clipped(row * (row / middle), log=True) for row, middle in ((rows[0], middles[0]), (rows[-1], middles[-1]))
+    )
+    return list(zip([first, *middles], [*middles, last], strict=True))

@@ -179,7 +179,8 @@ class Loop:
             self.measured, self.unchecked = measured, 0
             if not isfinite(measured.residual):
                 return "diverged"
-        residual = estimate if measured is None else measured.residual
+        seen_residual = estimate if self.method.sees_residuals else np.nan
+        residual = seen_residual if measured is None else measured.residual
         self.entries.append((self.epochs, residual, self.seconds, measured is not None))
         if self.save is not None:
             self.save(self)

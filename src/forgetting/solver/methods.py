@@ -97,6 +97,7 @@ class Method(ABC):
         by_epoch: whether x changes at the ends of epochs only, so that nothing is to be checked in between.
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
         usual_order: the ordering unless the user chooses one.
+        sees_residuals: whether the errors of visited rows are about those of b - A x.
     """
 
     name: ClassVar[str]
@@ -106,6 +107,7 @@ class Method(ABC):
     by_epoch: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     usual_order: ClassVar[type[Ordering]] = Reshuffled
+    sees_residuals: ClassVar[bool] = False
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -228,6 +230,7 @@ class Kaczmarz(Method):
 
     name = "kaczmarz"
     usual_order = DrawnOnce
+    sees_residuals = True
     streams = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:

@@ -25,7 +25,8 @@ class History:
     Attributes:
         epoch: rows touched, divided by the number of rows.
         residual: the largest |b - A x| / |b| over right-hand sides: computed where `checked`, elsewhere estimated by
-            the errors that rows had when they were visited.
+            the errors that rows had when they were visited; NaN there for least-squares methods, whose rows have other
+            errors.
         seconds: time since the start; of all runs together if a checkpoint was resumed.
         checked: whether the residual was computed, by a pass over the matrix.
     """
