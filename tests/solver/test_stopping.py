@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.solver import api
 from forgetting.solver.loop import TALL
+from forgetting.solver.one_thread import one_thread
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((40, 12))
@@ -172,6 +173,23 @@ def test_an_interrupted_solve_leaves_nothing_behind():
     assert [library["num_threads"] for library in threadpool_info()] == threads
     assert np.array_equal(A, kept[0])
     assert np.array_equal(B, kept[1])
+
+
+def test_solves_of_several_threads_that_overlap_restore_the_number_of_threads():
+    def blas():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with one_thread():  # all libraries are loaded now
+        pass
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        first, second = one_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)  # the first solve ends while the second one goes on
+        assert set(blas()) == {1}
+        second.__exit__(None, None, None)
+        assert blas() == before
 
 
 def test_tall_matrices_are_judged_within_an_epoch():
