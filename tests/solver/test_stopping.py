@@ -81,7 +81,7 @@ def test_no_epochs_leave_the_start(method):
     assert np.array_equal(solution.x, X + 1)
     assert (solution.converged, solution.rows, solution.epochs, len(solution.history)) == (False, 0, 0.0, 0)
     assert solution.residual == pytest.approx(residual(X + 1))
-    assert solution.status.startswith("stopped: maxiter = 0 epochs are over")
+    assert solution.status.startswith("stopped: maxiter = 0 reached; ")
     assert repr(solution)
     assert solution.to_frame().shape[0] == 0
     already = fg.solve(A, B, x0=X, maxiter=0, method=method)
@@ -96,6 +96,7 @@ def test_epochs_and_rows_are_counted(options):
     assert solution.epochs == solution.rows / 40
     assert solution.rows == 200
     assert f"after 5 epochs ({solution.rows} row steps)" in solution.status
+    assert "after 1 epoch (" in fg.solve(A, B, tol=0, maxiter=1, **options).status
     assert "maxiter = 5" in solution.status
     assert solution.history.epoch[-1] == solution.epochs
 
@@ -113,7 +114,8 @@ def test_maxiter_covers_both_methods_of_auto():
 def test_steps_are_counted_exactly(steps, method):
     solution = fg.solve(A, B, tol=0, max_steps=steps, blocks="rows", method=method)
     assert solution.rows == steps
-    assert solution.status.startswith("stopped: the steps are over")
+    assert solution.status.startswith(f"stopped: {steps} visit{'s' * (steps != 1)} made; ")
+    assert solution.status.endswith(f"({steps} row step{'s' * (steps != 1)})")
     assert solution.residual == pytest.approx(residual(solution.x), rel=1e-12)
     halves = fg.solve(A, OFF, tol=0, max_steps=steps, blocks=20, method=method)
     assert halves.rows == 20 * steps
@@ -122,7 +124,7 @@ def test_steps_are_counted_exactly(steps, method):
 def test_time_is_a_limit():
     solution = fg.solve(A, OFF, tol=0, seconds=0, method="kaczmarz")
     assert (solution.rows, solution.converged) == (0, False)
-    assert solution.status.startswith("stopped: 0 seconds are over")
+    assert solution.status.startswith("stopped: seconds = 0 reached; ")
 
 
 def test_a_tolerance_of_zero_ends_and_says_what_rounding_allows():

@@ -89,7 +89,11 @@ def guarantee_of(request: Request, loop: Loop, consistent: bool | None) -> Guara
 
 
 def _count(loop: Loop) -> str:
-    return f"{loop.epochs:.4g} epochs ({loop.rows} row steps)"
+    return f"{_plural(f'{loop.epochs:.4g}', 'epoch')} ({_plural(str(loop.rows), 'row step')})"
+
+
+def _plural(number: str, unit: str) -> str:
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
 
 
 def status(ending: str, loop: Loop, measured: Measure) -> str:
@@ -115,18 +119,29 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         )
     if ending == "least squares":
         return (
-            f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares "
-            f"solution with relative residual {residual:.4g}{_estimated(measured)},"
+            f"the system is inconsistent: no x{_up_to(loop, measured)} has a relative residual of {allowed:.2g}; x is "
+            f"the least-squares solution with relative residual {residual:.4g}{_estimated(measured)},"
         )
     reasons = {
-        "epochs": f"stopped: maxiter = {loop.stops.epochs} epochs are over",
-        "steps": "stopped: the steps are over",
-        "seconds": f"stopped: {loop.stops.seconds:g} seconds are over" if loop.stops.seconds is not None else "",
+        "epochs": f"stopped: maxiter = {loop.stops.epochs} reached",
+        "steps": f"stopped: {_plural(str(loop.stops.steps), 'visit')} made",
+        "seconds": f"stopped: seconds = {loop.stops.seconds or 0:g} reached",
         "stuck": "stopped: the residual falls no more",
         "callback": "stopped by the callback",
         "diverged": "diverged: x is not finite",
     }
     return f"{reasons[ending]}; relative residual {residual:.2g}, above {allowed:.2g}{_doubt(loop, measured)},"
+
+
+def _up_to(loop: Loop, measured: Measure) -> str:
+    """The length up to which no x solves the system, a power of ten, in words; see `Measure.excludes`."""
+    assert measured.each is not None
+    sizes, frobenius = loop.method.sizes, float(np.sqrt(loop.method.system.sweeper.squares_sum))
+    residuals, normals, scales = measured.each
+    with np.errstate(all="ignore"):
+        lengths = ((residuals - loop.allowed()) / normals - scales) * sizes / frobenius
+    longest = float(np.max(np.where(np.isnan(lengths), 0.0, lengths)))
+    return f" with |x| up to {10.0 ** np.floor(np.log10(longest)):.0e}" if np.isfinite(longest) else ""
 
 
 def _estimated(measured: Measure) -> str:
@@ -139,5 +154,5 @@ def _doubt(loop: Loop, measured: Measure) -> str:
     size = float(np.sqrt(loop.method.system.sweeper.squares_sum) * np.linalg.norm(loop.method.x))
     floor = 8 * EPS * (1 + size / float(np.max(loop.method.sizes)))
     if measured.residual <= floor:
-        return " but as small as rounding errors allow"
+        return ", but as small as rounding errors allow"
     return ""
