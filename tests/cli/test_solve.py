@@ -65,7 +65,7 @@ def test_the_numbers_are_those_of_the_library(forgetting, tmp_path):
         "converged: relative residual",
         f"{expected.rows} row steps",
         "seconds",
-        "method kaczmarz, one random order, repeated",
+        "method kaczmarz; one random order, repeated; ",
     ):
         assert words in said
     assert f"guarantee: {expected.guarantee}" in said

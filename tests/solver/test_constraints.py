@@ -211,7 +211,7 @@ def test_what_inequalities_do_not_go_with():
         ({"relations": 3}, "relations: expected '=', '>=' or '<=', got 3"),
         ({"relations": "<"}, "relation '<' of row 0"),
         ({"relations": ["=", ">", "="]}, "relation '>' of row 1"),
-        ({"relations": ["=", "="]}, "2 relations for 3 rows"),
+        ({"relations": ["=", "="]}, "one for each of the 3 rows, or one for all, got 2"),
         ({"bounds": 1}, r"expected \(low, high\), got 1"),
         ({"bounds": (0, 1, 2)}, r"expected \(low, high\)"),
         ({"bounds": (0, [1, 2])}, "3 numbers"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import forgetting as fg
@@ -280,6 +281,11 @@ def test_contradictory_zero_rows_are_found():
         ({"blocks": [range(40), [7]]}, "row 7 is in 2 blocks"),
         ({"blocks": [range(40), []]}, "block 1 has no rows"),
         ({"blocks": [range(41)]}, r"block 0\[40\] is 40"),
+        ({"relations": ["="]}, "relations: expected one for each of the 40 rows, or one for all, got 1"),
+        ({"bounds": (0, None)}, "bounds: None is no number; use -inf or inf"),
+        ({"bounds": (1, 0)}, r"bounds \(lo, hi\): the box is empty: lo\[0\] = 1 is above hi\[0\] = 0"),
+        ({"sets": 3}, "sets: expected a convex set such as .*, got 3"),
+        ({"x0": csr_array(np.ones((12, 1)))}, r"x0 is sparse; give x0.toarray\(\)"),
     ],
 )
 def test_odd_options_are_named(options, message):
@@ -291,3 +297,10 @@ def test_the_default_number_of_epochs():
     assert api.EPOCHS == 1000
     solution = fg.solve(A, OFF, tol=0, method="multipliers")
     assert "maxiter = 1000" in solution.status
+
+
+def test_averages_with_too_long_steps_diverge_without_warnings():
+    twins = np.repeat(A[:1], 20, axis=0)  # the average of equal steps is as long as one of them: 2 is the limit there
+    solution = fg.solve(twins, np.ones(20), average=2, relaxation=3.99, method="kaczmarz")
+    assert not solution.converged
+    assert solution.status.startswith("diverged: x is not finite")

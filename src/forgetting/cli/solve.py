@@ -38,7 +38,7 @@ def solve_command(
     damp: Annotated[float, typer.Option("--damp", help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
     blocks: Annotated[str, typer.Option("--blocks", help="auto, rows, or the number of rows of a block.")] = "auto",
     ordering: Annotated[
-        str | None, _option(f"{', '.join(orderings)}. [default: reshuffled]", "--ordering", "-o")
+        str | None, _option(f"{', '.join(orderings)}. [default: one random order, repeated]", "--ordering", "-o")
     ] = None,
     relaxation: Annotated[float, typer.Option("--relaxation", help="The factor of every step, 0 to 2.")] = 1.0,
     method: Annotated[str, typer.Option("--method", help=f"auto, {', '.join(METHODS)}.")] = "auto",
@@ -122,10 +122,10 @@ def solve_command(
 def summary(found: Solution) -> list[str]:
     """What the terminal shows: the status, what was done, and what was promised."""
     return [
-        found.status.rstrip(","),
+        found.status,
         f"relative residual {found.residual:.3g}, {found.epochs:.4g} epochs, {found.rows} row steps, "
         f"{found.seconds:.3g} seconds",
-        f"method {found.method}, {found.ordering}, {found.blocks}",
+        f"method {found.method}; {found.ordering}; {found.blocks}",
         f"guarantee: {found.guarantee}",
     ]
 

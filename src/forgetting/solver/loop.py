@@ -133,7 +133,7 @@ class Loop:
 
     def run(self) -> str:
         """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
-        with progress_bar("solving") as report:
+        with progress_bar("solving") as report, np.errstate(all="ignore"):  # x may diverge, which is found and said
             while True:
                 ending = (self._limits() if self.left is None else None) or self._round()
                 report("solving", self.spent + self.steps, self.stops.epochs * self.epoch_length)
