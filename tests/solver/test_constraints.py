@@ -224,3 +224,17 @@ def test_what_inequalities_do_not_go_with():
 def test_odd_constraints_are_named(options, message):
     with pytest.raises(InvalidInputError, match=message):
         fg.solve(np.eye(3), np.ones(3), **options)
+
+
+def test_the_status_names_the_distance_to_the_nearest_point_beside_the_residual():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 10))
+    b = A @ rng.standard_normal(10) - 1
+    found = fg.solve(A, b, relations=">=", nearest=True, callback=lambda x: (A @ x >= b).all())
+    assert (found.converged, found.residual) == (False, 0.0)
+    assert "; relative residual 0, but the relative distance to the nearest point may be 0." in found.status
+    found = fg.solve(A, b, relations=">=", nearest=True, tol=1e-2)
+    assert found.converged
+    assert found.status.startswith(f"converged: relative residual {found.residual:.2g} and the relative distance to the ")
+    early = fg.solve([[1.0, 0.0]], [0.0], sets=fg.Ball([0.0, 3.0], 1.0), nearest=True, maxiter=1)
+    assert "but the relative distance to the nearest point is not known, after" in early.status

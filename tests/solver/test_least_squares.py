@@ -319,3 +319,17 @@ def test_a_solution_that_was_not_seen_is_longer_than_the_status_says(monkeypatch
     length = float(found.status.partition("|x| up to ")[2].split()[0])
     assert 10 <= length < 1e6
     assert fg.solve([[0.0, 0.0]], [1.0]).status.startswith("the system is inconsistent: no x has a relative")
+
+
+@pytest.mark.parametrize("method", ["averaged", "multipliers"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_solution_of_the_system_is_not_yet_the_ridge_solution(method, several):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((2000, 40))
+    b = A @ (rng.standard_normal((40, 2)) if several else rng.standard_normal(40))
+    ridge = np.linalg.solve(A.T @ A + np.eye(40), A.T @ b)  # its relative residual is 5e-4
+    short = fg.solve(A, b, damp=1.0, method=method, maxiter=2)
+    assert not short.converged
+    assert np.linalg.norm(short.x - ridge) > 1e-6 * np.linalg.norm(ridge)
+    assert "with the rows of damping" in short.status
+    assert "of which 1e-06 is allowed, after 2 epochs" in short.status

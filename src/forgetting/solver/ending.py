@@ -105,8 +105,13 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
             f"converged on the {share} of the rows that the ordering trusts: relative residual {measured.left:.2g} "
             f"there, {residual:.2g} on all rows,"
         )
+    if ending == "solved" and measured.left > residual:
+        return (
+            f"converged: relative residual {residual:.2g} and {_distance(loop)} about {measured.left:.2g}, both at most "
+            f"{allowed:.2g},"
+        )
     if ending == "solved":
-        return f"converged: relative residual {measured.left:.2g}, at most {allowed:.2g},"
+        return f"converged: relative residual {residual:.2g}, at most {allowed:.2g},"
     if ending == "least squares" and loop.method.system.damp:
         return (
             f"converged: x minimises |A x - b|^2 + damp^2 |x - x0|^2{_estimated(measured)}; relative residual "
@@ -130,7 +135,28 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         "callback": "stopped by the callback",
         "diverged": "diverged: x is not finite",
     }
-    return f"{reasons[ending]}; relative residual {residual:.2g}, above {allowed:.2g}{_doubt(loop, measured)},"
+    return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured)},"
+
+
+def _missed(loop: Loop, measured: Measure) -> str:
+    """What is larger than allowed, in words."""
+    system, allowed = loop.method.system, loop.allowed()
+    if system.damp:
+        error = "" if measured.error is None else f" and the estimated relative error {measured.error:.2g}"
+        return (
+            f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which {loop.stops.normal:.2g} "
+            "is allowed"
+        )
+    if measured.residual > allowed:
+        return f"above {allowed:.2g}{_doubt(loop, measured)}"
+    if not np.isfinite(measured.left):
+        return f"but {_distance(loop)} is not known"
+    return f"but {_distance(loop)} may be {measured.left:.2g}, above {allowed:.2g}"
+
+
+def _distance(loop: Loop) -> str:
+    """What must be small enough beside the residual, in words."""
+    return f"the relative distance to the {'nearest point' if loop.method.system.nearest else 'sets'}"
 
 
 def _up_to(loop: Loop, measured: Measure) -> str:

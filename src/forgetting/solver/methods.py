@@ -59,7 +59,8 @@ class Measure:
         normal: the largest |A^T r| / (|A| |r|) over right-hand sides, with r = b - A x and the Frobenius norm; with
             damping that of the system with the rows damp x = damp x0, too. None for methods that solve systems.
         error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
-        each: for every right-hand side its residual, its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
+        each: for every right-hand side its residual (with damping and without `error`, that of the system with the rows
+            damp x = damp x0, too), its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
     """
 
     residual: float
@@ -332,7 +333,9 @@ class LeastSquares(Method):
         residuals = missed / self.sizes
         residual = float(np.max(residuals))
         left = np.inf if damp else residual
-        each = (residuals, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
+        # a small |b - A x| does not make x the ridge solution; an estimate of the error tells, and needs no more
+        judged = residuals if self.estimates else damped / self.sizes
+        each = (judged, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
         return Measure(residual, left, float(np.max(normals)), self.error(), each)
 
     def error(self) -> float | None:
