@@ -238,3 +238,15 @@ def test_the_status_names_the_distance_to_the_nearest_point_beside_the_residual(
     assert found.status.startswith(f"converged: relative residual {found.residual:.2g} and the relative distance to the ")
     early = fg.solve([[1.0, 0.0]], [0.0], sets=fg.Ball([0.0, 3.0], 1.0), nearest=True, maxiter=1)
     assert "but the relative distance to the nearest point is not known, after" in early.status
+
+
+@pytest.mark.parametrize("nearest", [False, True])
+def test_x_lies_in_the_sets_and_between_the_bounds(nearest):
+    ball = fg.Ball([0.0, 0.0], 1.0)
+    apart = fg.solve([[0.0, 1.0]], [0.0], bounds=([2.0, -5.0], [9.0, 5.0]), sets=ball, nearest=nearest, maxiter=300)
+    assert not apart.converged
+    both = fg.solve([[1.0, 1.0]], [1.2], relations=">=", bounds=(0, 0.7), sets=ball, x0=[3.0, 0.0], nearest=nearest)
+    assert both.converged
+    assert both.x.max() <= 0.7 + 1e-6
+    assert np.linalg.norm(both.x) <= 1 + 1e-6
+    assert both.x.sum() >= 1.2 - 2e-6

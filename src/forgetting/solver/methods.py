@@ -264,6 +264,9 @@ class Kaczmarz(Method):
     def measure(self) -> Measure:
         measured = super().measure()
         left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
+        limits = self.system.sweeper.limits
+        if self.system.sets and len(limits.low):  # a projection onto a set may leave the bounds
+            left = max(left, _norm(self.x - np.clip(self.x, limits.low, limits.high)) / self._size)
         if self.system.nearest:
             left = max(left, self._duality_gap())
         if len(self.cuts):  # the duality gap of other sets is not known
