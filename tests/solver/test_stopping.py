@@ -304,3 +304,15 @@ def test_averages_with_too_long_steps_diverge_without_warnings():
     solution = fg.solve(twins, np.ones(20), average=2, relaxation=3.99, method="kaczmarz")
     assert not solution.converged
     assert solution.status.startswith("diverged: x is not finite")
+
+
+def test_rows_that_an_ordering_does_not_trust_decide_nothing():
+    rows = np.zeros((60, 3))
+    rows[:57, :2], rows[57:, 2] = RNG.standard_normal((57, 2)), 1.0
+    solution = fg.solve(rows, rows @ [1.0, 2.0, 50.0], ordering="quantile")  # three rows look wrong, and are not
+    assert solution.converged
+    assert solution.residual > 0.5
+    assert solution.consistent is None
+    assert solution.status.startswith("converged on 54 of 60 rows, those that the ordering trusts: relative residual ")
+    few = fg.solve(A, B, ordering=fg.orderings.Quantile(1e-9), maxiter=1)
+    assert "converged on 0 of" not in few.status

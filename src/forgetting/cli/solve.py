@@ -75,6 +75,7 @@ def solve_command(
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, ready, result, write_and_show
     from forgetting.solver.files import read_matrix
+    from forgetting.storage.atomic import kept
     from forgetting.storage.outputs import check_output, write_output
 
     inputs = [matrix, side, *([] if x0 is None else [x0])]
@@ -85,6 +86,8 @@ def solve_command(
         ready(out, force, inputs)
     b = read_matrix(side, "b")
     start = None if x0 is None else read_matrix(x0, "x0")
+    if checkpoint is not None:
+        kept.append(f"the same command goes on from {checkpoint}")
     with uninterrupted(), diverging():
         found = fg.solve(
             matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,

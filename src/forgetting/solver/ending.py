@@ -24,7 +24,9 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
     damped = request.system.damp > 0
     asked = damped or (request.name != "auto" and method.least_squares)
     converged = ending == "solved" or (ending == "least squares" and asked)
-    consistent = {"solved": measured.residual <= loop.allowed(), "least squares": False}.get(ending)
+    # rows that the ordering did not trust may be wrong, or not reached yet
+    solves = ending == "solved" and measured.residual <= loop.allowed()
+    consistent = True if solves else False if ending == "least squares" else None
     if damped or (ending == "least squares" and not measured.excludes(loop.allowed())):
         consistent = None
     words = f"{status(ending, loop, measured)} after {_count(loop)}"
@@ -100,10 +102,10 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
     if ending == "solved" and residual > allowed:
-        share = f"{100 * loop.method.system.trusted:.4g} %"
+        system = loop.method.system
         return (
-            f"converged on the {share} of the rows that the ordering trusts: relative residual {measured.left:.2g} "
-            f"there, {residual:.2g} on all rows,"
+            f"converged on {system.num_trusted} of {len(system.b)} rows, those that the ordering trusts: relative residual "
+            f"{measured.left:.2g} there, {residual:.2g} on all rows,"
         )
     if ending == "solved" and measured.left > residual:
         return (

@@ -39,6 +39,11 @@ class System:
     trusted: float = 1.0
 
     @property
+    def num_trusted(self) -> int:
+        """The number of rows that count for convergence."""
+        return max(1, int(np.floor(self.trusted * len(self.b))))
+
+    @property
     def sizes(self) -> Array:
         """|b| of each right-hand side, to which residuals are relative; if b is 0, the norm of the gap at x0, or 1."""
         norms = np.atleast_1d(np.linalg.norm(self.b, axis=0))
@@ -145,8 +150,7 @@ class Method(ABC):
         residual = float(np.max(_norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
             return Measure(residual, residual)
-        count = int(np.floor(self.system.trusted * len(gap)))
-        trusted = np.argsort(np.abs(gap), kind="stable")[:count]
+        trusted = np.argsort(np.abs(gap), kind="stable")[: self.system.num_trusted]
         size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
         return Measure(residual, float(np.linalg.norm(gap[trusted])) / size)
 

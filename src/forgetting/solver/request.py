@@ -135,7 +135,7 @@ def as_request(
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     chosen = None if ordering is None else as_ordering(ordering)
     if several > 1 and chosen is not None and chosen.adaptive:
-        raise NotSupportedError("average= needs an ordering that does not look at x; leave it out")
+        raise NotSupportedError("average= needs an ordering that does not look at x; leave ordering= or average= out")
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
     if isinstance(matrix, Source):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
