@@ -211,7 +211,7 @@ def test_what_inequalities_do_not_go_with():
         ({"relations": 3}, "relations: expected '=', '>=' or '<=', got 3"),
         ({"relations": "<"}, "relation '<' of row 0"),
         ({"relations": ["=", ">", "="]}, "relation '>' of row 1"),
-        ({"relations": ["=", "="]}, "one for each of the 3 rows, or one for all, got 2"),
+        ({"relations": ["=", "="]}, "one for all rows, or one for each of 3, got 2"),
         ({"bounds": 1}, r"expected \(low, high\), got 1"),
         ({"bounds": (0, 1, 2)}, r"expected \(low, high\)"),
         ({"bounds": (0, [1, 2])}, "3 numbers"),
@@ -235,7 +235,7 @@ def test_the_status_names_the_distance_to_the_nearest_point_beside_the_residual(
     assert "; relative residual 0, but the relative distance to the nearest point may be 0." in found.status
     found = fg.solve(A, b, relations=">=", nearest=True, tol=1e-2)
     assert found.converged
-    assert found.status.startswith(f"converged: relative residual {found.residual:.2g} and the relative distance to the ")
+    assert found.status.startswith(f"converged: relative residual {found.residual:.2g} and the relative distance to ")
     early = fg.solve([[1.0, 0.0]], [0.0], sets=fg.Ball([0.0, 3.0], 1.0), nearest=True, maxiter=1)
     assert "but the relative distance to the nearest point is not known, after" in early.status
 
@@ -250,3 +250,8 @@ def test_x_lies_in_the_sets_and_between_the_bounds(nearest):
     assert both.x.max() <= 0.7 + 1e-6
     assert np.linalg.norm(both.x) <= 1 + 1e-6
     assert both.x.sum() >= 1.2 - 2e-6
+
+
+def test_a_column_is_told_from_one_right_hand_side():
+    with pytest.raises(NotSupportedError, match=r"one right-hand side, a b of shape \(2,\) and not \(2, 1\)"):
+        fg.solve(np.eye(2), np.ones((2, 1)), bounds=(0, 1))

@@ -281,7 +281,7 @@ def test_contradictory_zero_rows_are_found():
         ({"blocks": [range(40), [7]]}, "row 7 is in 2 blocks"),
         ({"blocks": [range(40), []]}, "block 1 has no rows"),
         ({"blocks": [range(41)]}, r"block 0\[40\] is 40"),
-        ({"relations": ["="]}, "relations: expected one for each of the 40 rows, or one for all, got 1"),
+        ({"relations": ["="]}, "relations: expected one for all rows, or one for each of 40, got 1"),
         ({"bounds": (0, None)}, "bounds: None is no number; use -inf or inf"),
         ({"bounds": (1, 0)}, r"bounds \(lo, hi\): the box is empty: lo\[0\] = 1 is above hi\[0\] = 0"),
         ({"sets": 3}, "sets: expected a convex set such as .*, got 3"),

@@ -104,13 +104,13 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
     if ending == "solved" and residual > allowed:
         system = loop.method.system
         return (
-            f"converged on {system.num_trusted} of {len(system.b)} rows, those that the ordering trusts: relative residual "
-            f"{measured.left:.2g} there, {residual:.2g} on all rows,"
+            f"converged on {system.num_trusted} of {len(system.b)} rows, those that the ordering trusts: relative "
+            f"residual {measured.left:.2g} there, {residual:.2g} on all rows,"
         )
     if ending == "solved" and measured.left > residual:
         return (
-            f"converged: relative residual {residual:.2g} and {_distance(loop)} about {measured.left:.2g}, both at most "
-            f"{allowed:.2g},"
+            f"converged: relative residual {residual:.2g} and {_distance(loop)} about {measured.left:.2g}, both at "
+            f"most {allowed:.2g},"
         )
     if ending == "solved":
         return f"converged: relative residual {residual:.2g}, at most {allowed:.2g},"
@@ -146,8 +146,8 @@ def _missed(loop: Loop, measured: Measure) -> str:
     if system.damp:
         error = "" if measured.error is None else f" and the estimated relative error {measured.error:.2g}"
         return (
-            f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which {loop.stops.normal:.2g} "
-            "is allowed"
+            f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which "
+            f"{loop.stops.normal:.2g} is allowed"
         )
     if measured.residual > allowed:
         return f"above {allowed:.2g}{_doubt(loop, measured)}"

@@ -120,7 +120,8 @@ def as_request(
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
     if limited and (side.ndim == 2 or damp or least_squares):
-        what = "one right-hand side" if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
+        flat = f"one right-hand side, a b of shape ({shape[0]},) and not {side.shape}"
+        what = flat if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
     if damp and method != "auto" and not registry.get(method).damps:
         raise NotSupportedError(f"damp is for the methods 'multipliers' and 'averaged', not for {method!r}")
@@ -201,7 +202,7 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
         except TypeError:
             raise InvalidInputError(f"relations: expected '=', '>=' or '<=', got {relations!r:.40}") from None
         if len(given) != m:
-            raise InvalidInputError(f"relations: expected one for each of the {m} rows, or one for all, got {len(given)}")
+            raise InvalidInputError(f"relations: expected one for all rows, or one for each of {m}, got {len(given)}")
         unknown = next((i for i, sense in enumerate(given) if str(sense) not in SENSES), None)
         if unknown is not None:
             raise InvalidInputError(f"relation {given[unknown]!r:.40} of row {unknown}: expected '=', '>=' or '<='")
