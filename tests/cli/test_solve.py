@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_the_numbers_are_those_of_the_library(forgetting, tmp_path):
         "converged: relative residual",
         f"{expected.rows} row steps",
         "seconds",
-        "method kaczmarz, one random order, repeated",
+        "method kaczmarz; one random order, repeated; ",
     ):
         assert words in said
     assert f"guarantee: {expected.guarantee}" in said
@@ -117,6 +118,16 @@ def test_a_system_without_a_solution_exits_with_3_and_writes_the_least_squares_s
     best = np.linalg.lstsq(A.toarray(), np.load(tmp_path / "noisy.npy"), rcond=None)[0]
     np.testing.assert_allclose(np.load(tmp_path / "x.npy"), best, rtol=1e-4)
     assert inside("solve", "A.npz", "noisy.npy", "--method", "multipliers").code == 0
+
+
+def test_an_interrupted_solve_names_its_checkpoint(inside, monkeypatch):
+    def interrupted(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(fg, "solve", interrupted)
+    assert inside("solve", "A.npz", "b.npy").err == "interrupted; nothing was written\n"
+    done = inside("solve", "A.npz", "b.npy", "--checkpoint", "state.npz")
+    assert (done.code, done.err) == (130, "interrupted; the same command goes on from state.npz\n")
 
 
 def test_several_right_hand_sides(inside, tmp_path):

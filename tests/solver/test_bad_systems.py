@@ -43,7 +43,7 @@ SIDES = {
     "complex": (SIDE * 1j, "b: expected real numbers, got complex"),
     "text": ("SIDE", "b: expected real numbers, got text"),
     "nothing": (None, "b: expected real numbers"),
-    "sparse": (sparse.csr_array(SIDE[:, None]), "b: expected real numbers"),
+    "sparse": (sparse.csr_array(SIDE[:, None]), r"b is sparse; give b.toarray\(\)"),
     "too short": (SIDE[:5], r"A has 6 rows, but b has shape \(5,\); expected \(6,\), or \(6, c\)"),
     "a row": (SIDE[None], r"b has shape \(1, 6\)"),
     "no columns": (np.ones((6, 0)), r"b has shape \(6, 0\)"),

@@ -339,3 +339,17 @@ def test_a_process_that_is_killed_in_the_middle_of_a_sweep_is_resumed(streamed, 
     resumed = fg.solve(tmp_path / "A.npy" if streamed else matrix, b, **saving)
     assert 0 < len(sweeps) - total < total / 2  # what was done before is not done again
     assert_equal(resumed, whole)
+
+
+def test_a_file_that_changed_after_the_end_of_a_solve_is_not_called_solved(tmp_path):
+    rng = np.random.default_rng(8)
+    matrix, path = rng.standard_normal((400, 10)), tmp_path / "A.npy"
+    b = matrix @ np.ones(10)
+    options = {"memory": 20_000, "checkpoint": tmp_path / "state.npz", "tol": 1e-10, "maxiter": 40}
+    np.save(path, matrix)
+    assert fg.solve(path, b, **options).converged
+    matrix[201, 3] += 1.0  # a row that is not among those that are compared
+    np.save(path, matrix)
+    resumed = fg.solve(path, b, **options)
+    assert resumed.residual == pytest.approx(np.linalg.norm(b - matrix @ resumed.x) / np.linalg.norm(b), rel=1e-6)
+    assert not resumed.converged

@@ -211,7 +211,7 @@ def test_what_inequalities_do_not_go_with():
         ({"relations": 3}, "relations: expected '=', '>=' or '<=', got 3"),
         ({"relations": "<"}, "relation '<' of row 0"),
         ({"relations": ["=", ">", "="]}, "relation '>' of row 1"),
-        ({"relations": ["=", "="]}, "2 relations for 3 rows"),
+        ({"relations": ["=", "="]}, "one for all rows, or one for each of 3, got 2"),
         ({"bounds": 1}, r"expected \(low, high\), got 1"),
         ({"bounds": (0, 1, 2)}, r"expected \(low, high\)"),
         ({"bounds": (0, [1, 2])}, "3 numbers"),
@@ -224,3 +224,34 @@ def test_what_inequalities_do_not_go_with():
 def test_odd_constraints_are_named(options, message):
     with pytest.raises(InvalidInputError, match=message):
         fg.solve(np.eye(3), np.ones(3), **options)
+
+
+def test_the_status_names_the_distance_to_the_nearest_point_beside_the_residual():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 10))
+    b = A @ rng.standard_normal(10) - 1
+    found = fg.solve(A, b, relations=">=", nearest=True, callback=lambda x: (A @ x >= b).all())
+    assert (found.converged, found.residual) == (False, 0.0)
+    assert "; relative residual 0, but the relative distance to the nearest point may be 0." in found.status
+    found = fg.solve(A, b, relations=">=", nearest=True, tol=1e-2)
+    assert found.converged
+    assert found.status.startswith(f"converged: relative residual {found.residual:.2g} and the relative distance to ")
+    early = fg.solve([[1.0, 0.0]], [0.0], sets=fg.Ball([0.0, 3.0], 1.0), nearest=True, maxiter=1)
+    assert "but the relative distance to the nearest point is not known, after" in early.status
+
+
+@pytest.mark.parametrize("nearest", [False, True])
+def test_x_lies_in_the_sets_and_between_the_bounds(nearest):
+    ball = fg.Ball([0.0, 0.0], 1.0)
+    apart = fg.solve([[0.0, 1.0]], [0.0], bounds=([2.0, -5.0], [9.0, 5.0]), sets=ball, nearest=nearest, maxiter=300)
+    assert not apart.converged
+    both = fg.solve([[1.0, 1.0]], [1.2], relations=">=", bounds=(0, 0.7), sets=ball, x0=[3.0, 0.0], nearest=nearest)
+    assert both.converged
+    assert both.x.max() <= 0.7 + 1e-6
+    assert np.linalg.norm(both.x) <= 1 + 1e-6
+    assert both.x.sum() >= 1.2 - 2e-6
+
+
+def test_a_column_is_told_from_one_right_hand_side():
+    with pytest.raises(NotSupportedError, match=r"one right-hand side, a b of shape \(2,\) and not \(2, 1\)"):
+        fg.solve(np.eye(2), np.ones((2, 1)), bounds=(0, 1))

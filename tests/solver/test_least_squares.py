@@ -11,6 +11,7 @@ from scipy.sparse.linalg import lsmr
 
 import forgetting as fg
 from forgetting.errors import NotSupportedError
+from forgetting.solver import request
 from forgetting.solver.methods import Extended, System
 from forgetting.solver.rows import DenseRows
 from forgetting.solver.sweepers import RowSweeper
@@ -83,7 +84,7 @@ def test_least_squares_solutions(name, method, seed, monkeypatch):
     wanted = least_squares(A, b)
     assert solution.consistent is False, solution.status
     assert solution.converged is not auto
-    assert solution.status.startswith("the system is inconsistent: no x has a relative residual of 1e-07")
+    assert solution.status.startswith("the system is inconsistent: no x with |x| up to ")
     named = {"auto": "kaczmarz, then direct", "auto, large": "kaczmarz, then multipliers"}
     assert solution.method == named.get(method, method)
     assert solution.error <= 1e-7
@@ -308,3 +309,27 @@ def test_a_residual_just_above_the_tolerance_is_left_undecided():
     assert solution.consistent is None
     assert "is not decided" in solution.status
     np.testing.assert_allclose(solution.x, np.ones(5), rtol=0, atol=1e-5)
+
+
+def test_a_solution_that_was_not_seen_is_longer_than_the_status_says(monkeypatch):
+    monkeypatch.setattr(request, "SMALL", 0.0)  # a decomposition would see it
+    A, b = np.array([[1.0, 0.0], [1.0, 1e-6]]), np.array([0.0, 1.0])
+    found = fg.solve(A, b, tol=1e-3)
+    assert found.consistent is False  # x = (0, 1e6) is a solution
+    length = float(found.status.partition("|x| up to ")[2].split()[0])
+    assert 10 <= length < 1e6
+    assert fg.solve([[0.0, 0.0]], [1.0]).status.startswith("the system is inconsistent: no x has a relative")
+
+
+@pytest.mark.parametrize("method", ["averaged", "multipliers"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_solution_of_the_system_is_not_yet_the_ridge_solution(method, several):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((2000, 40))
+    b = A @ (rng.standard_normal((40, 2)) if several else rng.standard_normal(40))
+    ridge = np.linalg.solve(A.T @ A + np.eye(40), A.T @ b)  # its relative residual is 5e-4
+    short = fg.solve(A, b, damp=1.0, method=method, maxiter=2)
+    assert not short.converged
+    assert np.linalg.norm(short.x - ridge) > 1e-6 * np.linalg.norm(ridge)
+    assert "with the rows of damping" in short.status
+    assert "of which 1e-06 is allowed, after 2 epochs" in short.status

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.solver import api
 from forgetting.solver.loop import TALL
+from forgetting.solver.one_thread import one_thread
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((40, 12))
@@ -80,7 +82,7 @@ def test_no_epochs_leave_the_start(method):
     assert np.array_equal(solution.x, X + 1)
     assert (solution.converged, solution.rows, solution.epochs, len(solution.history)) == (False, 0, 0.0, 0)
     assert solution.residual == pytest.approx(residual(X + 1))
-    assert solution.status.startswith("stopped: maxiter = 0 epochs are over")
+    assert solution.status.startswith("stopped: maxiter = 0 reached; ")
     assert repr(solution)
     assert solution.to_frame().shape[0] == 0
     already = fg.solve(A, B, x0=X, maxiter=0, method=method)
@@ -95,6 +97,7 @@ def test_epochs_and_rows_are_counted(options):
     assert solution.epochs == solution.rows / 40
     assert solution.rows == 200
     assert f"after 5 epochs ({solution.rows} row steps)" in solution.status
+    assert "after 1 epoch (" in fg.solve(A, B, tol=0, maxiter=1, **options).status
     assert "maxiter = 5" in solution.status
     assert solution.history.epoch[-1] == solution.epochs
 
@@ -112,7 +115,8 @@ def test_maxiter_covers_both_methods_of_auto():
 def test_steps_are_counted_exactly(steps, method):
     solution = fg.solve(A, B, tol=0, max_steps=steps, blocks="rows", method=method)
     assert solution.rows == steps
-    assert solution.status.startswith("stopped: the steps are over")
+    assert solution.status.startswith(f"stopped: {steps} visit{'s' * (steps != 1)} made; ")
+    assert solution.status.endswith(f"({steps} row step{'s' * (steps != 1)})")
     assert solution.residual == pytest.approx(residual(solution.x), rel=1e-12)
     halves = fg.solve(A, OFF, tol=0, max_steps=steps, blocks=20, method=method)
     assert halves.rows == 20 * steps
@@ -121,7 +125,7 @@ def test_steps_are_counted_exactly(steps, method):
 def test_time_is_a_limit():
     solution = fg.solve(A, OFF, tol=0, seconds=0, method="kaczmarz")
     assert (solution.rows, solution.converged) == (0, False)
-    assert solution.status.startswith("stopped: 0 seconds are over")
+    assert solution.status.startswith("stopped: seconds = 0 reached; ")
 
 
 def test_a_tolerance_of_zero_ends_and_says_what_rounding_allows():
@@ -172,6 +176,23 @@ def test_an_interrupted_solve_leaves_nothing_behind():
     assert [library["num_threads"] for library in threadpool_info()] == threads
     assert np.array_equal(A, kept[0])
     assert np.array_equal(B, kept[1])
+
+
+def test_solves_of_several_threads_that_overlap_restore_the_number_of_threads():
+    def blas():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with one_thread():  # all libraries are loaded now
+        pass
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        first, second = one_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)  # the first solve ends while the second one goes on
+        assert set(blas()) == {1}
+        second.__exit__(None, None, None)
+        assert blas() == before
 
 
 def test_tall_matrices_are_judged_within_an_epoch():
@@ -260,6 +281,11 @@ def test_contradictory_zero_rows_are_found():
         ({"blocks": [range(40), [7]]}, "row 7 is in 2 blocks"),
         ({"blocks": [range(40), []]}, "block 1 has no rows"),
         ({"blocks": [range(41)]}, r"block 0\[40\] is 40"),
+        ({"relations": ["="]}, "relations: expected one for all rows, or one for each of 40, got 1"),
+        ({"bounds": (0, None)}, "bounds: None is no number; use -inf or inf"),
+        ({"bounds": (1, 0)}, r"bounds \(lo, hi\): the box is empty: lo\[0\] = 1 is above hi\[0\] = 0"),
+        ({"sets": 3}, "sets: expected a convex set such as .*, got 3"),
+        ({"x0": csr_array(np.ones((12, 1)))}, r"x0 is sparse; give x0.toarray\(\)"),
     ],
 )
 def test_odd_options_are_named(options, message):
@@ -271,3 +297,22 @@ def test_the_default_number_of_epochs():
     assert api.EPOCHS == 1000
     solution = fg.solve(A, OFF, tol=0, method="multipliers")
     assert "maxiter = 1000" in solution.status
+
+
+def test_averages_with_too_long_steps_diverge_without_warnings():
+    twins = np.repeat(A[:1], 20, axis=0)  # the average of equal steps is as long as one of them: 2 is the limit there
+    solution = fg.solve(twins, np.ones(20), average=2, relaxation=3.99, method="kaczmarz")
+    assert not solution.converged
+    assert solution.status.startswith("diverged: x is not finite")
+
+
+def test_rows_that_an_ordering_does_not_trust_decide_nothing():
+    rows = np.zeros((60, 3))
+    rows[:57, :2], rows[57:, 2] = RNG.standard_normal((57, 2)), 1.0
+    solution = fg.solve(rows, rows @ [1.0, 2.0, 50.0], ordering="quantile")  # three rows look wrong, and are not
+    assert solution.converged
+    assert solution.residual > 0.5
+    assert solution.consistent is None
+    assert solution.status.startswith("converged on 54 of 60 rows, those that the ordering trusts: relative residual ")
+    few = fg.solve(A, B, ordering=fg.orderings.Quantile(1e-9), maxiter=1)
+    assert "converged on 0 of" not in few.status

@@ -442,3 +442,14 @@ def test_the_loop_saves_within_a_round(system):
         patch.setattr(Loop, "_sweep", noted)
         streamed(A, b, maxiter=1, tol=0.0)
     assert offers == [(i + 1, 9 - i) for i in range(10)] + [(10, None)]
+
+
+@pytest.mark.parametrize("shape", [None, "ab", (3,), (3, 0), (3, 2.5), (-1, 2), (2, 2, 2)])
+def test_odd_shapes_of_objects_with_rows_are_named(shape):
+    class Odd:
+        def __getitem__(self, rows):
+            return np.ones((2, 2))[rows]
+
+    Odd.shape = shape
+    with pytest.raises(InvalidInputError, match="A: expected a matrix with rows and columns, got shape "):
+        fg.solve(Odd(), np.ones(2))

@@ -38,7 +38,7 @@ def solve_command(
     damp: Annotated[float, typer.Option("--damp", help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
     blocks: Annotated[str, typer.Option("--blocks", help="auto, rows, or the number of rows of a block.")] = "auto",
     ordering: Annotated[
-        str | None, _option(f"{', '.join(orderings)}. [default: reshuffled]", "--ordering", "-o")
+        str | None, _option(f"{', '.join(orderings)}. [default: one random order, repeated]", "--ordering", "-o")
     ] = None,
     relaxation: Annotated[float, typer.Option("--relaxation", help="The factor of every step, 0 to 2.")] = 1.0,
     method: Annotated[str, typer.Option("--method", help=f"auto, {', '.join(METHODS)}.")] = "auto",
@@ -75,6 +75,7 @@ def solve_command(
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, ready, result, write_and_show
     from forgetting.solver.files import read_matrix
+    from forgetting.storage.atomic import kept
     from forgetting.storage.outputs import check_output, write_output
 
     inputs = [matrix, side, *([] if x0 is None else [x0])]
@@ -85,6 +86,8 @@ def solve_command(
         ready(out, force, inputs)
     b = read_matrix(side, "b")
     start = None if x0 is None else read_matrix(x0, "x0")
+    if checkpoint is not None:
+        kept.append(f"the same command goes on from {checkpoint}")
     with uninterrupted(), diverging():
         found = fg.solve(
             matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
@@ -122,10 +125,10 @@ def solve_command(
 def summary(found: Solution) -> list[str]:
     """What the terminal shows: the status, what was done, and what was promised."""
     return [
-        found.status.rstrip(","),
+        found.status,
         f"relative residual {found.residual:.3g}, {found.epochs:.4g} epochs, {found.rows} row steps, "
         f"{found.seconds:.3g} seconds",
-        f"method {found.method}, {found.ordering}, {found.blocks}",
+        f"method {found.method}; {found.ordering}; {found.blocks}",
         f"guarantee: {found.guarantee}",
     ]
 

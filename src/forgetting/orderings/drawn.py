@@ -75,7 +75,10 @@ class NormWeighted(WithReplacement):
 
     def probabilities(self, tasks: TaskView) -> Array:
         if tasks.norms is None:
-            raise NotSupportedError("norm-weighted sampling needs tasks with a norm; these have none")
+            raise NotSupportedError(
+                "norm-weighted sampling needs tasks with a norm; these have none, as the blocks of a streamed matrix; "
+                "use another ordering"
+            )
         weights: Array = tasks.norms**2
         if weights.sum() == 0:
             raise InvalidInputError("norm-weighted sampling needs a task that is not zero; all of these are")

@@ -88,7 +88,7 @@ def solve(
         checkpoint: the .npz file that holds the state of the solve. A later call with the same arguments goes on where
             a killed one was, and has the same x and history (but for seconds) as an uninterrupted one, bit for bit on
             one kind of processor; tol, maxiter, max_steps and seconds may differ. A file of another system or other
-            settings is an error. Adaptive orderings have no checkpoints.
+            settings is an error (of a streamed matrix, 64 rows are compared). Adaptive orderings have no checkpoints.
         atol, btol: as in `lsmr`: a solution has |b - A x| <= atol |A| |x| + btol |b|, and a least-squares solution
             |A^T r| <= atol |A| |r|. If left out, atol is 0 for the first and `tol` for the second, and btol is `tol`.
         method: "kaczmarz" solves systems by row steps; "multipliers", "extended" and "averaged" find least-squares

@@ -24,7 +24,9 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
     damped = request.system.damp > 0
     asked = damped or (request.name != "auto" and method.least_squares)
     converged = ending == "solved" or (ending == "least squares" and asked)
-    consistent = {"solved": measured.residual <= loop.allowed(), "least squares": False}.get(ending)
+    # rows that the ordering did not trust may be wrong, or not reached yet
+    solves = ending == "solved" and measured.residual <= loop.allowed()
+    consistent = True if solves else False if ending == "least squares" else None
     if damped or (ending == "least squares" and not measured.excludes(loop.allowed())):
         consistent = None
     words = f"{status(ending, loop, measured)} after {_count(loop)}"
@@ -89,20 +91,29 @@ def guarantee_of(request: Request, loop: Loop, consistent: bool | None) -> Guara
 
 
 def _count(loop: Loop) -> str:
-    return f"{loop.epochs:.4g} epochs ({loop.rows} row steps)"
+    return f"{_plural(f'{loop.epochs:.4g}', 'epoch')} ({_plural(str(loop.rows), 'row step')})"
+
+
+def _plural(number: str, unit: str) -> str:
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
 
 
 def status(ending: str, loop: Loop, measured: Measure) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
     if ending == "solved" and residual > allowed:
-        share = f"{100 * loop.method.system.trusted:.4g} %"
+        system = loop.method.system
         return (
-            f"converged on the {share} of the rows that the ordering trusts: relative residual {measured.left:.2g} "
-            f"there, {residual:.2g} on all rows,"
+            f"converged on {system.num_trusted} of {len(system.b)} rows, those that the ordering trusts: relative "
+            f"residual {measured.left:.2g} there, {residual:.2g} on all rows,"
+        )
+    if ending == "solved" and measured.left > residual:
+        return (
+            f"converged: relative residual {residual:.2g} and {_distance(loop)} about {measured.left:.2g}, both at "
+            f"most {allowed:.2g},"
         )
     if ending == "solved":
-        return f"converged: relative residual {measured.left:.2g}, at most {allowed:.2g},"
+        return f"converged: relative residual {residual:.2g}, at most {allowed:.2g},"
     if ending == "least squares" and loop.method.system.damp:
         return (
             f"converged: x minimises |A x - b|^2 + damp^2 |x - x0|^2{_estimated(measured)}; relative residual "
@@ -115,18 +126,50 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         )
     if ending == "least squares":
         return (
-            f"the system is inconsistent: no x has a relative residual of {allowed:.2g}; x is the least-squares "
-            f"solution with relative residual {residual:.4g}{_estimated(measured)},"
+            f"the system is inconsistent: no x{_up_to(loop, measured)} has a relative residual of {allowed:.2g}; x is "
+            f"the least-squares solution with relative residual {residual:.4g}{_estimated(measured)},"
         )
     reasons = {
-        "epochs": f"stopped: maxiter = {loop.stops.epochs} epochs are over",
-        "steps": "stopped: the steps are over",
-        "seconds": f"stopped: {loop.stops.seconds:g} seconds are over" if loop.stops.seconds is not None else "",
+        "epochs": f"stopped: maxiter = {loop.stops.epochs} reached",
+        "steps": f"stopped: {_plural(str(loop.stops.steps), 'visit')} made",
+        "seconds": f"stopped: seconds = {loop.stops.seconds or 0:g} reached",
         "stuck": "stopped: the residual falls no more",
         "callback": "stopped by the callback",
         "diverged": "diverged: x is not finite",
     }
-    return f"{reasons[ending]}; relative residual {residual:.2g}, above {allowed:.2g}{_doubt(loop, measured)},"
+    return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured)},"
+
+
+def _missed(loop: Loop, measured: Measure) -> str:
+    """What is larger than allowed, in words."""
+    system, allowed = loop.method.system, loop.allowed()
+    if system.damp:
+        error = "" if measured.error is None else f" and the estimated relative error {measured.error:.2g}"
+        return (
+            f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which "
+            f"{loop.stops.normal:.2g} is allowed"
+        )
+    if measured.residual > allowed:
+        return f"above {allowed:.2g}{_doubt(loop, measured)}"
+    if not np.isfinite(measured.left):
+        return f"but {_distance(loop)} is not known"
+    return f"but {_distance(loop)} may be {measured.left:.2g}, above {allowed:.2g}"
+
+
+def _distance(loop: Loop) -> str:
+    """What must be small enough beside the residual, in words."""
+    return f"the relative distance to the {'nearest point' if loop.method.system.nearest else 'sets'}"
+
+
+def _up_to(loop: Loop, measured: Measure) -> str:
+    """The length up to which no x solves the system, a power of ten, in words; see `Measure.excludes`."""
+    assert measured.each is not None
+    sizes, frobenius = loop.method.sizes, float(np.sqrt(loop.method.system.sweeper.squares_sum))
+    residuals, normals, scales = measured.each
+    with np.errstate(all="ignore"):
+        lengths = ((residuals - loop.allowed()) / normals - scales) * sizes / frobenius
+    longest = float(np.max(np.where(np.isnan(lengths), 0.0, lengths)))
+    return f" with |x| up to {10.0 ** np.floor(np.log10(longest)):.0e}" if np.isfinite(longest) else ""
 
 
 def _estimated(measured: Measure) -> str:
@@ -139,5 +182,5 @@ def _doubt(loop: Loop, measured: Measure) -> str:
     size = float(np.sqrt(loop.method.system.sweeper.squares_sum) * np.linalg.norm(loop.method.x))
     floor = 8 * EPS * (1 + size / float(np.max(loop.method.sizes)))
     if measured.residual <= floor:
-        return " but as small as rounding errors allow"
+        return ", but as small as rounding errors allow"
     return ""

@@ -133,7 +133,7 @@ class Loop:
 
     def run(self) -> str:
         """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
-        with progress_bar("solving") as report:
+        with progress_bar("solving") as report, np.errstate(all="ignore"):  # x may diverge, which is found and said
             while True:
                 ending = (self._limits() if self.left is None else None) or self._round()
                 report("solving", self.spent + self.steps, self.stops.epochs * self.epoch_length)
@@ -141,8 +141,14 @@ class Loop:
                     return ending
 
     def resumed_ending(self) -> str | None:
-        """The reason to stop at the end of the round after which an earlier run saved its state, if there is one."""
-        return None if self.left is not None or self.unchecked else self._judged(self.measured)
+        """The reason to stop at the end of the round after which an earlier run saved its state, if there is one.
+
+        The residual is computed anew: a file with the matrix may have changed since.
+        """
+        if self.left is not None or self.unchecked or self._judged(self.measured) is None:
+            return None
+        self.measured = self.method.measure()
+        return self._judged(self.measured)
 
     def _limits(self) -> str | None:
         if self.spent + self.steps >= self.stops.epochs * self.epoch_length:

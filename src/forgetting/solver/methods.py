@@ -39,6 +39,11 @@ class System:
     trusted: float = 1.0
 
     @property
+    def num_trusted(self) -> int:
+        """The number of rows that count for convergence."""
+        return max(1, int(np.floor(self.trusted * len(self.b))))
+
+    @property
     def sizes(self) -> Array:
         """|b| of each right-hand side, to which residuals are relative; if b is 0, the norm of the gap at x0, or 1."""
         norms = np.atleast_1d(np.linalg.norm(self.b, axis=0))
@@ -59,7 +64,8 @@ class Measure:
         normal: the largest |A^T r| / (|A| |r|) over right-hand sides, with r = b - A x and the Frobenius norm; with
             damping that of the system with the rows damp x = damp x0, too. None for methods that solve systems.
         error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
-        each: for every right-hand side its residual, its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
+        each: for every right-hand side its residual (with damping and without `error`, that of the system with the rows
+            damp x = damp x0, too), its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
     """
 
     residual: float
@@ -146,8 +152,7 @@ class Method(ABC):
         residual = float(np.max(_norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
             return Measure(residual, residual)
-        count = int(np.floor(self.system.trusted * len(gap)))
-        trusted = np.argsort(np.abs(gap), kind="stable")[:count]
+        trusted = np.argsort(np.abs(gap), kind="stable")[: self.system.num_trusted]
         size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
         return Measure(residual, float(np.linalg.norm(gap[trusted])) / size)
 
@@ -266,6 +271,9 @@ class Kaczmarz(Method):
     def measure(self) -> Measure:
         measured = super().measure()
         left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
+        limits = self.system.sweeper.limits
+        if self.system.sets and len(limits.low):  # a projection onto a set may leave the bounds
+            left = max(left, _norm(self.x - np.clip(self.x, limits.low, limits.high)) / self._size)
         if self.system.nearest:
             left = max(left, self._duality_gap())
         if len(self.cuts):  # the duality gap of other sets is not known
@@ -335,7 +343,9 @@ class LeastSquares(Method):
         residuals = missed / self.sizes
         residual = float(np.max(residuals))
         left = np.inf if damp else residual
-        each = (residuals, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
+        # a small |b - A x| does not make x the ridge solution; an estimate of the error tells, and needs no more
+        judged = residuals if self.estimates else damped / self.sizes
+        each = (judged, normals, self.frobenius * (_norms(self.x) + _norms(self.system.x0)) / self.sizes)
         return Measure(residual, left, float(np.max(normals)), self.error(), each)
 
     def error(self) -> float | None:

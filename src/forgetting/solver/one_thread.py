@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 __all__ = ["one_thread"]
@@ -17,7 +20,42 @@ def _libraries() -> Any:
     return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """A context in which the linear algebra library uses one thread."""
-    limited: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limited
+class _Limit:
+    """The limit of one thread, which is one for the whole process: the first context sets it, the last one ends it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.limited: AbstractContextManager[Any] | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.limited is None:
+                self.limited = _libraries().limit(limits=1, user_api="blas")
+            self.users += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0 and self.limited is not None:
+                self.limited.__exit__(None, None, None)
+                self.limited = None
+
+    def forked(self) -> None:
+        """The child of a fork has only the thread that forked, and no other that would release the lock."""
+        self.lock = Lock()
+
+
+_limit = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.forked)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which the linear algebra library uses one thread; contexts of several threads may overlap."""
+    _limit.enter()
+    try:
+        yield
+    finally:
+        _limit.leave()

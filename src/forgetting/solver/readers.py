@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from itertools import pairwise
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -290,9 +291,13 @@ def as_source(matrix: Any) -> Source | None:
 
 
 def _matrix_shape(shape: Any, what: str = "A") -> tuple[int, int]:
-    if len(shape) != 2 or 0 in tuple(shape):
-        raise InvalidInputError(f"{what}: expected a matrix with rows and columns, got shape {tuple(shape)}")
-    return int(shape[0]), int(shape[1])
+    try:
+        m, n = (index(size) for size in shape)
+    except (TypeError, ValueError):
+        m = n = 0
+    if m < 1 or n < 1:
+        raise InvalidInputError(f"{what}: expected a matrix with rows and columns, got shape {shape!r:.60}")
+    return m, n
 
 
 def _from_map(array: Any) -> Source:

@@ -16,6 +16,7 @@ from forgetting._arrays import (
     as_index,
     as_kind,
     as_number,
+    is_sparse,
     numbers,
     real_array,
     seed_from,
@@ -119,7 +120,8 @@ def as_request(
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
     if limited and (side.ndim == 2 or damp or least_squares):
-        what = "one right-hand side" if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
+        flat = f"one right-hand side, a b of shape ({shape[0]},) and not {side.shape}"
+        what = flat if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
     if damp and method != "auto" and not registry.get(method).damps:
         raise NotSupportedError(f"damp is for the methods 'multipliers' and 'averaged', not for {method!r}")
@@ -134,7 +136,7 @@ def as_request(
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     chosen = None if ordering is None else as_ordering(ordering)
     if several > 1 and chosen is not None and chosen.adaptive:
-        raise NotSupportedError("average= needs an ordering that does not look at x; leave it out")
+        raise NotSupportedError("average= needs an ordering that does not look at x; leave ordering= or average= out")
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
     if isinstance(matrix, Source):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
@@ -161,6 +163,9 @@ def _first(name: str, damp: float) -> type[Any]:
 def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
     """The right-hand sides and the start."""
     m, n = shape
+    for name, given in (("b", b), ("x0", x0)):
+        if is_sparse(given):
+            raise InvalidInputError(f"{name} is sparse; give {name}.toarray()")
     side = real_array(b, "b", squares=True)
     if side.ndim not in (1, 2) or len(side) != m or 0 in side.shape:
         raise InvalidInputError(f"A has {m} rows, but b has shape {side.shape}; expected ({m},), or ({m}, c)")
@@ -197,7 +202,7 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
         except TypeError:
             raise InvalidInputError(f"relations: expected '=', '>=' or '<=', got {relations!r:.40}") from None
         if len(given) != m:
-            raise InvalidInputError(f"{len(given)} relations for {m} rows")
+            raise InvalidInputError(f"relations: expected one for all rows, or one for each of {m}, got {len(given)}")
         unknown = next((i for i, sense in enumerate(given) if str(sense) not in SENSES), None)
         if unknown is not None:
             raise InvalidInputError(f"relation {given[unknown]!r:.40} of row {unknown}: expected '=', '>=' or '<='")
@@ -211,23 +216,30 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
         raise InvalidInputError(f"bounds: expected (low, high), got {bounds!r:.60}") from None
     from forgetting.sets import Box
 
+    if low is None or high is None:
+        raise InvalidInputError("bounds: None is no number; use -inf or inf for no bound")
     ends = [numbers(end, "bounds") for end in (low, high)]
     if any(end.shape not in ((), (n,)) for end in ends):
         raise InvalidInputError(
             f"bounds: expected numbers, or {n} numbers each, got shapes {[end.shape for end in ends]}"
         )
-    box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
+    try:
+        box = Box(*(np.broadcast_to(end, n).copy() for end in ends))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"bounds (lo, hi): {error}") from None
     return Limits(senses, np.array(box.lo), np.array(box.hi))
 
 
 def _sets(sets: Any, n: int) -> tuple[ConvexSet, ...]:
     """The convex sets that x must lie in."""
-    given = (sets,) if isinstance(sets, ConvexSet) else tuple(sets)
+    wanted = "a convex set such as fg.Ball(centre, radius)"
+    try:
+        given = (sets,) if isinstance(sets, ConvexSet) else tuple(sets)
+    except TypeError:
+        raise InvalidInputError(f"sets: expected {wanted}, or a list of them, got {sets!r:.60}") from None
     filled = []
     for i, convex in enumerate(given):
-        filled.append(
-            as_kind(convex, ConvexSet, "a convex set such as fg.Ball(centre, radius)", f"set {i}: ").with_dim(n)
-        )
+        filled.append(as_kind(convex, ConvexSet, wanted, f"set {i}: ").with_dim(n))
         if filled[i].dim != n:
             raise InvalidInputError(f"set {i} has dimension {filled[i].dim}, but A has {n} columns")
     return tuple(filled)

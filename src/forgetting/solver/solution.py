@@ -56,9 +56,11 @@ class Solution(Result):
         status: how the solve ended, in a sentence.
         residual: the largest |b - A x| / |b| over right-hand sides, computed from x; of violated parts only where rows
             are inequalities.
-        consistent: whether some x solves the system; None if that was not decided.
+        consistent: whether some x solves the system; None if that was not decided. False says that no x up to a length
+            does, which is at least 99 (|x| + |x0|) and stands in the status.
         normal: the largest |A^T r| / (|A| |r|), which is 0 at a least-squares solution; None if it was not computed.
-        error: the estimated relative distance of x to the least-squares solution; None if it was not estimated.
+        error: the relative distance of x to the least-squares solution, estimated by how far x still moves: directions
+            in which A is smaller than about tol |A| move too little to be seen. None if it was not estimated.
         history: epoch, residual, seconds and checked, as arrays.
         guarantee: what theorems promise before the start: `str(guarantee)` is a sentence, which says why if no theorem
             applies; see `Guarantee`.
