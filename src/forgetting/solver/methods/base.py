@@ -1,0 +1,268 @@
+"""What all methods share: the system, how far x is from a solution, and the base class."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting._registry import Registry, class_decorator
+from forgetting.orderings import Ordering, Reshuffled
+from forgetting.sets import ConvexSet
+from forgetting.solver.sweepers import Iterate, Sweeper
+
+__all__ = ["LeastSquares", "Measure", "Method", "Moves", "System", "norm", "norms", "register", "registry"]
+
+registry: Registry[type[Any]] = Registry("method")
+
+
+@dataclass(frozen=True)
+class System:
+    """The system that a method solves: the sweeper of its rows, the right-hand side, the start and the damping.
+
+    `nearest` asks for the solution nearest to x0 also where rows are inequalities, x has bounds or lies in `sets`.
+    `trusted` is the share of the rows that count for convergence: those with the smallest residuals.
+    """
+
+    sweeper: Sweeper
+    b: Array
+    x0: Array
+    damp: float = 0.0
+    nearest: bool = False
+    seed: int = 0
+    sets: tuple[ConvexSet, ...] = ()
+    trusted: float = 1.0
+
+    @property
+    def num_trusted(self) -> int:
+        """The number of rows that count for convergence."""
+        return max(1, int(np.floor(self.trusted * len(self.b))))
+
+    @property
+    def sizes(self) -> Array:
+        """|b| of each right-hand side, to which residuals are relative; if b is 0, the norm of the gap at x0, or 1."""
+        norms = np.atleast_1d(np.linalg.norm(self.b, axis=0))
+        if not norms.all():
+            start = np.atleast_1d(np.linalg.norm(self.sweeper.gap(self.b, self.x0), axis=0))
+            norms = np.where(norms > 0, norms, np.where(start > 0, start, 1.0))
+        return norms
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How far x is from a solution.
+
+    Attributes:
+        residual: the largest |b - A x| / |b| over right-hand sides; of violated parts only where rows are inequalities.
+        left: what must be at most the tolerance: the residual, and for the nearest point also the relative duality gap;
+            infinite with damping, which is judged by `normal`.
+        normal: the largest |A^T r| / (|A| |r|) over right-hand sides, with r = b - A x and the Frobenius norm; with
+            damping that of the system with the rows damp x = damp x0, too. None for methods that solve systems.
+        error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
+        each: for every right-hand side its residual (with damping and without `error`, that of the system with the rows
+            damp x = damp x0, too), its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
+    """
+
+    residual: float
+    left: float
+    normal: float | None = None
+    error: float | None = None
+    each: tuple[Array, Array, Array] | None = None
+
+    def normal_above(self, allowed: float) -> float:
+        """The largest `normal` of the right-hand sides whose residuals are larger than allowed; infinite if unknown."""
+        if self.each is None:
+            return np.inf
+        residuals, normals, _ = self.each
+        return float(np.max(normals[residuals > allowed], initial=0.0))
+
+    def excludes(self, allowed: float) -> bool:
+        """Whether some right-hand side has no solution x' near: |x' - x| must be 100 (|x| + |x0|) or more.
+
+        r' = b - A x' of another x' has r.(r - r') = (A^T r).(x' - x), so that |r'| <= allowed |b| needs
+        |A^T r| |x' - x| >= |r| (|r| - allowed |b|).
+        """
+        if self.each is None:
+            return False
+        residuals, normals, scales = self.each
+        return bool(np.any(residuals - allowed > 100 * normals * scales))
+
+
+class Method(ABC):
+    """A row-action method.
+
+    Attributes:
+        least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
+        damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
+        estimates: whether the method estimates its error.
+        by_epoch: whether x changes at the ends of epochs only, so that nothing is to be checked in between.
+        streams: whether the method can make its steps block by block, for a matrix that is not in memory.
+        usual_order: the ordering unless the user chooses one.
+        sees_residuals: whether the errors of visited rows are about those of b - A x.
+    """
+
+    name: ClassVar[str]
+    least_squares: ClassVar[bool] = False
+    damps: ClassVar[bool] = False
+    estimates: ClassVar[bool] = False
+    by_epoch: ClassVar[bool] = False
+    streams: ClassVar[bool] = False
+    usual_order: ClassVar[type[Ordering]] = Reshuffled
+    sees_residuals: ClassVar[bool] = False
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        self.system = system
+        self.iterate = Iterate(np.array(system.x0 if x is None else x, dtype=np.float64, order="C"))
+        self.sizes = system.sizes
+
+    @property
+    def x(self) -> Array:
+        """The current approximation."""
+        return self.iterate.x
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a visit changes x by a multiple of the visited row, and by nothing else."""
+        return False
+
+    @property
+    def target(self) -> Array:
+        """The right-hand side that the steps of `iterate.x` aim at, for orderings that look at errors of rows."""
+        return self.system.b
+
+    @abstractmethod
+    def sweep(self, visits: IntArray) -> Array:
+        """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
+
+    def end_epoch(self) -> None:  # noqa: B027  (most methods have nothing to do)
+        """Do what follows after every block had its turn."""
+
+    def error(self) -> float | None:
+        """The estimated distance to the limit relative to |x|; None if there is no estimate."""
+        return None
+
+    def measure(self) -> Measure:
+        """Compute the residual, by a pass over the matrix."""
+        gap = self.system.sweeper.gap(self.system.b, self.x)
+        residual = float(np.max(norms(gap) / self.sizes))
+        if self.system.trusted == 1 or gap.ndim == 2:
+            return Measure(residual, residual)
+        trusted = np.argsort(np.abs(gap), kind="stable")[: self.system.num_trusted]
+        size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
+        return Measure(residual, float(np.linalg.norm(gap[trusted])) / size)
+
+    def arrays(self) -> dict[str, Array]:
+        """The numbers from which the method can go on, for checkpoints."""
+        return {"x": self.iterate.x, "duals": self.iterate.duals, "clipped": self.iterate.clipped}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Go on from what `arrays` gave."""
+        self.iterate.x = arrays["x"].copy()
+        self.iterate.duals = arrays["duals"].copy()
+        self.iterate.clipped = arrays["clipped"].copy()
+
+
+class Moves:
+    """How far a sequence of points moved in its last epochs, relative to the size of the points."""
+
+    def __init__(self, start: Array) -> None:
+        self.last = start.copy()
+        self.sizes: list[float] = []
+
+    def add(self, point: Array) -> None:
+        """Note the next point."""
+        size = norm(point)
+        self.sizes.append(norm(point - self.last) / size if size > 0 else 0.0)
+        del self.sizes[:-40]
+        self.last = point.copy()
+
+    def error(self) -> float | None:
+        """The estimated distance to the limit, relative to its size; None before five epochs are over.
+
+        Moves that shrink by the factor q add up to q / (1 - q) times the last one; q is judged over several spans of
+        epochs, and the largest sum counts, because the slowest part of the error moves least.
+        """
+        guesses = []
+        for span in (5, 10, 20, 40):
+            if len(self.sizes) >= span:
+                half = span // 2
+                later, earlier = max(self.sizes[-half:]), max(self.sizes[-span:-half])
+                rate = min((later / earlier) ** (1 / (span - half)), 0.9999) if earlier > 0 else 0.9999
+                guesses.append(max(self.sizes[-2:]) * rate / (1 - rate))
+        return max(guesses, default=None)
+
+    def arrays(self) -> dict[str, Array]:
+        """The numbers from which to go on."""
+        return {"last": self.last, "moves": np.array(self.sizes)}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Go on from what `arrays` gave."""
+        self.last, self.sizes = arrays["last"].copy(), arrays["moves"].tolist()
+
+
+def norms(array: Array) -> Array:
+    """The norm of every column, also where squares overflow or vanish."""
+    with np.errstate(over="ignore"):
+        norms = np.atleast_1d(np.linalg.norm(array, axis=0))
+    if ((norms > 1e-140) & (norms < 1e140)).all():
+        return norms
+    largest = np.max(np.abs(array), axis=0, initial=0.0)
+    sizes = np.where(largest > 0, largest, 1.0)
+    return np.atleast_1d(sizes * np.linalg.norm(array / sizes, axis=0))
+
+
+def norm(array: Array) -> float:
+    """The norm of all entries, also where squares overflow or vanish."""
+    return float(norms(array.ravel())[0])
+
+
+register = class_decorator(registry, lambda: Method)
+
+
+class LeastSquares(Method):
+    """The base class of methods that converge to a least-squares solution."""
+
+    least_squares = True
+    estimates = True
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        self.moves = Moves(self.iterate.x)
+        self.frobenius = float(np.sqrt(system.sweeper.squares_sum))  # |A|
+
+    @property
+    def result(self) -> Array:
+        """The sequence whose limit is the solution."""
+        return self.iterate.x
+
+    def end_epoch(self) -> None:
+        self.moves.add(self.result)
+
+    def measure(self) -> Measure:
+        gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
+        missed = norms(gap)
+        damp, moved = self.system.damp, self.x - self.system.x0
+        damped = np.hypot(missed, damp * norms(moved))
+        size = np.hypot(self.frobenius, damp * np.sqrt(len(moved))) or 1.0  # |A| and |r| with the rows of damping
+        normals = norms(back - damp**2 * moved) / (size * np.where(damped > 0, damped, 1.0))
+        residuals = missed / self.sizes
+        residual = float(np.max(residuals))
+        left = np.inf if damp else residual
+        # a small |b - A x| does not make x the ridge solution; an estimate of the error tells, and needs no more
+        judged = residuals if self.estimates else damped / self.sizes
+        each = (judged, normals, self.frobenius * (norms(self.x) + norms(self.system.x0)) / self.sizes)
+        return Measure(residual, left, float(np.max(normals)), self.error(), each)
+
+    def error(self) -> float | None:
+        """The estimated distance to the limit, relative to |x|; None if there is no estimate."""
+        return self.moves.error()
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), **self.moves.arrays()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.moves.restore(arrays)

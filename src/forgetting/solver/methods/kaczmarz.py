@@ -1,0 +1,103 @@
+"""Projections onto the solutions of rows or blocks, one after another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from forgetting._arrays import EPS, Array, IntArray
+from forgetting.solver.default_order import DrawnOnce
+from forgetting.solver.methods.base import Measure, Method, Moves, System, norm, register
+
+__all__ = ["Kaczmarz"]
+
+
+@register
+class Kaczmarz(Method):
+    """Projections onto the solutions of rows or blocks, one after another.
+
+    Converges to the solution nearest to x0 if there is a solution. With inequalities or bounds, x converges to some
+    point that satisfies them, or to the nearest to x0 (Hildreth 1957, Dykstra 1983) if the system asks for it. Convex
+    sets have their turn after every round of visits.
+    """
+
+    name = "kaczmarz"
+    usual_order = DrawnOnce
+    sees_residuals = True
+    streams = True
+
+    def __init__(self, system: System, x: Array | None = None) -> None:
+        super().__init__(system, x)
+        limits = system.sweeper.limits
+        if system.nearest and len(limits.relations):
+            self.iterate.duals = np.zeros(system.b.shape)
+        if len(limits.low):
+            np.clip(self.iterate.x, limits.low, limits.high, out=self.iterate.x)
+            if system.nearest:
+                self.iterate.clipped = system.x0 - self.iterate.x
+        #: what each set cut off, which Dykstra's method adds before the next projection
+        self.cuts = np.zeros((len(system.sets) if system.nearest else 0, *self.iterate.x.shape))
+        self.moves = Moves(self.iterate.x)
+
+    def sweep(self, visits: IntArray) -> Array:
+        seen = self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        for i, convex in enumerate(self.system.sets):
+            wanted = self.iterate.x + self.cuts[i] if len(self.cuts) else self.iterate.x
+            self.iterate.x = np.array(convex.nearest(wanted))
+            if len(self.cuts):
+                self.cuts[i] = wanted - self.iterate.x
+        return seen
+
+    @property
+    def by_rows(self) -> bool:
+        return not self.system.sets
+
+    def end_epoch(self) -> None:
+        if len(self.cuts):
+            self.moves.add(self.iterate.x)
+
+    def measure(self) -> Measure:
+        measured = super().measure()
+        left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
+        limits = self.system.sweeper.limits
+        if self.system.sets and len(limits.low):  # a projection onto a set may leave the bounds
+            left = max(left, norm(self.x - np.clip(self.x, limits.low, limits.high)) / self._size)
+        if self.system.nearest:
+            left = max(left, self._duality_gap())
+        if len(self.cuts):  # the duality gap of other sets is not known
+            error = self.moves.error()
+            left = np.inf if error is None else max(left, error)
+        return replace(measured, left=left)
+
+    @property
+    def _size(self) -> float:
+        """The length to which distances are relative."""
+        return max(float(np.linalg.norm(self.x)), float(np.linalg.norm(self.system.x0))) or 1.0
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), **self.moves.arrays(), "cuts": self.cuts}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.moves.restore(arrays)
+        self.cuts = arrays["cuts"].copy()
+
+    def _duality_gap(self) -> float:
+        """The relative duality gap of the nearest point: |x - x*|^2 is at most the gap if x is feasible.
+
+        x is x0 + A^T duals - (what the bounds cut off), so that only products of multipliers and slacks are missing.
+        """
+        limits = self.system.sweeper.limits
+        gap = 0.0
+        if len(self.iterate.duals):
+            b = self.system.b
+            slack = self.system.sweeper.slack(b, self.x)
+            slack[np.abs(slack) <= 64 * EPS * (np.abs(b) + np.abs(b - slack))] = 0.0  # the root would magnify roundings
+            gap += float(np.abs(self.iterate.duals * slack)[limits.relations != 0].sum())
+        if len(self.iterate.clipped):
+            cut = self.iterate.clipped  # positive where the upper bound acts, negative where the lower one does
+            ends = np.where(cut > 0, limits.high, np.where(cut < 0, limits.low, self.x))
+            gap += float(np.abs(cut * (ends - self.x)).sum())
+        moved = float(np.linalg.norm(self.x - self.system.x0))
+        return float(np.sqrt(gap)) / moved if moved > 0 else float(np.sqrt(gap))
