@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from forgetting.solver.block_sweeper import BlockSweeper
 from forgetting.solver.rows import NO_RELATIONS, NONE, DenseRows, Limits, SparseRows
-from forgetting.solver.sweepers import BlockSweeper, Iterate, RowSweeper, scales
+from forgetting.solver.sweepers import Iterate, RowSweeper, scales
 
 M, N, COLUMNS = 9, 6, 40  # more right-hand sides than one panel has
 

@@ -26,11 +26,12 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import ConvexSet
+from forgetting.solver.block_sweeper import BlockSweeper
 from forgetting.solver.methods import Direct, Method, Multipliers, System, registry
 from forgetting.solver.readers import Source, block_starts, opened
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
 from forgetting.solver.streams import StreamSweeper
-from forgetting.solver.sweepers import BlockSweeper, InMemory, RowSweeper
+from forgetting.solver.sweepers import InMemory, RowSweeper
 
 __all__ = ["Request", "as_request"]
 
