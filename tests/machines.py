@@ -46,13 +46,23 @@ SETTINGS = [
     Setting(
         "NUMBA_BOUNDSCHECK",
         "every access to an array is checked",
-        ("tests/dynamics/test_runs.py", "tests/sets/test_polyhedron.py", "tests/exact/test_hard_cases.py"),
+        (
+            "tests/dynamics/test_runs.py",
+            "tests/sets/test_polyhedron.py",
+            "tests/exact/test_hard_cases.py",
+            "tests/solver/test_row_kernels.py",
+        ),
         "million or two_thousand",
     ),
     Setting(
         "NUMBA_DISABLE_JIT",
         "nothing is compiled",
-        ("tests/dynamics/test_runs.py", "tests/sets/test_polyhedron.py", "tests/exact/test_arithmetic.py"),
+        (
+            "tests/dynamics/test_runs.py",
+            "tests/sets/test_polyhedron.py",
+            "tests/exact/test_arithmetic.py",
+            "tests/solver/test_row_kernels.py",
+        ),
         "million or two_thousand or lengthen",
     ),
 ]
