@@ -195,3 +195,19 @@ def test_distances_and_losses_of_blocks(several):
     np.testing.assert_allclose(blocks.distances(b, x), wanted, rtol=1e-7)
     np.testing.assert_allclose(blocks.losses(b, x), [np.sum(gap[part] ** 2) / 2 for part in parts], rtol=1e-12)
     np.testing.assert_allclose(blocks.norms, [np.linalg.norm(A[part], 2) for part in parts], rtol=1e-10)
+
+
+@pytest.mark.parametrize("relaxation", [1.0, 0.7])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_blocks_of_several_right_hand_sides_are_those_of_one(kind, relaxation):
+    """Dense blocks of consecutive rows have a kernel of their own; the last block has one row, and a row is zero."""
+    A, rng = matrix(), np.random.default_rng(3)
+    blocks = (np.arange(4), np.arange(4, 8), np.arange(8, 9))
+    b, x, visits = rng.standard_normal((M, COLUMNS)), rng.standard_normal((N, COLUMNS)), np.array([2, 0, 1, 0])
+    many = Iterate(x.copy())
+    seen = BlockSweeper(rows_of(kind, A), blocks=blocks, relaxation=relaxation).sweep(visits, b, many)
+    for o in range(COLUMNS):
+        one = Iterate(x[:, o].copy())
+        alone = BlockSweeper(rows_of(kind, A), blocks=blocks, relaxation=relaxation)
+        np.testing.assert_allclose(seen[o], alone.sweep(visits, b[:, o].copy(), one)[0], rtol=1e-10)
+        np.testing.assert_allclose(many.x[:, o], one.x, rtol=0, atol=1e-11)

@@ -99,10 +99,6 @@ class Rows(ABC):
         """The number of stored entries."""
 
     @abstractmethod
-    def part(self, rows: slice) -> Rows:
-        """Some consecutive rows, without a copy."""
-
-    @abstractmethod
     def dense(self, rows: Any) -> Array:
         """Some rows as a dense array."""
 
@@ -239,9 +235,6 @@ class DenseRows(Rows):
     def entries(self) -> int:
         return self.shape[0] * self.shape[1]
 
-    def part(self, rows: slice) -> DenseRows:
-        return DenseRows(self.array[rows])
-
     def dense(self, rows: Any) -> Array:
         picked: Array = self.array[rows]
         return picked
@@ -282,9 +275,6 @@ class SparseRows(Rows):
     @property
     def entries(self) -> int:
         return len(self._arrays[0])
-
-    def part(self, rows: slice) -> SparseRows:
-        return SparseRows(self.csr[rows])
 
     def dense(self, rows: Any) -> Array:
         return np.asarray(self.csr[rows].toarray())
