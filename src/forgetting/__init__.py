@@ -43,12 +43,13 @@ from forgetting.tasks import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forgetting import bounds, checks, claims, datasets, reductions, solver
+    from forgetting import bounds, checks, claims, datasets, reductions, solver, studies
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.estimators import ContinualClassifier, ContinualRegressor
     from forgetting.figures.items import Series
     from forgetting.solver import solve
+    from forgetting.studies import Study
     from forgetting.tasks.readers import load
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "SecondOrderCone",
     "Simplex",
     "Slab",
+    "Study",
     "Subspace",
     "Trajectory",
     "__version__",
@@ -95,6 +97,7 @@ __all__ = [
     "schemes",
     "solve",
     "solver",
+    "studies",
 ]
 __dir__ = only(__all__)
 
@@ -113,6 +116,7 @@ use_bound_curves(_bound_curves)
 _LATER = {
     "ContinualClassifier": "forgetting.estimators",
     "ContinualRegressor": "forgetting.estimators",
+    "Study": "forgetting.studies",
     "audit": "forgetting.auditing",
     "auditing": None,
     "bounds": None,
@@ -126,6 +130,7 @@ _LATER = {
     "report": None,
     "solve": "forgetting.solver",
     "solver": None,
+    "studies": None,
 }
 
 if not TYPE_CHECKING:

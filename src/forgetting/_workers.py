@@ -1,110 +1,201 @@
-"""Independent parts of a long computation in several processes, which end when their parent ends."""
+"""Independent parts of a long computation, in several processes or on a cluster. joblib starts and feeds the processes.
+
+joblib is the only way out of this process: its own backend (loky) on one machine, and whatever backend an enclosing
+`joblib.parallel_config` names, such as Dask. A part uses one core wherever it is computed, so that its digits do not
+depend on the number of workers.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
+from forgetting._arrays import as_count
+from forgetting._threads import one_core
 from forgetting.errors import WorkerError
 
-__all__ = ["run_parts"]
+__all__ = ["lost_part", "run_parts", "some_parts", "workers"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 ATTEMPTS = 3  # how often a part is computed before it is given up because its process dies
+WATCH = 1.0  # seconds between two looks for the parent of a process
+
+
+def workers(jobs: int | None) -> int | None:
+    """The number of processes: `jobs`; if that is None, what an enclosing `joblib.parallel_config` says, else 1.
+
+    None is the answer where the backend decides, as Dask does.
+
+    >>> from joblib import parallel_config
+    >>> workers(2), workers(None)
+    (2, 1)
+    >>> with parallel_config(n_jobs=3):
+    ...     workers(None)
+    3
+    """
+    if jobs is not None:
+        return os.cpu_count() or 1 if jobs == -1 else as_count(jobs, "jobs", least=1)
+    from joblib.parallel import get_active_backend
+
+    backend, configured = get_active_backend()
+    if type(backend).__name__ != "LokyBackend":
+        return None
+    return 1 if configured is None else int(backend.effective_n_jobs(configured))
 
 
 def run_parts(
-    function: Callable[[Part], Result], parts: Sequence[Part], processes: int
+    function: Callable[[Part], Result], parts: Sequence[Part], jobs: int | None
 ) -> Iterator[tuple[int, Result]]:
     """Compute function(part) for every part; yield (place, result) as parts finish, in no particular order.
 
     A part whose process dies (killed, out of memory) is tried three times at most; when all other parts are finished,
-    a `WorkerError` names the parts that could not be computed. With processes=1 no process is started.
+    a `WorkerError` names the parts that could not be computed. With jobs=1 no process is started.
 
-    >>> sorted(run_parts(abs, [-1, 2, -3], processes=1))
+    >>> sorted(run_parts(abs, [-1, 2, -3], jobs=1))
     [(0, 1), (1, 2), (2, 3)]
     """
-    if processes == 1:
-        for place, part in enumerate(parts):
-            yield place, function(part)
-        return
-    waiting = list(range(len(parts)))[::-1]
-    deaths: Counter[int] = Counter()
     lost: list[int] = []
-    while waiting:
-        pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent)
-        try:
-            yield from _until_broken(pool, function, parts, processes, waiting, deaths, lost)
-        finally:
-            _end(pool)
+    yield from some_parts(function, enumerate(parts), jobs, lost.append)
     if lost:
         named = ", ".join(repr(parts[place]) for place in lost[:3])
         others = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-        raise WorkerError(
-            f"the process died {ATTEMPTS} times (killed, or out of memory) while it computed {named}{others}; "
-            "all other parts are finished"
-        )
+        raise WorkerError(f"{lost_part()} while it computed {named}{others}; all other parts are finished")
 
 
-def _until_broken(
-    pool: ProcessPoolExecutor,
+def lost_part() -> str:
+    """What happened to a part that is given up."""
+    return f"the process died {ATTEMPTS} times (killed, or out of memory)"
+
+
+def some_parts(
     function: Callable[[Part], Result],
-    parts: Sequence[Part],
-    processes: int,
-    waiting: list[int],
-    deaths: Counter[int],
-    lost: list[int],
+    numbered: Iterable[tuple[int, Part]],
+    jobs: int | None,
+    give_up: Callable[[int], None],
 ) -> Iterator[tuple[int, Result]]:
-    """Compute the waiting parts until a process dies.
+    """Compute the parts that `numbered` gives, which is read as workers become free; see `run_parts`.
 
-    No more parts are submitted than there are processes: any of the running parts may be the cause of the death.
+    `give_up` is called with the number of a part whose process dies whenever the part is computed.
     """
-    running: dict[Future[Result], int] = {}
-    while waiting or running:
-        while waiting and len(running) < processes:
-            place = waiting.pop()
-            running[pool.submit(function, parts[place])] = place
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        broken = [future for future in done if isinstance(future.exception(), BrokenProcessPool)]
-        for future in done:
-            if future not in broken:
-                yield running.pop(future), future.result()
-        if broken:
-            for place in running.values():
-                deaths[place] += 1
-                (lost if deaths[place] >= ATTEMPTS else waiting).append(place)
-            return
+    count = workers(jobs)
+    if count == 1:
+        for number, part in numbered:
+            with one_core():
+                result = function(part)
+            yield number, result
+        return
+    pending: dict[int, Part] = {}
+    source = iter(numbered)
+    while True:
+        try:
+            yield from _dispatched(function, source, count, pending)
+            break
+        except Exception as error:
+            if not _is_death(error):
+                raise
+            for number, part in list(pending.items()):  # any of them may be the cause: from now on one at a time
+                del pending[number]
+                result = _one_by_one(function, number, part, count)
+                if result is None:
+                    give_up(number)
+                else:
+                    yield result
 
 
-def _end_with_parent() -> None:
-    """Start a thread in a new process that ends the process when its parent ends."""
+def _dispatched(
+    function: Callable[[Part], Result], source: Iterator[tuple[int, Part]], count: int | None, pending: dict[int, Part]
+) -> Iterator[tuple[int, Result]]:
+    """Compute parts until there are none left or a process dies; `pending` holds the parts that are not finished."""
+    from joblib import Parallel
+
+    task = _Task(function)
+
+    def calls() -> Iterator[Any]:
+        for number, part in source:
+            pending[number] = part
+            yield task, (number, part), {}
+
+    # 'auto' batches hold parts of 0.2 s in all; arrays are sent as they are, since read-only ones compile again
+    pool = Parallel(
+        n_jobs=count, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size="auto", max_nbytes=None
+    )
+    with closing(pool(calls())) as results:
+        for number, result in results:
+            del pending[number]
+            yield number, result
+
+
+def _one_by_one(
+    function: Callable[[Part], Result], number: int, part: Part, count: int | None
+) -> tuple[int, Result] | None:
+    """A part whose process died, with no other part beside it; None if its process dies again and again."""
+    for _ in range(ATTEMPTS - 1):
+        alone: dict[int, Part] = {}
+        try:
+            return next(iter(list(_dispatched(function, iter([(number, part)]), count, alone))))
+        except Exception as error:
+            if not _is_death(error):
+                raise
+    return None
+
+
+def _is_death(error: Exception) -> bool:
+    """Whether an error says that a worker died: of a pool of processes, or of a cluster of Dask."""
+    return isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"
+
+
+class _Task:
+    """A function as a worker calls it: on one core, and only as long as the process that asked for it lives."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function, self.driver = function, os.getpid()
+
+    def __call__(self, number: int, part: Any) -> tuple[int, Any]:
+        if os.getppid() == self.driver:
+            _end_with(self.driver)
+        with _one_numba_thread(), one_core():
+            return number, self.function(part)
+
+
+@contextmanager
+def _one_numba_thread() -> Iterator[None]:
+    """Compiled code in one thread: Dask leaves numba's number unset, and several threads of numba's pool may hang."""
+    numba = sys.modules.get("numba")
+    if numba is None:
+        yield
+        return
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+_watched = False
+
+
+def _end_with(driver: int) -> None:
+    """Start, once in a process, a thread that ends the process when its parent ends; Ctrl-C is for the parent."""
+    global _watched
+    if _watched:
+        return
+    _watched = True
     import signal
 
-    parent = parent_process()
-    assert parent is not None
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent ends its children
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
-        parent.join()
+        while os.getppid() == driver:
+            time.sleep(WATCH)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _end(pool: Any) -> None:
-    """End all processes of a pool without waiting for their results."""
-    processes = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join(5)
-        if process.is_alive():
-            process.kill()

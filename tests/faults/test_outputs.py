@@ -325,14 +325,14 @@ def test_a_process_that_dies_costs_one_attempt(tmp_path):
     mark = str(tmp_path / "died")
     dies = f"open({mark!r}, 'x') and __import__('os')._exit(1)"
     dies_once = f"{dies} if not __import__('os').path.exists({mark!r}) else 5"
-    assert sorted(run_parts(eval, ["1 + 1", dies_once, "3 * 3"], processes=2)) == [(0, 2), (1, 5), (2, 9)]
+    assert sorted(run_parts(eval, ["1 + 1", dies_once, "3 * 3"], jobs=2)) == [(0, 2), (1, 5), (2, 9)]
 
 
 def test_a_part_that_always_dies_is_named_when_the_others_are_finished():
     seen = []
 
     def collect() -> None:
-        for _, value in run_parts(eval, ["2", "__import__('os')._exit(1)", "3", "4"], processes=2):
+        for _, value in run_parts(eval, ["2", "__import__('os')._exit(1)", "3", "4"], jobs=2):
             seen.append(value)
 
     with pytest.raises(WorkerError, match=r"died 3 times .* computed .*_exit.*; all other parts"):
@@ -342,7 +342,7 @@ def test_a_part_that_always_dies_is_named_when_the_others_are_finished():
 
 def test_an_error_in_a_worker_reaches_the_parent():
     with pytest.raises(ZeroDivisionError):
-        list(run_parts(eval, ["1 / 0"], processes=2))
+        list(run_parts(eval, ["1 / 0"], jobs=2))
 
 
 def test_a_store_refuses_what_is_not_its_own(tmp_path):

@@ -11,7 +11,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.solver import api
 from forgetting.solver.loop import TALL
-from forgetting.solver.one_thread import one_thread
+from forgetting._threads import one_thread
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((40, 12))

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from forgetting._arrays import Array, Seed, as_count, as_number
 from forgetting._progress import Progress, reports_progress
+from forgetting._threads import one_thread
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
 from forgetting.solver.ending import concluded
 from forgetting.solver.loop import Loop, Stops
-from forgetting.solver.one_thread import one_thread
 from forgetting.solver.request import Request, as_request
 from forgetting.solver.solution import Solution
 

@@ -1,15 +1,20 @@
-"""Matrix products by one thread, so that no digit depends on the number of threads of the linear algebra library."""
+"""Threads: how many a computation may use, and matrix products by one thread.
+
+With one thread, no digit depends on the number of threads of the linear algebra library. A process that computes one of
+many parts (see `_workers`) leaves the other cores to the other parts.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any
 
-__all__ = ["one_thread"]
+__all__ = ["cores", "one_core", "one_thread"]
 
 
 @cache
@@ -59,3 +64,27 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         _limit.leave()
+
+
+_alone = ContextVar("alone", default=False)  # whether other parts of the same computation use the other cores
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """A context whose computations use one core: `cores` is 1, and so are the threads of the linear algebra library.
+
+    >>> with one_core():
+    ...     cores()
+    1
+    """
+    token = _alone.set(True)
+    try:
+        with one_thread():
+            yield
+    finally:
+        _alone.reset(token)
+
+
+def cores() -> int:
+    """The number of threads that a computation uses if the caller does not say: all cores, or 1 within `one_core`."""
+    return 1 if _alone.get() else os.cpu_count() or 1

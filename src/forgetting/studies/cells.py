@@ -1,0 +1,309 @@
+"""Cells: what a function is called with, as plain data, and the seed and the key that follow from that."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import itertools
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import as_count, as_seed
+from forgetting._text import nearest
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+
+__all__ = [
+    "Cell",
+    "Function",
+    "NamedFunction",
+    "Traits",
+    "as_cells",
+    "as_rows",
+    "called",
+    "grid",
+    "made_function",
+    "named_function",
+    "seed_of",
+    "states",
+]
+
+Function = Callable[..., Any]
+OWN = ("seed", "repeat")  # given to a function that asks for them
+MOST_CELLS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One call of a function.
+
+    Attributes:
+        values: what the function is called with, as plain data: numbers, texts, lists, dictionaries.
+        seed: of the random numbers of the cell. The seed follows from the seed of the study and from `values`, and from
+            nothing else: not from the other cells, their order, or the workers.
+        key: what identifies the cell in a store: a SHA-256 of the function, the values and the seed.
+    """
+
+    values: Mapping[str, Any]
+    seed: int
+    key: str
+
+    @property
+    def text(self) -> str:
+        """The values as JSON."""
+        return _canonical(self.values)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.values.items())
+
+
+# ------------------------------------------------------------------------------------------------------ of functions
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a function states about its cells; a function of a user states nothing, which is fine.
+
+    Attributes:
+        paired: parameters that do not change the seed: cells that differ in them alone have the same random numbers.
+        whole: parameters whose lists are one value in a grid, not an axis.
+        marks: what else identifies a cell, such as the contents of a file that the values name.
+        check: raise for values that no cell can have, before anything is computed.
+    """
+
+    paired: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    marks: Callable[[Mapping[str, Any]], str] = lambda values: ""
+    check: Callable[[Mapping[str, Any]], None] = lambda values: None
+
+
+def states(traits: Traits) -> Callable[[Any], Any]:
+    """A decorator by which a function states its traits."""
+
+    def decorated(function: Any) -> Any:
+        function.traits = traits
+        return function
+
+    return decorated
+
+
+@dataclass(frozen=True)
+class NamedFunction:
+    """A function with the name that a store knows it by, and a digest of its source."""
+
+    call: Function | None
+    name: str
+    digest: str = ""
+
+    @property
+    def traits(self) -> Traits:
+        """What the function states about its cells."""
+        return getattr(self.call, "traits", None) or Traits()
+
+    def check(self, values: Mapping[str, Any], where: str) -> None:
+        """Raise unless the function takes these values."""
+        if self.call is None:
+            return
+        known, takes_all = _parameters(self.call)
+        for name in values:
+            if not takes_all and name not in known and name not in OWN:
+                raise InvalidInputError(f"{where}: {self.name} has no parameter {name!r:.60}{nearest(name, known)}")
+        missing = [name for name, needed in known.items() if needed and name not in values and name not in OWN]
+        if missing:
+            raise InvalidInputError(f"{where}: {self.name} needs {', '.join(missing)}")
+        try:
+            self.traits.check(values)
+        except ForgettingError as error:
+            raise InvalidInputError(f"{where}: {error}") from error
+
+
+def named_function(function: Function | str) -> NamedFunction:
+    """A function and its name; a text such as "module:function" is imported.
+
+    >>> named_function(math.hypot).name, named_function("math:hypot").call is math.hypot
+    ('math:hypot', True)
+    """
+    if isinstance(function, str):
+        return named_function(made_function(function))
+    if not callable(function):
+        raise InvalidInputError(
+            f"function: expected a function, or its name as in 'module:function', got {function!r:.80}"
+        )
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        raise NotSupportedError(f"function: {function!r:.80} has no name by which a store could know it; use def")
+    return NamedFunction(function, f"{module}:{name}", "" if module.startswith("forgetting.") else _source(function))
+
+
+def made_function(name: str) -> Function:
+    """The function that a name such as "module:function" says.
+
+    >>> made_function("math:hypo")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: function: there is no 'math:hypo' (module 'math' has no attribute 'hypo')
+    """
+    module, sign, qualified = name.partition(":")
+    if not sign:
+        raise InvalidInputError(f"function: expected a name as in 'module:function', got {name!r:.80}")
+    try:
+        found: Any = sys.modules[module] if module in sys.modules else import_module(module)
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInputError(f"function: there is no {name!r:.80} ({error})") from None
+    if not callable(found):
+        raise InvalidInputError(f"function: {name!r:.80} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _parameters(function: Function) -> tuple[dict[str, bool], bool]:
+    """The parameters of a function, whether each must be given, and whether the function takes any other."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}, True
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return {p.name: p.default is p.empty for p in named}, takes_all
+
+
+def _source(function: Function) -> str:
+    """A digest of the source of a function, so that a function that was edited is computed again."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        text = repr((code.co_code, code.co_consts)) if code is not None else ""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def called(function: Function, cell: Cell) -> Any:
+    """What the function gives for a cell; the seed and the number of the repeat go to functions that ask for them."""
+    known, takes_all = _parameters(function)
+    values = {name: value for name, value in cell.values.items() if takes_all or name in known or name not in OWN}
+    if takes_all or "seed" in known:
+        values["seed"] = cell.seed
+    return function(**values)
+
+
+# ---------------------------------------------------------------------------------------------------------- of cells
+
+
+def as_cells(cells: Iterable[Mapping[str, Any]], function: NamedFunction, seed: int) -> list[Cell]:
+    """Check the cells of a study, and give each its seed and its key."""
+    if isinstance(cells, (str, bytes, Mapping)) or not isinstance(cells, Iterable):
+        raise InvalidInputError(f"cells: expected a list of dictionaries, got {cells!r:.80}")
+    made: list[Cell] = []
+    places: dict[str, int] = {}
+    for place, given in enumerate(cells):
+        where = f"cell {place}"
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise InvalidInputError(f"{where}: expected a dictionary of named values, got {given!r:.80}")
+        values = {name: plain(value, f"{where}, {name}") for name, value in given.items()}
+        function.check(values, where)
+        own = values.pop("seed", None)
+        drawing = {name: value for name, value in values.items() if name not in function.traits.paired}
+        chosen = seed_of(seed, drawing) if own is None else as_seed(own, f"{where}: seed")
+        cell = Cell(values if own is None else {**values, "seed": chosen}, chosen, "")
+        parts = function.name, function.digest, function.traits.marks(values), str(chosen), cell.text
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        if digest in places:
+            raise InvalidInputError(
+                f"{where} is the same as cell {places[digest]} ({cell}); for other draws, number cells by repeat"
+            )
+        places[digest] = place
+        made.append(replace(cell, key=digest))
+        if place >= MOST_CELLS:
+            raise InvalidInputError(f"more than {MOST_CELLS} cells; split the study")
+    if not made:
+        raise InvalidInputError("no cells given; a study needs at least one")
+    return made
+
+
+def grid(axes: Mapping[str, Any], repeats: int, whole: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """All combinations of the axes: lists are axes, other values are the same in all cells.
+
+    >>> grid({"T": [2, 3], "d": 5}, repeats=1)
+    [{'T': 2, 'd': 5}, {'T': 3, 'd': 5}]
+    >>> len(grid({"T": [2, 3], "k": [1, 10]}, repeats=4, whole=("k",)))
+    8
+    """
+    repeats = as_count(repeats, "repeats", least=1)
+    values = {name: list(value) if _is_axis(value) and name not in whole else [value] for name, value in axes.items()}
+    empty = next((name for name, several in values.items() if not several), None)
+    if empty is not None:
+        raise InvalidInputError(f"{empty}: an axis of the grid without values")
+    if repeats > 1:
+        values["repeat"] = list(range(repeats))
+    count = math.prod(map(len, values.values()))
+    if count > MOST_CELLS:
+        raise InvalidInputError(f"a grid of {count} cells, more than {MOST_CELLS}; split the study")
+    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+
+
+def _is_axis(value: Any) -> bool:
+    return isinstance(value, (list, range)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+
+
+def seed_of(seed: int, values: Mapping[str, Any]) -> int:
+    """The seed that a study with this seed gives to a cell with these values.
+
+    >>> seed_of(0, {"T": 3}) == seed_of(0, {"T": 3}) != seed_of(1, {"T": 3})
+    True
+    """
+    words = np.frombuffer(hashlib.sha256(_canonical(values).encode()).digest(), dtype="<u4")
+    state = np.random.SeedSequence(seed, spawn_key=tuple(int(word) for word in words)).generate_state(1, np.uint64)
+    return int(state[0]) >> 1  # SQLite and Parquet know 63 bits
+
+
+def _canonical(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def plain(value: Any, where: str) -> Any:
+    """Numbers, texts, lists and dictionaries as JSON has them; an error names what else there is."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist(), where)
+    if isinstance(value, (list, tuple, range)):
+        return [plain(entry, where) for entry in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: plain(entry, where) for name, entry in value.items()}
+    settings = getattr(value, "settings", None)
+    if callable(settings) and not isinstance(value, type):  # an ordering or a scheme
+        return {"class": type(value).__name__, **plain(settings(), where)}
+    raise InvalidInputError(
+        f"{where}: expected numbers, texts, lists, dictionaries, orderings or schemes, got "
+        f"{type(value).__name__} {value!r:.60}; save tasks to a file, and give its name"
+    )
+
+
+def as_rows(found: Any) -> list[dict[str, Any]]:
+    """The rows of a table that a function gave: a dictionary is a row, a list of them several, a number is a `value`.
+
+    >>> as_rows({"loss": np.float64(0.5)}), as_rows(3)
+    ([{'loss': 0.5}], [{'value': 3}])
+    """
+    if isinstance(found, Mapping):
+        found = [found]
+    elif isinstance(found, (bool, int, float, str, np.generic)):
+        found = [{"value": found}]
+    if not isinstance(found, (list, tuple)) or not all(isinstance(row, Mapping) for row in found):
+        raise InvalidInputError(
+            f"the function gave {type(found).__name__} {found!r:.60}; expected a dictionary, several, or a number"
+        )
+    rows = []
+    for row in found:
+        if not all(isinstance(name, str) for name in row):
+            raise InvalidInputError(f"the function gave a dictionary whose names are not texts: {row!r:.60}")
+        rows.append({name: plain(value, f"the value {name!r} of the function") for name, value in row.items()})
+    return rows

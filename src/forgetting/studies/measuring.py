@@ -1,0 +1,145 @@
+"""The function of most studies: draw or read a problem, and compute what to expect of an ordering on the problem."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Seed
+from forgetting._registry import from_settings
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.expectation import expect
+from forgetting.orderings import registry as orderings
+from forgetting.orderings.base import as_ordering
+from forgetting.schemes import registry as schemes
+from forgetting.schemes.base import as_scheme
+from forgetting.studies.cells import Traits, states
+from forgetting.studies.named_problems import check_family, named_family
+from forgetting.tasks import Problem
+from forgetting.theory.evaluation import evaluate
+
+__all__ = ["measure"]
+
+
+def _marks(values: Mapping[str, Any]) -> str:
+    """The SHA-256 of the file of a cell, so that a file that changed is measured again."""
+    if values.get("file") is None:
+        return ""
+    try:
+        with open(values["file"], "rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        raise ProblemFileError(f"{values['file']}: cannot be read ({error.strerror})") from error
+
+
+def _check(values: Mapping[str, Any]) -> None:
+    """Raise for names of families, orderings, schemes and parameters that do not exist."""
+    own = [name for name in inspect.signature(measure).parameters if name != "parameters"]
+    parameters = {name: value for name, value in values.items() if name not in (*own, "repeat")}
+    if (values.get("family") is None) == (values.get("file") is None):
+        raise InvalidInputError("expected either family, with its parameters, or file")
+    if values.get("family") is not None:
+        check_family(values["family"], parameters)
+    elif parameters:
+        raise InvalidInputError(f"{next(iter(parameters))!r} is a parameter of families; a file has none")
+    elif not Path(values["file"]).is_file():
+        raise ProblemFileError(f"{values['file']}: no such file")
+    _made(values.get("ordering", "with-replacement"), orderings, as_ordering)
+    if values.get("scheme") is not None:
+        _made(values["scheme"], schemes, as_scheme)
+
+
+def _made(value: Any, registry: Any, convert: Any) -> Any:
+    """An ordering or a scheme from its settings, or from words."""
+    return from_settings(registry, value) if isinstance(value, Mapping) else convert(value)
+
+
+@states(
+    Traits(
+        paired=("ordering", "scheme", "k", "quantities", "bounds", "method", "patience", "runs", "rtol", "device"),
+        whole=("k", "quantities"),
+        marks=_marks,
+        check=_check,
+    )
+)
+def measure(
+    family: str | None = None,
+    file: str | None = None,
+    ordering: Any = "with-replacement",
+    k: int | Sequence[int] = 100,
+    scheme: Any = None,
+    quantities: str | Sequence[str] = ("loss", "forgetting"),
+    bounds: bool = False,
+    method: str = "auto",
+    patience: float = 30.0,
+    runs: int | None = None,
+    rtol: float | None = None,
+    device: str | None = None,
+    seed: Seed = 0,
+    **parameters: Any,
+) -> list[dict[str, Any]]:
+    """What to expect of an ordering on a problem: one row for each k. The default function of a `Study`.
+
+    Cells that differ in the ordering, the scheme, k or the quantities alone have the same seed, and so the same tasks.
+
+    Args:
+        family: a family or a data set by name, with its `parameters`; or
+        file: a file of tasks, as `fg.load` reads it.
+        ordering, scheme: words as in a shell, such as "ridge lam=0.1", or the settings of an object.
+        k, quantities, method, patience, runs, rtol, device: as for `fg.expect`.
+        bounds: whether to add for each of loss and forgetting the smallest upper bound that applies, and its name.
+        seed: of the family, and of simulations.
+        parameters: of the family.
+
+    Returns:
+        For each k the values, their uncertainties (for simulated values, the half-width of the interval), and the
+        method that computed them.
+
+    >>> measure("two_lines", theta=0.5, k=10, quantities="loss")[0]["method"]
+    'moments'
+    """
+    problem = _problem(family, file, parameters, seed)
+    chosen = _made(ordering, orderings, as_ordering)
+    learned = None if scheme is None else _made(scheme, schemes, as_scheme)
+    wanted = [quantities] if isinstance(quantities, str) else list(quantities)
+    steps = [k] if isinstance(k, (int, float)) else list(k)
+    more = {} if device is None else {"device": device}
+    found = expect(
+        problem, chosen, steps, learned, method=method, quantities=wanted, seed=seed, runs=runs, rtol=rtol,
+        patience=patience, **more,
+    )  # fmt: skip
+    rows = []
+    for place, step in enumerate(np.asarray(found.k).tolist()):
+        row: dict[str, Any] = {"k": step, "method": found.method}
+        for name in wanted:
+            row[name] = np.asarray(found.values[name])[place]
+            row[f"{name}_uncertainty"] = np.asarray(found.uncertainty[name])[place]
+        if bounds:
+            row |= _bounds(problem, chosen, learned, step, wanted)
+        rows.append(row)
+    return rows
+
+
+def _problem(family: str | None, file: str | None, parameters: Mapping[str, Any], seed: Seed) -> Problem:
+    if file is not None:
+        from forgetting.tasks.readers import load
+
+        return load(file)
+    assert family is not None
+    return named_family(family, {name: value for name, value in parameters.items() if name != "repeat"}, seed)
+
+
+def _bounds(problem: Problem, ordering: Any, scheme: Any, k: int, quantities: Sequence[str]) -> dict[str, Any]:
+    """The smallest upper bound that applies to each quantity, and its key; None where there is none."""
+    rows = evaluate(problem, ordering, k, scheme=scheme)
+    found: dict[str, Any] = {}
+    for name in quantities:
+        tightest = rows.tightest(name)
+        found[f"{name}_bound"] = None if tightest is None else tightest.value
+        found[f"{name}_bound_name"] = None if tightest is None else tightest.bound.key
+    return found

@@ -1,0 +1,260 @@
+"""A study: many cells, computed once, in any number of processes, and kept in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from forgetting._arrays import IntArray, Seed, seed_from
+from forgetting._progress import Progress, reports_progress
+from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.figures.items import Item
+from forgetting.results import Shown
+from forgetting.storage.store import Entry, Plan, Store
+from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_function
+from forgetting.studies.execution import execute
+from forgetting.studies.measuring import measure
+from forgetting.studies.status import Status, status_of
+
+__all__ = ["Study"]
+
+
+class Study(Shown):
+    """Many cells, computed once, in any number of processes, and kept in a store.
+
+    A cell is what a function is called with: for the default function, `fg.studies.measure`, a family or a file, an
+    ordering, a scheme, k and quantities. The store is an SQLite file. Every finished cell is one transaction, so that a
+    kill at any moment loses at most the cells that were being computed; `run` computes only what is missing, and
+    several processes may share a store. A cell that fails is a row with its error, and does not stop the others.
+
+    The seed of a cell follows from the seed of the study and from the cell. Results do not depend on the number of
+    workers, nor on the order of the cells or on other cells; a cell uses one core, so that they are the same to the
+    last bit on one kind of processor.
+
+    Args:
+        cells: dictionaries of named values: numbers, texts, lists, orderings and schemes. A cell may have a `seed`.
+        store: the file; None to keep results in memory, as long as the study lives. It is made by `run`.
+        function: of yours, called as function(**cell); a `seed` goes to a function with that parameter. It returns a
+            dictionary, a list of dictionaries (several rows), or a number. A function that was edited is computed
+            again.
+        seed: of the study.
+
+    >>> import forgetting as fg
+    >>> study = fg.Study.grid(family="gaussian", T=[2, 4], d=10, rank=1, k=[5, 50], store=None).run(progress=False)
+    >>> print(study.status)
+    2 of 2 cells are finished
+    >>> frame = study.to_frame()
+    >>> frame[["T", "k", "method"]].values.tolist()
+    [[2, 5, 'moments'], [2, 50, 'moments'], [4, 5, 'moments'], [4, 50, 'moments']]
+
+    A function of yours:
+
+    >>> def area(a, b):
+    ...     return {"area": a * b}
+    >>> fg.Study([{"a": 2, "b": 3}, {"a": 2, "b": 5}], store=None, function=area).run().to_frame()["area"].tolist()
+    [6, 10]
+    """
+
+    def __init__(
+        self,
+        cells: Iterable[Mapping[str, Any]],
+        store: str | PathLike[str] | None = "study.db",
+        *,
+        function: Callable[..., Any] | str = measure,
+        seed: Seed = 0,
+    ) -> None:
+        self.seed = seed_from(seed)
+        self.function = named_function(function)
+        self.cells: Sequence[Cell] = as_cells(cells, self.function, self.seed)
+        self._open(store)
+
+    def _open(self, store: str | PathLike[str] | None) -> None:
+        self.path = None if store is None else Path(store)
+        self._memory = Store(None) if store is None else None
+
+    @classmethod
+    def grid(
+        cls,
+        function: Callable[..., Any] | str = measure,
+        /,
+        *,
+        store: str | PathLike[str] | None = "study.db",
+        seed: Any = 0,
+        repeats: int = 1,
+        **axes: Any,
+    ) -> Self:
+        """A study of all combinations of the axes: lists and ranges are axes, other values are the same in all cells.
+
+        For the default function, lists of k and of quantities are no axes: a cell computes all of them at once.
+
+        Args:
+            function, store: as for `Study`.
+            seed: of the study; a list is an axis of seeds of cells.
+            repeats: how often each combination is computed, with different seeds; the cells have a `repeat`.
+            axes: by their names.
+
+        >>> import forgetting as fg
+        >>> orders = ["cyclic", "with-replacement"]
+        >>> len(fg.Study.grid(family="gaussian", T=range(2, 6), d=10, rank=1, ordering=orders, repeats=3))
+        24
+        """
+        named = named_function(function)
+        if isinstance(seed, (list, range)):
+            axes, seed = {**axes, "seed": list(seed)}, 0
+        return cls(grid(axes, repeats, named.traits.whole), store, function=function, seed=seed)
+
+    @classmethod
+    def open(cls, store: str | PathLike[str]) -> Self:
+        """The study of all cells in a store, whatever function computed them; to look at, and to pass on.
+
+        >>> import forgetting as fg
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as here:
+        ...     _ = fg.Study([{"family": "orthogonal", "d": 3, "k": 5}], f"{here}/s.db").run()
+        ...     fg.Study.open(f"{here}/s.db").to_frame()["method"].tolist()
+        ['moments']
+        """
+        made = cls.__new__(cls)
+        if not Path(store).is_file():
+            raise ProblemFileError(f"{store}: no such file")
+        made.seed = 0
+        made._open(store)
+        with made._store() as base:
+            entries = base.entries()
+        names = sorted({entry.function for entry in entries})
+        made.function = NamedFunction(None, " and ".join(names) or "nothing")
+        made.cells = [Cell(entry.cell, entry.seed, entry.key) for entry in entries]
+        return made
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Self:
+        """The study that a TOML file describes; see the page of the command line."""
+        from forgetting.studies.config import read_study
+
+        settings = read_study(Path(path))
+        return cls(settings.cells, settings.store, function=settings.function, seed=settings.seed)
+
+    # ------------------------------------------------------------------------------------------------------ computing
+
+    def run(
+        self, jobs: int | None = None, progress: Progress = True, *, retry: bool = False, wait: bool = True
+    ) -> Self:
+        """Compute the cells that are missing, and return the study.
+
+        Args:
+            jobs: the number of processes, -1 for as many as there are cores. None: one, or what an enclosing
+                `joblib.parallel_config` says, whose backend is used: with `joblib.parallel_config("dask")` the cells go
+                to the workers of a Dask cluster.
+            progress: as for `run`.
+            retry: whether cells that failed are computed again.
+            wait: whether to wait for cells that another process is computing.
+        """
+        if self.function.call is None:
+            raise NotSupportedError(f"a study that was opened has no function ({self.function.name}); make it again")
+        self._run(jobs, retry=retry, wait=wait, progress=progress)
+        return self
+
+    @reports_progress
+    def _run(self, jobs: int | None, *, retry: bool, wait: bool, progress: Progress = False) -> None:
+        plans = [
+            Plan(cell.key, place, self.function.name, cell.text, cell.seed) for place, cell in enumerate(self.cells)
+        ]
+        assert self.function.call is not None
+        with self._store(create=True) as store:
+            store.plan(plans)
+            execute(store, self.cells, self.function.call, jobs, retry=retry, wait=wait)
+
+    @contextmanager
+    def _store(self, *, create: bool = False) -> Iterator[Store]:
+        """The store, opened for the block; an empty one if there is no file yet."""
+        if self._memory is not None:
+            yield self._memory
+        elif create or (self.path is not None and self.path.is_file()):
+            with Store(self.path) as store:
+                yield store
+        else:
+            with Store(None) as store:
+                yield store
+
+    # ----------------------------------------------------------------------------------------------------- looking at
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def _entries(self) -> list[Entry | None]:
+        """What the store has of each cell."""
+        with self._store() as store:
+            known = {entry.key: entry for entry in store.entries()}
+        return [known.get(cell.key) for cell in self.cells]
+
+    @property
+    def status(self) -> Status:
+        """How many cells are finished, failed, running and waiting, also while another process computes them."""
+        with self._store() as store:
+            states, entries = store.states(), {entry.key: entry for entry in store.entries()}
+        mine = [states.get(cell.key, "waiting") for cell in self.cells]
+        return status_of(mine, [entries[cell.key] for cell in self.cells if cell.key in entries])
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The errors of the cells that failed, by the cells in words."""
+        pairs = zip(self.cells, self._entries(), strict=True)
+        return {str(cell): str(entry.error) for cell, entry in pairs if entry is not None and entry.state == "failed"}
+
+    @property
+    def headline(self) -> str:
+        return f"Study of {len(self)} cells by {self.function.name}: {self.status}"
+
+    def rows(self, *, times: bool = False) -> list[dict[str, Any]]:
+        """The table as dictionaries: one for each row of each finished cell, in the order of the cells.
+
+        A row has the values of the cell, its seed, what the function gave, and the error of a cell that failed. With
+        `times`, also the seconds that the cell took, and the version of this library.
+        """
+        made: list[dict[str, Any]] = []
+        for cell, entry in zip(self.cells, self._entries(), strict=True):
+            if entry is None or entry.state not in ("done", "failed"):
+                continue
+            more = {"seconds": entry.seconds, "version": entry.version} if times else {}
+            whole = {**cell.values, "seed": cell.seed}
+            made.extend({**whole, **row, "error": entry.error, **more} for row in entry.rows or [{}])
+        return made
+
+    def to_frame(self, *, times: bool = False) -> Any:
+        """The table as a pandas DataFrame: see `rows`."""
+        from forgetting.results import pandas
+
+        rows = self.rows(times=times)
+        return pandas().DataFrame(rows, columns=_columns(rows))
+
+    def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
+        """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""
+        from forgetting.studies.export import export
+
+        export(self, Path(path), times=times, force=force, only=".parquet")
+
+    def figure(self, x: str | None = None, y: str | None = None, hue: str | None = None) -> Item | None:
+        """The columns `y` against `x`, one curve for each value of `hue`: the median and the middle 90 % of rows."""
+        from forgetting.studies.figure import table_figure
+
+        return table_figure(self.headline, self.rows(), x, y, hue)
+
+    def _num_rows(self) -> int:
+        return len(self.rows())
+
+    def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
+        table = self.rows()
+        return {name: [table[i].get(name) for i in rows] for name in _columns(table)}
+
+    def _remarks(self) -> tuple[str, ...]:
+        return tuple(f"{cell}: {error}" for cell, error in list(self.failures.items())[:3])
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of all columns, errors last and only if there are any."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    failed = any(row.get("error") is not None for row in rows)
+    return [name for name in names if name != "error"] + (["error"] if failed else [])
