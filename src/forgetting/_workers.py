@@ -102,11 +102,11 @@ def some_parts(
                 raise
             for number, part in list(pending.items()):  # any of them may be the cause: from now on one at a time
                 del pending[number]
-                result = _one_by_one(function, number, part, count)
-                if result is None:
+                found = _one_by_one(function, number, part, count)
+                if found is None:
                     give_up(number)
                 else:
-                    yield result
+                    yield found
 
 
 def _dispatched(

@@ -24,7 +24,7 @@ from forgetting.report.document import Report, Section
 from forgetting.report.saving import write_file
 from forgetting.storage import atomic, versions
 from forgetting.storage.outputs import check_output, write_output
-from forgetting.storage.store import Store
+from forgetting.storage.store import Plan, Store
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -285,16 +285,16 @@ def test_a_hunt_that_is_killed_ends_with_the_same_page_as_one_that_is_not(tmp_pa
 
 
 def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    from forgetting.theory import survey
+    from forgetting.studies import survey
 
     monkeypatch.chdir(tmp_path)
     calls: list[str] = []
 
-    def counted(job: survey.Job) -> survey.Row:
-        calls.append(job.part or "")
+    def counted(label, part, *settings) -> survey.Row:
+        calls.append(part or "")
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(job)
+        return original(label, part, *settings)
 
     original = survey.hunt_one
     monkeypatch.setattr(survey, "hunt_one", counted)
@@ -311,11 +311,11 @@ def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("out", ["wall/page.md", "mine.md"])
 def test_the_output_of_a_hunt_is_tried_before_the_work(tmp_path, monkeypatch, capsys, out):
-    from forgetting.theory import survey
+    from forgetting.studies import survey
 
     (tmp_path / "wall").write_text("a file")
     (tmp_path / "mine.md").write_text("mine")
-    monkeypatch.setattr(survey, "hunt_one", lambda job: pytest.fail("work was begun"))
+    monkeypatch.setattr(survey, "hunt_one", lambda *_: pytest.fail("work was begun"))
     assert survey.main(["--out", str(tmp_path / out), "--force", "--processes", "1"]) == 2
     assert capsys.readouterr().err.startswith("error: ")
     assert (tmp_path / "mine.md").read_text() == "mine"
@@ -358,9 +358,11 @@ def test_a_store_refuses_what_is_not_its_own(tmp_path):
 
 
 def test_a_damaged_store_is_an_error_that_names_it(tmp_path):
+    cells = [Plan(str(number), number, "module:function", json.dumps({"text": "x" * 100}), 0) for number in range(200)]
     with Store(tmp_path / "a.db") as store:
-        for number in range(200):
-            store.put(str(number), {"text": "x" * 100})
+        store.plan(cells)
+        for cell in cells:
+            store.finish(cell.key, rows=[{"value": 1.5}])
     data = (tmp_path / "a.db").read_bytes()
     rng = random.Random(0)
     errors = []
@@ -369,8 +371,7 @@ def test_a_damaged_store_is_an_error_that_names_it(tmp_path):
         (tmp_path / "b.db").write_bytes(data[:place] + bytes([rng.randrange(256)]) + data[place + rng.randrange(3) :])
         try:
             with Store(tmp_path / "b.db") as store:
-                for number in range(200):
-                    store.get(str(number))
+                store.entries()
         except ProblemFileError as error:
             errors.append(str(error))
     assert len(errors) > 10
@@ -379,11 +380,12 @@ def test_a_damaged_store_is_an_error_that_names_it(tmp_path):
 
 def test_values_in_a_store_survive(tmp_path):
     with Store(tmp_path / "a.db") as store:
-        store.put("x", [1, 0.1, None, "ä"])
+        store.plan([Plan(key, place, "module:function", "{}", 0) for place, key in enumerate("xy")])
+        store.finish("x", rows=[1, 0.1, None, "ä"])
     with Store(tmp_path / "a.db") as one, Store(tmp_path / "a.db") as two:
-        one.put("y", 2)
-        assert json.dumps(two.get("x"), ensure_ascii=False) == '[1, 0.1, null, "ä"]'
-        assert (two.get("y"), len(two)) == (2, 2)
+        one.finish("y", rows=2)
+        assert json.dumps(two.entries()[0].rows, ensure_ascii=False) == '[1, 0.1, null, "ä"]'
+        assert (two.entries()[1].rows, len(two)) == (2, 2)
 
 
 def test_a_version_whose_manifest_was_not_finished_is_removed(tmp_path):

@@ -12,12 +12,12 @@ import pytest
 import forgetting as fg
 from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError
+from forgetting.studies.survey import Row, hunt_one, main, table
 from forgetting.theory.checking import setting_of
 from forgetting.theory.draws import collection, with_beta
 from forgetting.theory.expectations import as_least_squares
 from forgetting.theory.set_draws import classified, sets
 from forgetting.theory.simplest import complexity
-from forgetting.theory.survey import Job, Row, hunt_one, main, table
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -185,7 +185,7 @@ def test_neighbours_of_large_problems_are_not_tried():
     ],
 )
 def test_what_is_known_to_be_false_is_found_and_saved(label, part, budget, tmp_path):
-    row = hunt_one(Job(label, part, seed=0, budget=budget, folder=str(tmp_path / "found")))
+    row = hunt_one(label, part, seed=0, budget=budget, folder=str(tmp_path / "found"))
     assert row.outcome == "refuted"
     assert not row.surprising
     claim, case = get(label, part), Instance.load(tmp_path / row.file)
@@ -314,8 +314,8 @@ def test_the_command_writes_the_table_and_reports_surprises(tmp_path, capsys, mo
     assert "found/cor_dimensionality_bound_rank_equality.npz" in text
     assert (tmp_path / "found" / "cor_dimensionality_bound_rank_equality.npz").exists()
     false = planted(get("thm:random_convergence_rate", "loss"), 0.5)
-    monkeypatch.setattr("forgetting.theory.survey.all_claims", lambda: (false,))
-    monkeypatch.setattr("forgetting.theory.survey.get_claim", lambda label, part: false)
+    monkeypatch.setattr("forgetting.studies.survey.all_claims", lambda: (false,))
+    monkeypatch.setattr("forgetting.studies.survey.get_claim", lambda label, part: false)
     assert main(["--budget", "60", "--processes", "1"]) == 1
     assert "unexpected: planted (loss)" in capsys.readouterr().out
 

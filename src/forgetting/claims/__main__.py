@@ -1,6 +1,6 @@
-"""`python -m forgetting.claims`; see `forgetting.theory.survey`. (Other processes cannot import what stands here.)"""
+"""`python -m forgetting.claims`; see `forgetting.studies.survey`. (Other processes cannot import what stands here.)"""
 
-from forgetting.theory.survey import main
+from forgetting.studies.survey import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

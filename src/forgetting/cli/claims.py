@@ -43,7 +43,7 @@ def claims_command(
     from forgetting import claims
     from forgetting.cli.output import emit, ready, result
     from forgetting.errors import InvalidInputError
-    from forgetting.theory.survey import finished_parts
+    from forgetting.studies.partial import finished_parts
 
     ready(out, force)
     every = claims.all()

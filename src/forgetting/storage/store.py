@@ -176,6 +176,15 @@ class Store:
             if failed:
                 self._base.execute("UPDATE cells SET state = 'waiting', error = NULL WHERE state = 'failed'")
 
+    def forget(self, keys: Sequence[str]) -> None:
+        """Let finished cells wait again."""
+        with self._transaction():
+            self._base.executemany(
+                "UPDATE cells SET state = 'waiting', rows = NULL, error = NULL, trace = NULL WHERE key = ? "
+                "AND state IN ('done', 'failed')",
+                [(key,) for key in keys],
+            )
+
     # ----------------------------------------------------------------------------------------------------- to look at
 
     def entries(self) -> list[Entry]:

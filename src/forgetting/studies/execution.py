@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forgetting._progress import Report, progress_bar
@@ -13,7 +13,9 @@ from forgetting._workers import lost_part, some_parts
 from forgetting.storage.store import Store
 from forgetting.studies.cells import Cell, as_rows, called
 
-__all__ = ["execute"]
+__all__ = ["Finished", "execute"]
+
+Finished = Callable[[Mapping[str, Any], Any], None]  # called with the values of a cell and the rows it gave
 
 POLL = 0.5  # seconds between two looks at the cells of other processes
 
@@ -44,14 +46,21 @@ class _Work:
 
 
 def execute(
-    store: Store, cells: Sequence[Cell], function: Callable[..., Any], jobs: int | None, *, retry: bool, wait: bool
+    store: Store,
+    cells: Sequence[Cell],
+    function: Callable[..., Any],
+    jobs: int | None,
+    finished: Finished,
+    *,
+    retry: bool,
+    wait: bool,
 ) -> None:
     """Compute the cells that are not finished; see `Study.run`. An interrupt leaves cells in flight waiting."""
     store.release(failed=retry)
     try:
         with progress_bar("study") as report:
             while True:
-                _pass(store, cells, function, jobs, report)
+                _pass(store, cells, function, jobs, finished, report)
                 states = store.states()
                 if not wait or not any(states[cell.key] in ("running", "waiting") for cell in cells):
                     return
@@ -60,7 +69,14 @@ def execute(
         store.release()
 
 
-def _pass(store: Store, cells: Sequence[Cell], function: Callable[..., Any], jobs: int | None, report: Report) -> None:
+def _pass(
+    store: Store,
+    cells: Sequence[Cell],
+    function: Callable[..., Any],
+    jobs: int | None,
+    finished: Finished,
+    report: Report,
+) -> None:
     """Compute the cells that nobody has."""
     states = store.states()
     total = len(cells)
@@ -81,4 +97,6 @@ def _pass(store: Store, cells: Sequence[Cell], function: Callable[..., Any], job
             version=__version__,
         )  # fmt: skip
         done += 1
+        if found.error is None:
+            finished(cells[place].values, found.rows)
         report("study", done, total)

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from forgetting._arrays import IntArray, Seed, seed_from
 from forgetting._progress import Progress, reports_progress
-from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.errors import NotSupportedError, ProblemFileError, WorkerError
 from forgetting.figures.items import Item
 from forgetting.results import Shown
 from forgetting.storage.store import Entry, Plan, Store
 from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_function
-from forgetting.studies.execution import execute
+from forgetting.studies.execution import Finished, execute
 from forgetting.studies.measuring import measure
 from forgetting.studies.status import Status, status_of
 
@@ -140,7 +140,14 @@ class Study(Shown):
     # ------------------------------------------------------------------------------------------------------ computing
 
     def run(
-        self, jobs: int | None = None, progress: Progress = True, *, retry: bool = False, wait: bool = True
+        self,
+        jobs: int | None = None,
+        progress: Progress = True,
+        *,
+        retry: bool = False,
+        wait: bool = True,
+        check: bool = False,
+        finished: Finished | None = None,
     ) -> Self:
         """Compute the cells that are missing, and return the study.
 
@@ -151,21 +158,33 @@ class Study(Shown):
             progress: as for `run`.
             retry: whether cells that failed are computed again.
             wait: whether to wait for cells that another process is computing.
+            check: whether to raise an error at the end if a cell failed.
+            finished: called as finished(cell, rows) for each cell that is done, those of earlier runs first.
         """
         if self.function.call is None:
             raise NotSupportedError(f"a study that was opened has no function ({self.function.name}); make it again")
-        self._run(jobs, retry=retry, wait=wait, progress=progress)
+        self._run(jobs, finished or _ignored, retry=retry, wait=wait, progress=progress)
+        failures = self.failures if check else {}
+        if failures:
+            cell, error = next(iter(failures.items()))
+            raise WorkerError(f"{len(failures)} of {len(self)} cells failed; the first is {cell}: {error}")
         return self
 
     @reports_progress
-    def _run(self, jobs: int | None, *, retry: bool, wait: bool, progress: Progress = False) -> None:
+    def _run(
+        self, jobs: int | None, finished: Finished, *, retry: bool, wait: bool, progress: Progress = False
+    ) -> None:
         plans = [
             Plan(cell.key, place, self.function.name, cell.text, cell.seed) for place, cell in enumerate(self.cells)
         ]
         assert self.function.call is not None
         with self._store(create=True) as store:
             store.plan(plans)
-            execute(store, self.cells, self.function.call, jobs, retry=retry, wait=wait)
+            known = {entry.key: entry for entry in store.entries() if entry.state == "done"}
+            for cell in self.cells:
+                if cell.key in known:
+                    finished(cell.values, known[cell.key].rows)
+            execute(store, self.cells, self.function.call, jobs, finished, retry=retry, wait=wait)
 
     @contextmanager
     def _store(self, *, create: bool = False) -> Iterator[Store]:
@@ -179,7 +198,25 @@ class Study(Shown):
             with Store(None) as store:
                 yield store
 
+    def forget(self, where: Callable[[dict[str, Any]], bool] | None = None) -> Self:
+        """Let finished cells wait again, to be computed anew: those with a row for which `where` is true, or all.
+
+        >>> import forgetting as fg
+        >>> study = fg.Study.grid(family="orthogonal", d=[2, 3], k=5, store=None).run(progress=False)
+        >>> print(study.forget(lambda row: row["d"] == 3).status)
+        1 of 2 cells are finished; 0 are running, 1 are waiting
+        """
+        with self._store() as store:
+            known = {entry.key: entry for entry in store.entries() if entry.state in ("done", "failed")}
+            mine = [(cell, known[cell.key]) for cell in self.cells if cell.key in known]
+            store.forget([cell.key for cell, entry in mine if where is None or any(map(where, _rows(cell, entry)))])
+        return self
+
     # ----------------------------------------------------------------------------------------------------- looking at
+
+    def results(self) -> list[dict[str, Any]]:
+        """What the function gave for each cell that is done, without the values of the cell, in the order of cells."""
+        return [row for entry in self._entries() if entry is not None and entry.state == "done" for row in entry.rows]
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -219,8 +256,7 @@ class Study(Shown):
             if entry is None or entry.state not in ("done", "failed"):
                 continue
             more = {"seconds": entry.seconds, "version": entry.version} if times else {}
-            whole = {**cell.values, "seed": cell.seed}
-            made.extend({**whole, **row, "error": entry.error, **more} for row in entry.rows or [{}])
+            made.extend({**row, **more} for row in _rows(cell, entry))
         return made
 
     def to_frame(self, *, times: bool = False) -> Any:
@@ -251,6 +287,14 @@ class Study(Shown):
 
     def _remarks(self) -> tuple[str, ...]:
         return tuple(f"{cell}: {error}" for cell, error in list(self.failures.items())[:3])
+
+
+def _rows(cell: Cell, entry: Entry) -> list[dict[str, Any]]:
+    """The rows of a finished cell in the table."""
+    return [{**cell.values, "seed": cell.seed, **row, "error": entry.error} for row in entry.rows or [{}]]
+
+
+def _ignored(cell: Mapping[str, Any], rows: Any) -> None: ...
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

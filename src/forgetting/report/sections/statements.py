@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from forgetting import claims
@@ -11,10 +12,9 @@ from forgetting.figures.items import Table
 from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
-from forgetting.storage.store import Store
+from forgetting.studies.survey import hunt_all
 from forgetting.theory.hunt import simplest_by_hand
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.survey import hunt_all
 
 __all__ = ["counterexamples_table", "hunt_table", "statements_section"]
 
@@ -68,7 +68,7 @@ def counterexamples_table(chosen: Sequence[Claim]) -> Table:
 
 
 def hunt_table(
-    chosen: Sequence[Claim], seed: int, budget: int, step: Step = no_step, store: Store | None = None
+    chosen: Sequence[Claim], seed: int, budget: int, step: Step = no_step, store: Path | None = None
 ) -> tuple[Table, list[str], list[str]]:
     """Hunt each claim; the table, the violations that were known, and those that were not.
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import time
+from typing import Any
 
-from forgetting._workers import run_parts
 from forgetting.errors import ForgettingError
 from forgetting.storage.atomic import kept
 from forgetting.storage.outputs import check_output, write_output
-from forgetting.storage.store import Store, code_digest
+from forgetting.storage.store import code_digest
+from forgetting.studies.partial import finished_parts
+from forgetting.studies.study import Study
 from forgetting.theory.claim import Claim
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
@@ -26,7 +26,7 @@ from forgetting.theory.numbering import PRINTED
 from forgetting.theory.planting import noticed
 from forgetting.theory.statement import all_claims, get_claim
 
-__all__ = ["Job", "Row", "finished_parts", "hunt_all", "hunt_one", "main", "table"]
+__all__ = ["Row", "hunt_all", "hunt_one", "main", "table"]
 
 INTRODUCTION = """# The statements of the paper, hunted
 
@@ -58,27 +58,6 @@ SECTIONS = {
     "proved here": "What is printed nowhere, and proved here",
     "": "Remarks on the others",
 }
-
-
-@dataclass(frozen=True)
-class Job:
-    """One claim to hunt, as plain data for another process.
-
-    `deadline` is a time of day, in seconds. A brief job looks for no simplest counterexample and plants no faults.
-    """
-
-    label: str
-    part: str | None
-    seed: int
-    budget: int
-    deadline: float | None = None
-    folder: str | None = None
-    brief: bool = False
-
-    @property
-    def key(self) -> str:
-        """What decides the result: this job, whenever it runs, and the code that computes it."""
-        return json.dumps([code_digest(), asdict(replace(self, deadline=None))])
 
 
 @dataclass(frozen=True)
@@ -163,29 +142,51 @@ class Row:
         return f"{known}; {self.finding}" if known else self.finding
 
 
-def hunt_one(job: Job) -> Row:
-    """Hunt one claim, and save what refutes it.
+def hunt_one(
+    label: str,
+    part: str | None,
+    seed: int,
+    budget: int,
+    folder: str | None = None,
+    brief: bool = False,
+    deadline: float | None = None,
+) -> Row:
+    """Hunt one claim, and save what refutes it to the folder.
 
-    >>> row = hunt_one(Job("cor:dimensionality_bound", "rank equality", seed=0, budget=60))
+    `deadline` is a time of day, in seconds. A brief hunt looks for no simplest counterexample and plants no faults.
+
+    >>> row = hunt_one("cor:dimensionality_bound", "rank equality", seed=0, budget=60)
     >>> row.outcome, row.status, row.surprising
     ('refuted', 'refuted', False)
     """
-    seconds = None if job.deadline is None else max(job.deadline - time(), 1.0)
-    claim = get_claim(job.label, job.part)
-    hunt = claim.hunt(seed=job.seed, budget=job.budget, seconds=seconds)
-    if job.brief:
+    seconds = None if deadline is None else max(deadline - time(), 1.0)
+    claim = get_claim(label, part)
+    hunt = claim.hunt(seed=seed, budget=budget, seconds=seconds)
+    if brief:
         return Row.of(hunt)
     files: list[str | None] = [None, None]
-    if job.folder is not None and hunt.outcome in ("refuted", "suspected"):
-        Path(job.folder).mkdir(parents=True, exist_ok=True)
+    if folder is not None and hunt.outcome in ("refuted", "suspected"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^A-Za-z0-9]+", "_", claim.key).strip("_")
         for place, (ending, instance) in enumerate((("", hunt.instance), ("_simplest", hunt.simplest))):
             assert instance is not None
-            instance.save(Path(job.folder) / f"{name}{ending}.npz")
-            files[place] = f"{Path(job.folder).name}/{name}{ending}.npz"
-    left = None if job.deadline is None else max(job.deadline - time(), 1.0)
-    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed=job.seed, budget=max(job.budget // 2, 1), seconds=left))
+            instance.save(Path(folder) / f"{name}{ending}.npz")
+            files[place] = f"{Path(folder).name}/{name}{ending}.npz"
+    left = None if deadline is None else max(deadline - time(), 1.0)
+    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed=seed, budget=max(budget // 2, 1), seconds=left))
     return Row.of(hunt, files[0], str(noticing), hunt.simplest, files[1])
+
+
+class _Hunter:
+    """`hunt_one` as the function of a study. The deadline is no part of a cell: a hunt may end another day."""
+
+    def __init__(self, deadline: float | None) -> None:
+        self.deadline, self.__qualname__ = deadline, "hunt"
+
+    def __call__(
+        self, label: str, part: str | None, budget: int, folder: str | None, brief: bool, code: str, seed: int
+    ) -> dict[str, Any]:
+        return asdict(hunt_one(label, part, seed, budget, folder, brief, self.deadline))
 
 
 def _by_hand(claim: Claim, instance: Instance) -> str:
@@ -203,7 +204,7 @@ def hunt_all(
     folder: str | None = None,
     processes: int = 1,
     brief: bool = False,
-    store: Store | None = None,
+    store: Path | None = None,
     finished: Callable[[Row, int, int], None] = lambda *_: None,
 ) -> list[Row]:
     """Hunt the claims, in several processes; those that are not done when the time is over are cut short and say so.
@@ -215,60 +216,36 @@ def hunt_all(
         folder: where problems that refute a claim are saved.
         processes: how many.
         brief: whether to leave out the simplest counterexamples, and what would have been noticed.
-        store: where finished hunts are kept, and looked for first; a hunt that was cut short is not kept.
+        store: a file where finished hunts are kept, and looked for first; a hunt that was cut short is made again.
         finished: called as finished(row, done, total) after each claim.
 
     >>> [row.outcome for row in hunt_all(all_claims("lem:regret_bound"), seed=0, budget=20)]
     ['holds']
     """
     deadline = None if minutes is None else time() + 60 * minutes
-    jobs = [Job(claim.label, claim.part, seed, budget, deadline, folder, brief) for claim in claims]
-    rows: dict[int, Row] = {}
+    common = {"budget": budget, "folder": folder, "brief": brief, "code": code_digest(), "seed": seed}
+    cells = [{"label": claim.label, "part": claim.part, **common} for claim in claims]
+    study = Study(cells, store, function=_Hunter(deadline))
+    study.forget(lambda row: bool(row["cut_short"]))
+    done = 0
 
-    def keep(place: int, row: Row) -> None:
-        rows[place] = row
-        finished(row, len(rows), len(jobs))
+    def report(cell: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
+        nonlocal done
+        done += 1
+        finished(_row(found[0]), done, len(cells))
 
-    for place, job in enumerate(jobs):
-        known = None if store is None else store.get(job.key)
-        if known is not None:
-            keep(place, Row(**known))
-    open_ones = [place for place in range(len(jobs)) if place not in rows]
-    for number, row in run_parts(hunt_one, [jobs[place] for place in open_ones], processes):
-        if store is not None and not row.cut_short:
-            store.put(jobs[open_ones[number]].key, asdict(row))
-        keep(open_ones[number], row)
-    return [rows[place] for place in range(len(jobs))]
+    study.run(processes, progress=False, finished=report, check=True)
+    return [_row(found) for found in study.results()]
 
 
-@contextmanager
-def finished_parts(out: Path | None) -> Iterator[Store | None]:
-    """A store beside the file that is being made, named after it with `.partial`; it goes when the file is made.
-
-    >>> with finished_parts(None) as store:
-    ...     store is None
-    True
-    """
-    if out is None:
-        yield None
-        return
-    with Store(out.with_name(f"{out.name}.partial")) as store:
-        try:
-            yield store
-        except BaseException:
-            if len(store):
-                parts = "1 finished part is" if len(store) == 1 else f"{len(store)} finished parts are"
-                kept.append(f"{parts} in {store.path}: the same command goes on from there")
-            else:
-                store.remove()
-            raise
-        store.remove()
+def _row(found: Mapping[str, Any]) -> Row:
+    return Row(**found)
 
 
 def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
     """The findings in Markdown: a summary, the table, then what there is to say about each statement.
 
-    >>> row = hunt_one(Job("lem:regret_bound", None, seed=0, budget=20))
+    >>> row = hunt_one("lem:regret_bound", None, seed=0, budget=20)
     >>> table([row], seed=0, budget=20).splitlines()[0]
     '# The statements of the paper, hunted'
     """

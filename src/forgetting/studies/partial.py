@@ -1,0 +1,41 @@
+"""Long computations that end in one file: what is finished is kept beside the file until the file is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forgetting.storage.atomic import kept
+from forgetting.storage.store import Store
+
+__all__ = ["finished_parts"]
+
+
+@contextmanager
+def finished_parts(out: Path | None) -> Iterator[Path | None]:
+    """The name of a store beside the file that is being made, named after it with `.partial`; it goes with the block.
+
+    If the block is interrupted, the store stays, and the same computation goes on from there.
+
+    >>> with finished_parts(None) as store:
+    ...     store is None
+    True
+    """
+    if out is None:
+        yield None
+        return
+    path = out.with_name(f"{out.name}.partial")
+    try:
+        yield path
+    except BaseException:
+        with Store(path) as store:
+            count = len(store)
+            if count:
+                parts = "1 finished part is" if count == 1 else f"{count} finished parts are"
+                kept.append(f"{parts} in {path}: the same command goes on from there")
+            else:
+                store.remove()
+        raise
+    with Store(path) as store:
+        store.remove()
