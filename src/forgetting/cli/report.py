@@ -62,6 +62,7 @@ def report_command(
     from forgetting.report import build_report, section_makers, write_report
     from forgetting.report.saving import check_folder
     from forgetting.report.texts import summary_text
+    from forgetting.studies.partial import finished_parts
 
     if config is not None and problem:
         raise InvalidInputError("give a PROBLEM or --config, not both")
@@ -72,8 +73,9 @@ def report_command(
     ours = all(maker.make.__module__.startswith("forgetting.") for maker in section_makers(settings.sections).values())
     # a new process knows nothing of plugins
     processes = min(os.cpu_count() or 1, MOST_PROCESSES) if ours and not loaded_plugins else 1
-    with working("report") as step:
-        made = build_report(settings, step, processes)
+    kept_beside = out if ours and not loaded_plugins else None  # the code of plugins may change
+    with finished_parts(kept_beside) as store, working("report") as step:
+        made = build_report(settings, step, processes, store)
         try:
             paths = write_report(made, out, force=force, progress=step, processes=processes)
         except Exception:  # such as a full disk: the result, which took long to compute, is shown before the error

@@ -12,7 +12,7 @@ from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, check_key
 from forgetting.storage.json_text import decode_json, typed
 
-__all__ = ["Report", "Section"]
+__all__ = ["Report", "Section", "finite"]
 
 FORMAT = "forgetting/report/1"
 
@@ -81,7 +81,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, ready for JSON; numbers that are not finite become None."""
-        plain: dict[str, Any] = _finite({"format": FORMAT, **asdict(self)})
+        plain: dict[str, Any] = finite({"format": FORMAT, **asdict(self)})
         return plain
 
     def to_json(self, indent: int | None = None) -> str:
@@ -107,10 +107,10 @@ class Report:
         return made
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The value with None in place of NaN and infinity, which JSON does not know."""
     if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
+        return {name: finite(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
