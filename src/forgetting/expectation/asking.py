@@ -105,8 +105,8 @@ def expect(
             they are prepared as the tasks were (`tasks.preparation`). Or the covariance of the inputs of each task (or
             one for all), whose labels are those of `w_star`. `test_loss` is added if no quantity of held-out
             data is asked for.
-        device: where the methods moments and spectral compute: "cuda" or another torch device, or "cupy"; the CPU if left
-            out. Values are then computed in float64 (16 digits), and `uncertainty` holds for them. `memory` is by
+        device: where the methods moments and spectral compute: "cuda" or another torch device, or "cupy"; the CPU if
+            left out. Values are then computed in float64 (16 digits), and `uncertainty` holds for them. `memory` is by
             default half of what is free there.
 
     >>> import forgetting as fg

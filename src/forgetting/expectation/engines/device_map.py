@@ -118,6 +118,17 @@ class DeviceMoments(Moments):
         half = left.T @ ((0.5 * (products @ right.T)) @ left - products)
         return moments + (half + xp.linalg.matrix_transpose(half))
 
+    def pulled(self, moments: Any, pushes: Any) -> Any:
+        xp, lead = self.device.xp, moments.shape[:-2]
+        _, right, weights = self._learned
+        seen, pushes = right @ moments, xp.take(pushes, self.device.put_index(self._sorted), axis=0)
+        parts = []
+        for rank, tasks, rows in self._groups:
+            number = tasks.stop - tasks.start
+            own = xp.reshape(seen[..., rows, :], (*lead, number, rank, self.size)) @ pushes[tasks, :, :]
+            parts.append(xp.reshape(own, (*lead, number * rank, pushes.shape[-1])))
+        return weights.T @ xp.concat(parts, axis=-2)
+
     def _mapped(self, stack: Any) -> Any:
         """Q[A] for a stack along the middle axis, in parts that fit."""
         most = max(1, PART // max(1, self.size * len(self._places)))

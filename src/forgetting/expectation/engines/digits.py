@@ -79,7 +79,8 @@ def concluded(
     """The outcome, with notes on dropped directions and on values that are no larger than their rounding error."""
     remarks = list(notes)
     if not request.device.host:
-        detail = f"{detail}, on {request.device}"
+        done, *more = detail.split(";", 1)
+        detail = ";".join([f"{done}, on {request.device}", *more])
     dropped = request.geometry.best.dropped
     if dropped:
         remarks.append(

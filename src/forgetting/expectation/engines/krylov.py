@@ -20,8 +20,8 @@ __all__ = ["Ritz", "SelfAdjoint", "Watch", "diagonalise", "lanczos", "pack", "po
 
 AT_ONCE = 256  # packed matrices that a map is applied to at once
 
-#: what has to settle, from eigenvalues and eigenvectors of the tridiagonal matrix, the basis (there) and the norm of the start:
-#: numbers, the sums of their absolute terms, and by how much the numbers may still move
+#: what has to settle, from eigenvalues and eigenvectors of the tridiagonal matrix, the basis (on the device of the map)
+#: and the norm of the start: numbers, the sums of their absolute terms, and by how much the numbers may still move
 Watch = Callable[[Array, Array, Any, float], tuple[Array, Array, Array]]
 
 
@@ -168,7 +168,7 @@ def stepped(moments: Stepping, task: int, basis: Any) -> Any:
 
 @lru_cache(maxsize=4)
 def _packing(size: int, device: Device) -> tuple[Any, Any, Any]:
-    """Where the numbers of a packed matrix stand in the matrix, where those of a matrix stand in a packed one; factors."""
+    """Where the numbers of a packed matrix stand in the matrix, and the other way round; and their factors."""
     rows, columns = np.triu_indices(size)
     places = np.empty((size, size), dtype=np.int64)
     places[rows, columns] = places[columns, rows] = np.arange(len(rows))

@@ -464,6 +464,14 @@ class Moments:
         stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
         return np.swapaxes(self._mixed(stack, self._weights)[0], 0, 1)
 
+    def pulled(self, moments: Array, pushes: Array) -> Array:
+        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack, with one c_m (n x q) for each distinct task."""
+        seen, total = self.right[0] @ moments, np.zeros((*moments.shape[:-1], pushes.shape[-1]))
+        for m in np.flatnonzero(self.probability[0] > 0).tolist():
+            block = self.geometry.block(m)
+            total = total + self.left[0][block].T @ (self.probability[0][m] * (seen[..., block, :] @ pushes[m]))
+        return total
+
     def step(self, task: int, moments: Array) -> Array:
         """S_m A S_m^T for one matrix, or for each of a stack."""
         block = self.geometry.block(task)
