@@ -7,7 +7,7 @@ import numpy as np
 import forgetting as fg
 from benchmarks.timing import race
 from forgetting.expectation.asking import ask
-from forgetting.expectation.engines.moment_map import moment_map
+from forgetting.expectation.engines.moment_setup import moment_map
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import steering
 from forgetting.expectation.asking import ask
-from forgetting.expectation.engines.moment_map import moment_map
+from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.steering import ExpectedLoss
 
 SCHEMES = {"kaczmarz": None, "ridge": fg.schemes.Ridge(0.7), "sgd": fg.schemes.SGD(0.15, "loss")}

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
+from forgetting._devices import HOST, Device, as_device
 from forgetting._memory import require_memory
 from forgetting._progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
+from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
 from forgetting.geometry import Geometry
@@ -59,6 +61,7 @@ class Ensemble(Result):
     before: Array
     after: Array
     threads: int
+    device: str | None = None
 
     def __len__(self) -> int:
         return len(self.order)
@@ -140,7 +143,7 @@ class Ensemble(Result):
         )
 
     def _saved(self) -> dict[str, Any]:
-        return field_values(self) | {"geometry": compiled_form(self.problem, self.scheme)[1]}
+        return field_values(self, frozenset({"device"})) | {"geometry": compiled_form(self.problem, self.scheme)[1]}
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Ensemble:
@@ -169,7 +172,9 @@ class Ensemble(Result):
             return self._replayed("forgetting", 1)
         result = np.full(self.order.shape, np.nan)
         keep = self.steps[self.steps > 0]
-        values = batch_forgetting(geometry, linear, self.order, self.w0, keep, threads=self.threads)
+        values = batch_forgetting(
+            geometry, linear, self.order, self.w0, keep, threads=self.threads, device=as_device(self.device)
+        )
         result[:, keep - 1] = np.where(keep == 1, 0.0, values)  # after one step nothing has been forgotten
         return result
 
@@ -226,11 +231,13 @@ def run_many(
     record_every: int | Sequence[int] = 1,
     threads: int | None = None,
     *,
+    device: Any = None,
     progress: Progress = False,
 ) -> Ensemble:
     """Make many runs with independent orders; for linear schemes the runs are compiled and use several threads.
 
-    The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`. All other
+    `device` makes the runs of a linear scheme on a GPU: "cuda" or another torch device, or "cupy". Orders are those that
+    the CPU makes with the same seed, and losses agree up to rounding. The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`. All other
     arguments are those of `run`.
 
     >>> import forgetting as fg
@@ -243,7 +250,7 @@ def run_many(
     workers = (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1)
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
-    start = space.w0
+    start, there = space.w0, as_device(device)
     steps = recorded_steps(k, record_every)
     linear, geometry = compiled_form(problem, scheme)
     at_once = linear is not None and not ordering.adaptive
@@ -254,6 +261,11 @@ def run_many(
         'use fewer runs, record fewer steps (record_every=), or fg.expect(..., method="monte-carlo") for means alone',
     )
     if ordering.adaptive or linear is None or geometry is None:
+        if not there.host:
+            raise NotSupportedError(
+                f"device= makes runs of linear schemes in orders that do not look at w, not of {scheme} with {ordering}; "
+                "leave out device="
+            )
         seeds = [_seed_of(seed, i) for i in range(runs)]
         trajectories = [run(problem, ordering, k, scheme, s, w0, record_every) for s in track(seeds, "runs")]
         orders = np.stack([trajectory.order for trajectory in trajectories])
@@ -265,10 +277,12 @@ def run_many(
     else:
         rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
         orders = drawn_orders(ordering, view_of(problem), k, runs, rng)
-        losses, before, after = batch_losses(geometry, linear, orders, start, steps, threads=workers)
+        losses, before, after = batch_losses(geometry, linear, orders, start, steps, threads=workers, device=there)
         complaints = []
     said = tuple(dict.fromkeys(complaints))
-    return Ensemble(problem, ordering, scheme, seed, orders, steps, losses, said, start, before, after, workers)
+    return Ensemble(
+        problem, ordering, scheme, seed, orders, steps, losses, said, start, before, after, workers, there.spec
+    )
 
 
 def compiled_form(problem: Problem, scheme: Scheme) -> tuple[LinearScheme | None, Geometry | None]:
@@ -282,7 +296,14 @@ def _seed_of(seed: int, i: int) -> int:
 
 
 def batch_losses(
-    geometry: Geometry, scheme: LinearScheme, orders: IntArray, w0: Array, keep: IntArray, *, threads: int
+    geometry: Geometry,
+    scheme: LinearScheme,
+    orders: IntArray,
+    w0: Array,
+    keep: IntArray,
+    *,
+    threads: int,
+    device: Device = HOST,
 ) -> tuple[Array, Array, Array]:
     """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after."""
     from forgetting import _kernels
@@ -290,9 +311,14 @@ def batch_losses(
     if geometry.outputs is not None:
         starts = w0.T
         each = zip(geometry.each_output, starts, strict=True)
-        found = [batch_losses(part, scheme, orders, start, keep, threads=threads) for part, start in each]
+        found = [
+            batch_losses(part, scheme, orders, start, keep, threads=threads, device=device) for part, start in each
+        ]
         losses, before, after = (np.sum([one[i] for one in found], axis=0) for i in range(3))
         return losses, before, after
+    if not device.host:
+        made = DeviceRuns.made(device, geometry, scheme, w0).losses(orders, keep)
+        return _with_unexplained(geometry, orders, made)
     runs, k = orders.shape
     losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.zeros((runs, k))
     dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
@@ -317,11 +343,18 @@ def batch_losses(
 
     _parallel(work, runs, threads)
     losses += constant
-    if not geometry.explained:
-        losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
-        before += geometry.unexplained[distinct]
-        after += geometry.unexplained[distinct]
-    return losses, before, after
+    return _with_unexplained(geometry, orders, (losses, before, after))
+
+
+def _with_unexplained(
+    geometry: Geometry, orders: IntArray, found: tuple[Array, Array, Array]
+) -> tuple[Array, Array, Array]:
+    """Mean losses, and losses before and after each step, with what no w can fit."""
+    if geometry.explained:
+        return found
+    losses, before, after = found
+    missed = geometry.unexplained[geometry.distinct(orders)]
+    return losses + float(geometry.unexplained @ geometry.counts) / geometry.num_tasks, before + missed, after + missed
 
 
 def batch_forgetting(
@@ -332,6 +365,7 @@ def batch_forgetting(
     keep: IntArray,
     *,
     threads: int,
+    device: Device = HOST,
 ) -> Array:
     """Forgetting at the steps `keep`, all at least 1; shape (runs, len(keep))."""
     from forgetting import _kernels
@@ -339,8 +373,13 @@ def batch_forgetting(
     if geometry.outputs is not None:
         each = zip(geometry.each_output, w0.T, strict=True)
         return np.asarray(
-            sum(batch_forgetting(part, scheme, orders, start, keep, threads=threads) for part, start in each)
+            sum(
+                batch_forgetting(part, scheme, orders, start, keep, threads=threads, device=device)
+                for part, start in each
+            )
         )
+    if not device.host:
+        return DeviceRuns.made(device, geometry, scheme, w0).forgetting(orders, keep)
     values = np.empty((len(orders), len(keep)))
     dual = dual_is_cheaper(geometry, 1.0)
     rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_number, seed_from
-from forgetting._memory import available_memory
+from forgetting._devices import HOST, Device, as_device
 from forgetting._progress import Progress, reports_progress
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -51,6 +52,7 @@ def expect(
     *,
     noise: Any = None,
     test: Any = None,
+    device: Any = None,
     progress: Progress = False,
 ) -> Expectation:
     """Expected loss, forgetting and other quantities over the randomness of the ordering.
@@ -103,6 +105,9 @@ def expect(
             they are prepared as the tasks were (`tasks.preparation`). Or the covariance of the inputs of each task (or
             one for all), whose labels are those of `w_star`. `test_loss` is added if no quantity of held-out
             data is asked for.
+        device: where the methods moments and spectral compute: "cuda" or another torch device, or "cupy"; the CPU if
+            left out. Values are then computed in float64 (16 digits), and `uncertainty` holds for them. `memory` is by
+            default half of what is free there.
 
     >>> import forgetting as fg
     >>> tasks = fg.families.two_lines(np.pi / 3)
@@ -129,11 +134,14 @@ def expect(
         as_level(confidence),
         None if threads is None else as_count(threads, "threads", least=1),
     )
-    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation, patience, noise, test)
+    question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation, patience, noise, test, device)
     request = question.request
     engine, notes = choose(request) if method == "auto" else (engines.get(method), ())
     if method != "auto":
         require(engine, request)
+    if not request.device.host and not engine.on_device:
+        notes += (f"computed on the CPU: the method {engine.name!r} has no form for {request.device}",)
+        request = replace(request, device=HOST)
     with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
         outcome = engine.solve(request)
     outcome.notes += notes
@@ -196,6 +204,7 @@ def ask(
     patience: float = PATIENCE,
     noise: Any = None,
     test: Any = None,
+    device: Any = None,
 ) -> Question:
     """Check the arguments of `expect`."""
     ordering = as_ordering(ordering)
@@ -210,6 +219,7 @@ def ask(
     chosen, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, int(np.max(steps, where=steps < FOREVER, initial=0)))
     scheme = chosen.linear_on(problem) or chosen  # engines know the linear scheme that makes the same steps
+    there = as_device(device)
     tasks, start = _scored(problem, space.w0, scheme, ordering, wanted, noise, test)
     request = Request(
         tasks,
@@ -218,9 +228,10 @@ def ask(
         start,
         np.sort(steps),
         wanted,
-        _memory(memory),
+        _memory(memory, there),
         patience if isinstance(patience, float) and patience == np.inf else as_number(patience, "patience", above=0),
         simulation or Simulation(),
+        there,
     )
     if request.linear is not None and request.averages("error"):
         require_realizable(request, "the quantity 'error'")
@@ -269,7 +280,7 @@ def as_level(confidence: float) -> float:
     return level
 
 
-def _memory(given: float | None) -> float:
+def _memory(given: float | None, device: Device) -> float:
     if given is not None:
         return as_number(given, "memory", above=0)
-    return min(8.0 * 2**30, available_memory() / 2)
+    return min(8.0 * 2**30, device.memory / 2) if device.host else device.memory / 2

@@ -12,7 +12,8 @@ from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.counting import states_needed
 from forgetting.expectation.engines.digits import refusal
-from forgetting.expectation.engines.moment_map import Moments, moment_map
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.engines.spectral import decay
 from forgetting.orderings.base import OrderingLike
@@ -93,7 +94,7 @@ class _Epoch:
     """What the second moment becomes in an epoch, on average over permutations: a self-adjoint map, as Q is."""
 
     def __init__(self, moments: Moments) -> None:
-        self.moments, self.size = moments, moments.size
+        self.moments, self.size, self.device = moments, moments.size, moments.device
         _, widest = states_needed(moments.geometry.counts, moments.geometry.num_tasks)
         self.part = max(1, int(PART / (widest * max(1, self.size) ** 2)))
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._devices import HOST, Device
 from forgetting.expectation.quantities import Average, Quantity
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
@@ -61,6 +62,7 @@ class Request:
         memory: bytes that an exact engine may use.
         patience: seconds that an exact engine may take, as estimated, before `auto` simulates.
         simulation: how to simulate.
+        device: where to compute.
     """
 
     problem: Problem
@@ -72,6 +74,7 @@ class Request:
     memory: float
     patience: float = PATIENCE
     simulation: Simulation = field(default_factory=Simulation)
+    device: Device = HOST
 
     @property
     def last(self) -> int:

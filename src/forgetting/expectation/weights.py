@@ -15,7 +15,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.expectation.asking import ask, expect
 from forgetting.expectation.decaying import least_decay, rate_of
 from forgetting.expectation.engines.digits import refusal
-from forgetting.expectation.engines.moment_map import moment_map
+from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.request import Request
 from forgetting.expectation.steering import ExpectedLoss, least_loss
 from forgetting.figures.items import Bars

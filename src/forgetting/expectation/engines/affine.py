@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,15 @@ __all__ = ["Affine", "Functional", "centred"]
 
 @dataclass(frozen=True, eq=False)
 class Functional:
-    """A number that is linear in W, mu and K: <matrix, W> + <linear, mu> + floor."""
+    """A number that is linear in W, mu and K: <matrix, W> + <linear, mu> + floor.
 
-    matrix: Array
+    `matrix` is packed, on the device of the map Q, and `size` is its norm.
+    """
+
+    matrix: Any
     linear: Array
     floor: float
+    size: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +104,7 @@ class Affine:
         """Whether no step pushes: some w solves all tasks that are drawn."""
         return not self.pushes.any()
 
-    def coupled(self) -> Array:
+    def coupled(self) -> Any:
         """N[e_j z_j^T] for each eigenvector e_j of M, with mu = sum_j e_j z_j^T at the start; and C, packed, D + 1."""
         total = np.zeros((self.size + 1, self.size, self.size))
         for m in self.drawn:
@@ -107,7 +112,12 @@ class Affine:
             total[:-1] += moved.T[:, :, None] * (self.first @ self.pushes[m].T)[:, None, :]
         total = total + np.swapaxes(total, 1, 2)
         total[-1] = self.spread
-        return pack(total)
+        return self.packed(total)
+
+    def packed(self, matrices: Array) -> Any:
+        """Symmetric matrices, packed, on the device of the map Q."""
+        device = self.moments.device
+        return pack(device.put(matrices), device)
 
     @cached_property
     def steps(self) -> Array:
@@ -116,15 +126,19 @@ class Affine:
         blocks = [geometry.block(m) for m in range(geometry.num_distinct)]
         return np.array([np.eye(self.size) - left[block].T @ self.rows[block] for block in blocks])
 
-    def adjoint(self, matrix: Array) -> Array:
-        """sum_m 2 p_m S_m A c_m for a symmetric A, or a stack of them: its inner product with mu is <A, N[mu]>."""
-        left, probability, geometry = self.moments.left[0], self.moments.probability[0], self.moments.geometry
-        seen = self.rows @ matrix
-        total = matrix @ np.tensordot(probability, self.pushes, 1)
-        for m in self.drawn:
-            block = geometry.block(m)
-            total = total - left[block].T @ (probability[m] * (seen[..., block, :] @ self.pushes[m]))
-        return np.asarray(2 * total)
+    @cached_property
+    def _there(self) -> tuple[Any, Any]:
+        """c_m of every distinct task, and their mean, on the device of the map Q."""
+        device = self.moments.device
+        return device.put(self.pushes), device.put(np.tensordot(self.moments.probability[0], self.pushes, 1))
+
+    def adjoint(self, matrix: Any) -> Any:
+        """sum_m 2 p_m S_m A c_m for a symmetric A, or a stack of them: its inner product with mu is <A, N[mu]>.
+
+        On the device of the map Q, as A is.
+        """
+        pushes, mean = self._there
+        return 2 * (matrix @ mean - self.moments.pulled(matrix, pushes))
 
     def functional(self, form: Form, share: Array) -> Functional:
         """sum_i share_i weight_i / 2 E rho_i^2 over all R directions i."""
@@ -144,7 +158,11 @@ class Affine:
     def _read(self, rows: Array, misses: Array, weights: Array) -> Functional:
         """sum_i weight_i / 2 E (row_i . z - misses_i . x)^2."""
         floor = 0.5 * float(np.einsum("i,ij,jk,ik->", weights, misses, self.constants, misses, optimize=True))
-        return Functional(pack((rows.T * (0.5 * weights)) @ rows), -(rows.T * weights) @ misses, floor)
+        device = self.moments.device
+        there = device.put(rows)
+        matrix = pack((there.T * device.put(0.5 * weights)) @ there, device)
+        size = float(device.xp.linalg.vector_norm(matrix))
+        return Functional(matrix, -(rows.T * weights) @ misses, floor, size)
 
 
 def centred(moments: Moments) -> Affine:

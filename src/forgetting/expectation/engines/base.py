@@ -40,6 +40,8 @@ class Engine(ABC):
     needs_realizable: ClassVar[bool] = False
     #: whether the engine knows the limit k = inf; others are not asked for it
     endless: ClassVar[bool] = False
+    #: whether the engine computes on the device of a request; others are given requests for the CPU
+    on_device: ClassVar[bool] = False
 
     @abstractmethod
     def covers(self, request: Request) -> str | None:

@@ -6,7 +6,6 @@ import numpy as np
 
 from forgetting._arrays import Array
 from forgetting.expectation.engines.affine import Functional, centred
-from forgetting.expectation.engines.krylov import pack
 from forgetting.expectation.engines.modes import Estimate, Modes, by_lanczos, diagonal_modes, reach
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.pairs import EPS
@@ -117,9 +116,8 @@ class AffineSpectrum:
     def _error(self, k: int) -> tuple[float, float]:
         """E|z|^2."""
         affine, factor = self.affine, self.affine.moments.unit**2
-        functional = Functional(
-            pack(np.eye(affine.size)), np.zeros_like(affine.first), float(np.trace(affine.constants))
-        )
+        identity, floor = affine.packed(np.eye(affine.size)), float(np.trace(affine.constants))
+        functional = Functional(identity, np.zeros_like(affine.first), floor, float(np.sqrt(affine.size)))
         found = self._evaluated("error", functional, k)
         off = affine.moments.geometry.best.misplaced / affine.moments.unit
         doubt = found.doubt + 2 * np.sqrt(abs(found.value)) * off + off**2
@@ -153,8 +151,8 @@ class AffineSpectrum:
             if found is not None:
                 return found[0].evaluate(found[1], functional, k, summed=summed)
         assert self.modes is not None
-        assert self.modes.basis is not None
-        return self.modes.evaluate(self.modes.basis @ functional.matrix, functional, k, summed=summed)
+        weights = self.affine.moments.device.take(self.modes.basis @ functional.matrix)
+        return self.modes.evaluate(weights, functional, k, summed=summed)
 
     def _by_lanczos(self, key: object, functional: Functional) -> tuple[Modes, Array] | None:
         """What one functional sees; None if Q was diagonalised instead, because Lanczos did not settle."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from forgetting._devices import HOST
 from forgetting._memory import available_memory, in_bytes
 from forgetting.errors import MemoryLimitError, NotSupportedError
 from forgetting.expectation.engines.base import Cost, Engine, engines, require_realizable
@@ -36,6 +37,8 @@ def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
     seconds, else the quickest. If there is none, a simulation, unless that takes long, and longer than exact values.
     """
     exact = list(_offers(request, exact=True))
+    if not request.device.host:  # engines of the device, if there are any
+        exact = [offer for offer in exact if offer.engine.on_device] or exact
     fitting = [offer for offer in exact if offer.cost.bytes <= request.memory]
     quick = [offer for offer in fitting if offer.seconds <= request.patience]
     if quick:
@@ -63,6 +66,11 @@ def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
 
 def require(engine: Engine, request: Request) -> None:
     """Raise unless the engine covers the request and, if it is exact, fits in memory."""
+    if not request.device.host and not engine.on_device:
+        able = " and ".join(repr(other.name) for other in engines.members() if other.on_device)
+        raise NotSupportedError(
+            f"the method {engine.name!r} has no form for {request.device}; leave out device=, or use the methods {able}"
+        )
     reason = _refusal(engine, request)
     if reason is not None:
         instead = "give finite k" if request.forever else "use method='auto'"
@@ -119,7 +127,17 @@ def _offers(request: Request, *, exact: bool) -> Iterator[_Offer]:
         if engine.exact is exact and _refusal(engine, request) is None:
             if engine.needs_realizable and not request.realizable:
                 continue
-            yield _Offer(engine, engine.cost(request))
+            yield _Offer(engine, _cost(engine, request))
+
+
+def _cost(engine: Engine, request: Request) -> Cost:
+    """Of an engine where it would compute: on the device, or on the CPU, which has as much memory as it has."""
+    if request.device.host:
+        return engine.cost(request)
+    if engine.on_device:
+        cost = engine.cost(request)
+        return Cost(cost.bytes, cost.seconds / request.device.speed)
+    return engine.cost(replace(request, device=HOST))
 
 
 def _quickest(request: Request, quantities: Sequence[Quantity]) -> float:

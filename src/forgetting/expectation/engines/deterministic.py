@@ -11,7 +11,8 @@ from forgetting._progress import track
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined
-from forgetting.expectation.engines.moment_map import Moments, batches, moment_map
+from forgetting.expectation.engines.moment_map import Moments, batches
+from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.engines.pairs import EPS, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
 from forgetting.expectation.outcome import Outcome, Values

@@ -40,7 +40,7 @@ def products_of_step(request: Request) -> float:
 def in_two_floats(request: Request, products: float) -> bool:
     """Whether to compute with 31 digits: where the data allow it and so many products take a second or two."""
     geometry = request.geometry
-    return geometry.refinement + products <= QUICK and geometry.precise is not None
+    return request.device.host and geometry.refinement + products <= QUICK and geometry.precise is not None
 
 
 def refined(
@@ -56,7 +56,7 @@ def refined(
     digits = f"{31 if moments.twofold else 16} digits"
     unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
     # more digits of rows whose last digits were taken for rounding say nothing
-    worthwhile = not moments.doubts.dropped and any(np.any(flags) for flags in unsure.values())
+    worthwhile = request.device.host and not moments.doubts.dropped and any(np.any(flags) for flags in unsure.values())
     if worthwhile and deep.products(request) * SECONDS_PER_PRODUCT <= 1:
         table, most = deep.answer(request, order, unsure)
         for name, (value, doubt) in table.items():
@@ -78,6 +78,9 @@ def concluded(
 ) -> Outcome:
     """The outcome, with notes on dropped directions and on values that are no larger than their rounding error."""
     remarks = list(notes)
+    if not request.device.host:
+        done, *more = detail.split(";", 1)
+        detail = ";".join([f"{done}, on {request.device}", *more])
     dropped = request.geometry.best.dropped
     if dropped:
         remarks.append(

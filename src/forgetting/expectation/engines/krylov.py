@@ -1,22 +1,28 @@
-"""Self-adjoint maps on symmetric matrices, such as Q: diagonalised, or seen from one matrix by Lanczos."""
+"""Self-adjoint maps on symmetric matrices, such as Q: diagonalised, or seen from one matrix by Lanczos.
+
+Packed matrices live on the device of the map, and are what the array API knows; all else is small, and NumPy's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._devices import HOST, Device
 from forgetting.expectation.engines.pairs import EPS
 
-__all__ = ["Ritz", "SelfAdjoint", "Watch", "diagonalise", "lanczos", "pack", "powers_watched", "unpack"]
+__all__ = ["Ritz", "SelfAdjoint", "Watch", "diagonalise", "lanczos", "pack", "powers_watched", "stepped", "unpack"]
 
-#: what has to settle, from eigenvalues and eigenvectors of the tridiagonal matrix, the basis and the norm of the start:
-#: numbers, the sums of their absolute terms, and by how much the numbers may still move
-Watch = Callable[[Array, Array, Array, float], tuple[Array, Array, Array]]
+AT_ONCE = 256  # packed matrices that a map is applied to at once
+
+#: what has to settle, from eigenvalues and eigenvectors of the tridiagonal matrix, the basis (on the device of the map)
+#: and the norm of the start: numbers, the sums of their absolute terms, and by how much the numbers may still move
+Watch = Callable[[Array, Array, Any, float], tuple[Array, Array, Array]]
 
 
 class SelfAdjoint(Protocol):
@@ -26,7 +32,11 @@ class SelfAdjoint(Protocol):
     def size(self) -> int:
         """The order of the matrices."""
 
-    def apply(self, moments: Array, /) -> Array:
+    @property
+    def device(self) -> Device:
+        """Where the map computes."""
+
+    def apply(self, moments: Any, /) -> Any:
         """The map at one matrix, or at each of several (along the first axis)."""
 
 
@@ -39,7 +49,7 @@ class Ritz:
 
     values: Array
     weights: Array
-    basis: Array  # one packed symmetric matrix per row
+    basis: Any  # one packed symmetric matrix per row, on the device of the map
     drift: float = 0.0
     settled: bool = True
     vectors: Array | None = None  # of the tridiagonal matrix: what turns the vectors of Lanczos into the basis
@@ -54,22 +64,24 @@ class Ritz:
         return 0.0 if self.settled else float(min(2.0, 4 * np.exp(-(len(self.values) ** 2) / (2 * max(k, 1)))))
 
 
-def diagonalise(moments: SelfAdjoint) -> tuple[Array, Array]:
-    """Eigenvalues of Q on symmetric matrices, and its eigenvectors as rows, packed."""
-    size = moments.size
+def diagonalise(moments: SelfAdjoint) -> tuple[Array, Any]:
+    """Eigenvalues of Q on symmetric matrices, and its eigenvectors as rows, packed, on the device of the map."""
+    size, device, xp = moments.size, moments.device, moments.device.xp
     order = size * (size + 1) // 2
-    columns = [pack(moments.apply(unpack(np.eye(order)[i : i + 256], size))) for i in range(0, order, 256)]
-    matrix = np.concatenate(columns) if columns else np.zeros((0, 0))
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return values, np.ascontiguousarray(vectors.T)
+    unit = device.put(np.eye(order))
+    parts = _parts(unit)
+    columns = [pack(moments.apply(unpack(part, size, device)), device) for part in parts]
+    matrix = xp.concat(columns, axis=0) if columns else unit
+    values, vectors = xp.linalg.eigh((matrix + matrix.T) / 2)
+    return device.take(values), np.ascontiguousarray(vectors.T) if device.host else vectors.T
 
 
-def powers_watched(against: Array, steps: IntArray) -> Watch:
-    """<f, Q^k v> for every f of `against` and every k of `steps`."""
+def powers_watched(against: Any, steps: IntArray, device: Device = HOST) -> Watch:
+    """<f, Q^k v> for every f of `against`, on the device, and every k of `steps`."""
     noise = 4 * EPS * np.maximum(1.0, steps)[:, None]  # an eigenvalue is off by eps, its k-th power by k eps
 
-    def watch(values: Array, vectors: Array, basis: Array, norm: float) -> tuple[Array, Array, Array]:
-        reach = (against @ basis.T) @ vectors * (norm * vectors[0])
+    def watch(values: Array, vectors: Array, basis: Any, norm: float) -> tuple[Array, Array, Array]:
+        reach = device.take(against @ basis.T) @ vectors * (norm * vectors[0])
         terms = np.stack([np.power(values, k) for k in steps.tolist()])
         current = terms @ reach.T
         spread = np.abs(terms) @ np.abs(reach.T)
@@ -78,36 +90,38 @@ def powers_watched(against: Array, steps: IntArray) -> Watch:
     return watch
 
 
-def lanczos(moments: SelfAdjoint, start: Array, watch: Watch, longest: int, most: int) -> Ritz:
+def lanczos(moments: SelfAdjoint, start: Any, watch: Watch, longest: int, most: int) -> Ritz:
     """Krylov space of `start`, grown until what is watched has settled, to at most `most` dimensions.
 
     `longest` is the largest k of interest.
     """
-    size = moments.size
-    norm = float(np.linalg.norm(start))
-    limit = min(most, len(start))
-    basis = np.empty((limit + 1, len(start)))
+    size, device, length = moments.size, moments.device, start.shape[0]
+    length_of = device.xp.linalg.vector_norm
+    norm = float(length_of(start))
+    limit = min(most, length)
     if norm == 0:
-        return Ritz(np.zeros(1), np.zeros(1), np.zeros((1, len(start))))
-    basis[0] = start / norm
+        return Ritz(np.zeros(1), np.zeros(1), device.zeros(1, length))
+    basis = device.empty(limit + 1, length)
+    basis[0, :] = start / norm
     diagonal, off = np.empty(limit), np.empty(limit)
     previous: Array | None = None
     settled = count = 0
     drift = top = 0.0
     check = 5
     for count in range(1, limit + 1):
-        vector = pack(moments.apply(unpack(basis[count - 1], size)))
-        diagonal[count - 1] = vector @ basis[count - 1]
+        last, found = basis[count - 1, :], basis[:count, :]
+        vector = pack(moments.apply(unpack(last, size, device)), device)
+        diagonal[count - 1] = float(vector @ last)
         for _ in range(2):  # full re-orthogonalisation, twice is enough
-            vector -= basis[:count].T @ (basis[:count] @ vector)
-        off[count - 1] = np.linalg.norm(vector)
+            vector -= found.T @ (found @ vector)
+        off[count - 1] = float(length_of(vector))
         if off[count - 1] < 10 * EPS * np.abs(diagonal[:count]).max():
             break
-        basis[count] = vector / off[count - 1]
+        basis[count, :] = vector / float(off[count - 1])
         if count >= check or count == limit:
             check = count + max(5, count // 10)
             values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-            current, spread, slack = watch(values, vectors, basis[:count], norm)
+            current, spread, slack = watch(values, vectors, found, norm)
             if previous is not None:
                 moved = np.abs(current - previous)
                 drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))
@@ -118,10 +132,11 @@ def lanczos(moments: SelfAdjoint, start: Array, watch: Watch, longest: int, most
             if settled == 3:
                 break
     # an invariant space, or all of it: nothing is left to find
-    exhausted = (settled < 3 and count < limit) or count == len(start)
+    exhausted = (settled < 3 and count < limit) or count == length
     values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
     drift = drift if settled == 3 else 0.0  # what has not settled has a bound instead
-    return Ritz(values, norm * vectors[0], vectors.T @ basis[:count], drift, exhausted or settled == 3, vectors)
+    turned = device.put(vectors.T) @ basis[:count, :]
+    return Ritz(values, norm * vectors[0], turned, drift, exhausted or settled == 3, vectors)
 
 
 def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
@@ -131,22 +146,53 @@ def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
     return values, vectors
 
 
+def _parts(rows: Any) -> list[Any]:
+    """Parts of so many rows that matrices made from them need no memory of note."""
+    count = rows.shape[0]
+    return [rows[i : min(i + AT_ONCE, count), :] for i in range(0, count, AT_ONCE)]
+
+
+class Stepping(SelfAdjoint, Protocol):
+    """A map that is a mean of S_m A S_m^T over tasks m."""
+
+    def step(self, task: int, moments: Any, /) -> Any:
+        """S_m A S_m^T for one matrix, or for each of a stack."""
+
+
+def stepped(moments: Stepping, task: int, basis: Any) -> Any:
+    """S_m A S_m^T for each of several packed matrices, packed."""
+    size, device = moments.size, moments.device
+    moved = [pack(moments.step(task, unpack(part, size, device)), device) for part in _parts(basis)]
+    return device.xp.concat(moved, axis=0) if moved else basis
+
+
 @lru_cache(maxsize=4)
-def _packing(size: int) -> tuple[tuple[IntArray, IntArray], Array]:
+def _packing(size: int, device: Device) -> tuple[Any, Any, Any]:
+    """Where the numbers of a packed matrix stand in the matrix, and the other way round; and their factors."""
     rows, columns = np.triu_indices(size)
-    return (rows, columns), np.where(rows == columns, 1.0, np.sqrt(2.0))
+    places = np.empty((size, size), dtype=np.int64)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return device.put_index(rows * size + columns), device.put_index(places.ravel()), device.put(factor)
 
 
-def pack(matrices: Array) -> Array:
-    """Symmetric matrices as vectors with the same inner product."""
-    where, factor = _packing(matrices.shape[-1])
-    return np.asarray(matrices[..., where[0], where[1]] * factor)
+def pack(matrices: Any, device: Device = HOST) -> Any:
+    """Symmetric matrices as vectors with the same inner product.
+
+    >>> pack(np.array([[1.0, 0.0], [0.0, 3.0]])).tolist()
+    [1.0, 0.0, 3.0]
+    """
+    size, xp = matrices.shape[-1], device.xp
+    where, _, factor = _packing(size, device)
+    return xp.take(xp.reshape(matrices, (*matrices.shape[:-2], size * size)), where, axis=-1) * factor
 
 
-def unpack(vectors: Array, size: int) -> Array:
-    """The symmetric matrices of packed vectors."""
-    where, factor = _packing(size)
-    matrices = np.zeros((*vectors.shape[:-1], size, size))
-    matrices[..., where[0], where[1]] = vectors / factor
-    matrices[..., where[1], where[0]] = vectors / factor
-    return matrices
+def unpack(vectors: Any, size: int, device: Device = HOST) -> Any:
+    """The symmetric matrices of packed vectors.
+
+    >>> unpack(np.array([1.0, 0.0, 3.0]), 2).tolist()
+    [[1.0, 0.0], [0.0, 3.0]]
+    """
+    xp = device.xp
+    _, places, factor = _packing(size, device)
+    return xp.reshape(xp.take(vectors / factor, places, axis=-1), (*vectors.shape[:-1], size, size))

@@ -7,7 +7,7 @@ Sums over steps take one more divided difference. As k -> inf only C_i / (1 - l_
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from forgetting._arrays import Array, IntArray
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.affine import Affine, Functional
 from forgetting.expectation.engines.divided import differences, second_differences
-from forgetting.expectation.engines.krylov import diagonalise, lanczos, pack, unpack
+from forgetting.expectation.engines.krylov import diagonalise, lanczos, unpack
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.request import FOREVER
 
@@ -40,7 +40,7 @@ class Modes:
         coupling: N_ij; the last column is <E_i, C>.
         drift: by how much values still moved, relative to the sum of their terms, when Lanczos stopped.
         settled: whether Lanczos settled.
-        basis: E_i, packed; empty where they are not needed.
+        basis: E_i, packed, on the device of the map Q; empty where they are not needed.
     """
 
     affine: Affine
@@ -49,7 +49,7 @@ class Modes:
     coupling: Array
     drift: float = 0.0
     settled: bool = True
-    basis: Array | None = None
+    basis: Any = None
 
     @property
     def nodes(self) -> Array:
@@ -78,7 +78,7 @@ class Modes:
             return self._forever(weights, functional)
         value, spread, raised = self._terms(weights, linear, k, summed)
         floor = functional.floor * (k if summed else 1)
-        size = float(np.linalg.norm(functional.matrix))
+        size = functional.size
         doubt = (
             (raised - spread)
             + (8 * EPS + self.drift) * (spread + abs(floor))
@@ -135,7 +135,7 @@ class Modes:
                 raise NotSupportedError(
                     f"values need not settle as k -> inf: Q has the eigenvalue {marginal[0]:.12g}, as for gains of 2"
                 )
-        pushed, size = self.coupling[:, -1], float(np.linalg.norm(functional.matrix))
+        pushed, size = self.coupling[:, -1], functional.size
         growing = np.abs(self.values) > 1
         if growing.any() and not affine.contracts:
             inner = np.append(affine.means, 1.0)
@@ -167,7 +167,9 @@ def reach(top: float, k: int) -> float:
 def diagonal_modes(affine: Affine) -> Modes:
     """All modes, by diagonalising Q."""
     values, basis = diagonalise(affine.moments)
-    return Modes(affine, values, basis @ pack(affine.second), basis @ affine.coupled().T, basis=basis)
+    take = affine.moments.device.take
+    start, coupling = take(basis @ affine.packed(affine.second)), take(basis @ affine.coupled().T)
+    return Modes(affine, values, start, coupling, basis=basis)
 
 
 def by_lanczos(
@@ -175,19 +177,21 @@ def by_lanczos(
 ) -> tuple[Modes, Array]:
     """The modes that one functional sees, by Lanczos from its matrix, and its weights on them."""
     features: list[Array] = []
-    second, spread = pack(affine.second), pack(affine.spread)
+    device, xp = affine.moments.device, affine.moments.device.xp
+    ends = affine.packed(np.stack([affine.second, affine.spread]))
+    first = device.put(affine.first)
 
-    def observe(vector: Array) -> Array:
+    def observe(vector: Any) -> Array:
         """<E, W_0>, <E, N_j> for all j, and <E, C>."""
-        coupled = np.sum(affine.adjoint(unpack(vector, affine.size)) * affine.first, axis=1)
-        return np.concatenate([[second @ vector], coupled, [spread @ vector]])
+        coupled = xp.sum(affine.adjoint(unpack(vector, affine.size, device)) * first, axis=1)
+        return np.insert(device.take(ends @ vector), 1, device.take(coupled))
 
-    def modes(values: Array, vectors: Array, basis: Array, drift: float = 0.0, settled: bool = True) -> Modes:
-        features.extend(observe(vector) for vector in basis[len(features) :])
+    def modes(values: Array, vectors: Array, basis: Any, drift: float = 0.0, settled: bool = True) -> Modes:
+        features.extend(observe(basis[i, :]) for i in range(len(features), basis.shape[0]))
         seen = vectors.T @ np.array(features[: len(vectors)])
         return Modes(affine, values, seen[:, 0], seen[:, 1:], drift, settled)
 
-    def watch(values: Array, vectors: Array, basis: Array, norm: float) -> tuple[Array, Array, Array]:
+    def watch(values: Array, vectors: Array, basis: Any, norm: float) -> tuple[Array, Array, Array]:
         found = modes(values, vectors, basis)
         weights, linear = norm * vectors[0], np.sum(functional.linear * affine.first, axis=1)
         top = float(np.max(np.abs(values)))
@@ -206,5 +210,5 @@ def by_lanczos(
     ritz = lanczos(affine.moments, functional.matrix, watch, int(min(steps[-1], 10**15)), most)
     if ritz.vectors is None:  # the functional is zero
         return Modes(affine, np.zeros(0), np.zeros(0), np.zeros((0, affine.size + 1))), np.zeros(0)
-    basis = ritz.vectors @ ritz.basis
+    basis = device.put(ritz.vectors) @ ritz.basis
     return modes(ritz.values, ritz.vectors, basis, ritz.drift, ritz.settled), ritz.weights

@@ -22,82 +22,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._devices import HOST, Device
 from forgetting._progress import track
-from forgetting.dynamics.loop import view_of
-from forgetting.expectation.engines.doubts import Doubts, doubts_of, sensitivity
+from forgetting.expectation.engines.doubts import Doubts, sensitivity
+from forgetting.expectation.engines.moment_state import Reading, Squares, State
 from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats
 from forgetting.expectation.quantities import LOSS, Form
-from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
-from forgetting.orderings.laws import Independent
-from forgetting.schemes import LinearScheme
-from forgetting.schemes.linear import linear_gains, precise_gain
 
-__all__ = ["Moments", "Reading", "Squares", "State", "batches", "moment_map"]
+__all__ = ["BATCH", "Moments", "batches"]
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
 WIDE = 24  # directions of a task up to which compiled loops are quicker than matrix products
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
-
-
-class Squares(NamedTuple):
-    """One number for each of the R directions of all tasks, with a bound on the error of each."""
-
-    value: Pair
-    doubt: Array
-
-
-class Reading(NamedTuple):
-    """What every quantity after k steps is made of.
-
-    Attributes:
-        k: the number of steps.
-        now: E rho_i^2.
-        visited: E c_m rho_i^2, with c_m the number of visits to the task m of direction i; None if not counted.
-        learnt: the sum over steps t of E rho_i(t - 1)^2 where step t learns the task of direction i.
-        coming: E rho_i^2 where the next step learns the task of direction i; None if not needed, or if no task comes.
-        visits: E c_m of each distinct task.
-        chance: the probability that each distinct task is learned next; None where `coming` is.
-        spread: E|z|^2.
-        spread_doubt: a bound on its error.
-        travelled: the sum of E|z|^2 over the steps.
-        summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
-        summed_spread: E|z summed over the iterates before each step|^2, at most.
-        kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task.
-    """
-
-    k: int
-    now: Squares
-    visited: Squares | None
-    learnt: Squares
-    coming: Squares | None
-    visits: Pair
-    chance: Pair | None
-    spread: tuple[float, float]
-    spread_doubt: float
-    travelled: float
-    summed: Squares | None = None
-    summed_spread: float = 0.0
-    kept: Squares | None = None
-
-
-@dataclass(eq=False)
-class State:
-    """Moments on their way: E z z^T, E c_m z z^T where visits are counted, and the bound E on errors of the first."""
-
-    stack: Pair  # (1 + tasks) x n x n
-    error: Array
-    learnt: Pair
-    learnt_doubt: Array
-    kept: Squares | None = None
-    steps: int = 0
-    travelled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +59,7 @@ class Moments:
         averaged: whether iterates are summed: the state is (x, s), with x as above and s the sum of x before each step.
         watched: for each direction of held-out data, b_i^T S_m with m their task: what the direction sees just after m
             was learned. None if no quantity needs it.
+        device: where packed matrices live, and `apply` and `step` compute.
     """
 
     geometry: Geometry
@@ -132,6 +76,7 @@ class Moments:
     doubts: Doubts = field(repr=False)
     averaged: bool = False
     watched: Pair | None = field(default=None, repr=False)
+    device: Device = HOST
     _forms: dict[Form, tuple[Pair, Array]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -519,6 +464,14 @@ class Moments:
         stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
         return np.swapaxes(self._mixed(stack, self._weights)[0], 0, 1)
 
+    def pulled(self, moments: Array, pushes: Array) -> Array:
+        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack, with one c_m (n x q) for each distinct task."""
+        seen, total = self.right[0] @ moments, np.zeros((*moments.shape[:-1], pushes.shape[-1]))
+        for m in np.flatnonzero(self.probability[0] > 0).tolist():
+            block = self.geometry.block(m)
+            total = total + self.left[0][block].T @ (self.probability[0][m] * (seen[..., block, :] @ pushes[m]))
+        return total
+
     def step(self, task: int, moments: Array) -> Array:
         """S_m A S_m^T for one matrix, or for each of a stack."""
         block = self.geometry.block(task)
@@ -526,83 +479,6 @@ class Moments:
         products = right @ moments
         half = left.T @ (0.5 * (products @ right.T) @ left - products)
         return np.asarray(moments + (half + np.swapaxes(half, -1, -2)))
-
-
-# ---------------------------------------------------------------------------------------------------------- set-up
-
-
-def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = False, as_run: bool = False) -> Moments:
-    """The moment map of a request, with the probabilities of independent draws (uniform for all other laws).
-
-    Args:
-        request: a linear scheme.
-        twofold: whether to compute with 31 digits rather than in float64.
-        homogeneous: leave out what no w fits.
-        as_run: take the bases that `run` computes with.
-    """
-    geometry, scheme, w0 = request.geometry, request.linear_scheme, request.w0
-    source = geometry.precise if twofold else geometry.plain if as_run else geometry.best
-    assert source is not None
-    gains, vague = _gains(geometry, scheme, source.squares, twofold)
-    start, rows, leftover = _by_output(source.start(w0)), source.rows, _by_output(source.leftover)
-    size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
-    unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
-    left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
-    if leftover[0].any() and not homogeneous:
-        constants, nothing = np.eye(len(leftover[0])), np.zeros(leftover[0].T.shape)
-        right = _widened(rows, (-leftover[0].T / unit, -leftover[1].T / unit))
-        left = _widened(left, (nothing, nothing))
-        first = _widened(first, (constants, 0 * constants))
-    if request.averaged:
-        left, right, first = _doubled(left), _doubled(right), _doubled(first)
-    probability, known = _probability(request)
-    moving = sensitivity(geometry, scheme.gains)
-    return Moments(
-        geometry=geometry,
-        twofold=twofold,
-        probability=probability,
-        left=left,
-        right=right,
-        squares=source.squares,
-        gains=gains,
-        solves=scheme.solves_task,
-        unexplained=source.unexplained,
-        first=first,
-        unit=unit,
-        doubts=doubts_of(geometry, moving, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
-        averaged=request.averaged,
-        watched=_watched(geometry, left, right, twofold) if request.scores_tests else None,
-    )
-
-
-def _watched(geometry: Geometry, left: Pair, right: Pair, twofold: bool) -> Pair:
-    """b_i^T S_m for each direction i of the held-out data of each task m."""
-    tools, learned = two_floats(), geometry.num_learned
-    parts: list[Pair] = []
-    for m in range(learned):
-        own, held = geometry.block(m), geometry.block(learned + m)
-        b = right[0][held], right[1][held]
-        if not twofold:
-            parts.append((b[0] - (b[0] @ left[0][own].T) @ right[0][own], b[1]))
-            continue
-        along = tools.products(*(part.copy() for part in b), left[0][own].copy(), left[1][own].copy())
-        turned = right[0][own].T.copy(), right[1][own].T.copy()
-        parts.append(tools.sub(*b, *tools.products(*along, *turned)))
-    return np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
-
-
-def _probability(request: Request) -> tuple[Pair, float]:
-    """The probability of each distinct task, and a bound on the relative error of all of them."""
-    geometry, law, tools = request.geometry, request.law, two_floats()
-    weights, known = np.ones(geometry.num_tasks), 0.0
-    if isinstance(law, Independent):
-        weights, known = law.weights(view_of(request.problem))
-    high, low = np.zeros(geometry.num_distinct), np.zeros(geometry.num_distinct)
-    total = 0.0, 0.0
-    for which, weight in zip(geometry.index.tolist(), weights.tolist(), strict=True):
-        high[which], low[which] = tools.add(high[which], low[which], weight, 0.0)
-        total = tools.add(*total, weight, 0.0)
-    return tools.div(high, low, np.full_like(high, total[0]), np.full_like(high, total[1])), known
 
 
 def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tuple[int | None, IntArray]]:
@@ -619,42 +495,9 @@ def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tupl
             yield cut, order[:0]
 
 
-def _by_output(pair: Pair) -> Pair:
-    """One row an output, also where there is one."""
-    return np.atleast_2d(pair[0]), np.atleast_2d(pair[1])
-
-
-def _widened(pair: Pair, columns: Pair) -> Pair:
-    """More columns."""
-    return np.hstack([pair[0], columns[0]]), np.hstack([pair[1], columns[1]])
-
-
-def _doubled(pair: Pair) -> Pair:
-    """As many columns of zeros again."""
-    return np.hstack([pair[0], 0 * pair[0]]), np.hstack([pair[1], 0 * pair[1]])
-
-
 def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
     """The sum of numbers whose low parts are zero."""
     return high + other, low
-
-
-def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
-    """The gain of each direction, and for each task by how much it can be off."""
-    plain = linear_gains(geometry, scheme)
-    if twofold:
-        exact = [precise_gain(scheme, square) for square in two_floats().decimals(squares)]
-        if all(gain is not None for gain in exact):
-            return two_floats().from_decimals(exact), np.full(geometry.num_distinct, 4 * two_floats().UNIT)
-    off = (8 + 4 * geometry.conditions * sensitivity(geometry, scheme.gains)) * EPS
-    return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves_task else off
-
-
-def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
-    """Each row times its factor."""
-    if not twofold:
-        return rows[0] * factors[0][:, None], np.zeros_like(rows[1])
-    return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]
 
 
 def _kernels() -> Any:

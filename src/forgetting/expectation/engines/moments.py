@@ -10,7 +10,8 @@ import numpy as np
 
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
-from forgetting.expectation.engines.moment_map import Moments, batches, moment_map
+from forgetting.expectation.engines.moment_map import Moments, batches
+from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.engines.pairs import scaled
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
 from forgetting.expectation.engines.timing import seconds_of_moments
@@ -26,6 +27,7 @@ class MomentsEngine(Engine):
     """W_k = E[z_k z_k^T] obeys W_(k+1) = Q[W_k]; every k up to the largest comes from one pass."""
 
     name = "moments"
+    on_device = True
 
     def covers(self, request: Request) -> str | None:
         return refusal(request, Independent)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
-from forgetting.expectation.engines.moment_map import Moments, Reading, Squares
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.moment_state import Reading, Squares
 from forgetting.expectation.engines.pairs import EPS, Pair, two_floats
 from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import Form, Quantity

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,9 +35,10 @@ from forgetting.expectation.engines.krylov import (
     lanczos,
     pack,
     powers_watched,
-    unpack,
+    stepped,
 )
-from forgetting.expectation.engines.moment_map import Moments, moment_map
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.engines.pairs import EPS
 from forgetting.expectation.engines.timing import (
     chance_to_settle,
@@ -69,6 +70,7 @@ class SpectralEngine(Engine):
 
     name = "spectral"
     endless = True
+    on_device = True
 
     def covers(self, request: Request) -> str | None:
         if request.averaged:
@@ -200,11 +202,11 @@ Kind = Literal["mean", "each", "drawn", "kept", "square"]  # over all tasks; of 
 class _Spectrum:
     """The quantities of one request from the spectrum of Q: by diagonalisation if a factor is given, or by Lanczos."""
 
-    def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Array] | None) -> None:
+    def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Any] | None) -> None:
         self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
-        self.start = pack(moments.second()[0] * moments.unit**2)
+        self.start = self._packed(moments.second()[0] * moments.unit**2)
         self.functionals = {key: self._functional(*key) for q in request.quantities for key in _keys(q)}
-        self.main = self.ritz(self.start, np.concatenate(list(self.functionals.values())))
+        self.main = self.ritz(self.start, moments.device.xp.concat(list(self.functionals.values()), axis=0))
         self.visits: dict[Form, tuple[Array, Array]] = {}
 
     def solve(self) -> tuple[Values, Values, str]:
@@ -215,36 +217,45 @@ class _Spectrum:
             return values, errors, "diagonalised"
         return values, errors, f"by Lanczos{'' if self.main.settled else ', which did not settle'}"
 
-    def ritz(self, vector: Array, against: Array) -> Ritz:
+    def _packed(self, matrices: Array) -> Any:
+        """Symmetric matrices, packed and moved to the device of the map."""
+        device = self.moments.device
+        return pack(device.put(matrices), device)
+
+    def ritz(self, vector: Any, against: Any) -> Ritz:
         """Q seen from a vector, such that inner products with `against` are accurate."""
+        device = self.moments.device
         if self.factor is not None:
-            return Ritz(self.factor[0], self.factor[1] @ vector, self.factor[1])
-        watch = powers_watched(against, self.steps)
+            return Ritz(self.factor[0], device.take(self.factor[1] @ vector), self.factor[1])
+        watch = powers_watched(against, self.steps, device)
         found = lanczos(self.moments, vector, watch, max(1, int(np.max(self.steps, initial=1))), MAX_LANCZOS)
-        if not found.settled and len(vector) <= UNSETTLED_LIMIT:
+        if not found.settled and vector.shape[0] <= UNSETTLED_LIMIT:
             raise _UnsettledError
         return found
 
-    def _functional(self, form: Form, kind: Kind) -> Array:
+    def _functional(self, form: Form, kind: Kind) -> Any:
         """Packed matrices, one per row, whose inner product with E z z^T is a value at w_k (or just after a step)."""
+        device = self.moments.device
         moments, geometry = self.moments, self.moments.geometry
         owner, weights = geometry.owner, moments.weights(form)[0]
 
-        def packed(share: Array) -> Array:
-            """sum_i share_i weight_i b_i b_i^T / 2."""
-            return pack((moments.right[0].T * (0.5 * share * weights)) @ moments.right[0])
+        def packed(share: Array, which: slice = slice(None)) -> Any:
+            """sum_i share_i weight_i b_i b_i^T / 2, over some of the directions i."""
+            rows = device.put(moments.right[0][which])
+            return pack((rows.T * device.put(0.5 * share[which] * weights[which])) @ rows, device)
 
         match kind:
             case "square":
-                return pack(np.eye(moments.size))[None]
+                return self._packed(np.eye(moments.size))[None, :]
             case "mean":
-                return packed((geometry.counts / geometry.num_tasks)[owner])[None]
+                return packed((geometry.counts / geometry.num_tasks)[owner])[None, :]
             case "each":
-                return np.stack([packed((owner == m) * 1.0) for m in range(geometry.num_distinct)])
+                ones = np.ones(len(owner))
+                return device.xp.stack([packed(ones, geometry.block(m)) for m in range(geometry.num_distinct)])
             case "drawn":
-                return packed(moments.probability[0][owner])[None]
+                return packed(moments.probability[0][owner])[None, :]
             case "kept":
-                return packed(moments.probability[0][owner] * (1 - moments.gains[0]) ** 2)[None]
+                return packed(moments.probability[0][owner] * (1 - moments.gains[0]) ** 2)[None, :]
 
     def _of(self, quantity: Quantity) -> tuple[Array, Array]:
         """A quantity at all steps, and an estimate of its error."""
@@ -268,7 +279,12 @@ class _Spectrum:
             return np.maximum(value[:, 0], 0), doubt[:, 0]
 
     def _evaluated(self, key: tuple[Form, Kind], *, summed: bool) -> tuple[Array, Array]:
-        return _evaluate(self.main, self.functionals[key], self.start, self.steps, summed=summed)
+        device = self.moments.device
+        against = self.functionals[key]
+        inner = device.take(against @ self.main.basis.T) * self.main.weights
+        norm = device.xp.linalg.vector_norm
+        size = device.take(norm(against, axis=1)) * float(norm(self.start))
+        return _evaluate(self.main, inner, size, self.steps, summed=summed)
 
     def _visited(self, form: Form) -> tuple[Array, Array]:
         if form not in self.visits:
@@ -301,12 +317,13 @@ def decay(moments: SelfAdjoint) -> float:
     """
     if moments.size * (moments.size + 1) // 2 <= DENSE_LIMIT:
         return float(np.max(np.abs(diagonalise(moments)[0]), initial=0.0))
-    identity = pack(np.eye(moments.size))
-    steps = 10 ** np.arange(9)
-    ritz = lanczos(moments, identity, powers_watched(identity[None], steps), int(steps[-1]), MAX_LANCZOS)
+    device = moments.device
+    identity, steps = pack(device.put(np.eye(moments.size)), device), 10 ** np.arange(9)
+    watch = powers_watched(identity[None, :], steps, device)
+    ritz = lanczos(moments, identity, watch, int(steps[-1]), MAX_LANCZOS)
     if ritz.settled:
         return float(np.max(np.abs(ritz.values)))
-    if len(identity) <= UNSETTLED_LIMIT:
+    if identity.shape[0] <= UNSETTLED_LIMIT:
         return float(np.max(np.abs(diagonalise(moments)[0])))
     raise NotSupportedError(
         f"the decay rate was not found: at least {np.max(ritz.values):.12g}, but {len(ritz.values)} steps of Lanczos "
@@ -314,17 +331,18 @@ def decay(moments: SelfAdjoint) -> float:
     )
 
 
-def _evaluate(ritz: Ritz, against: Array, start: Array, steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
-    """<f, Q^k v> (or its sum over 0..k-1) for each functional f (columns) at each k (rows), with error estimates."""
-    inner = against @ ritz.basis.T * ritz.weights
-    size = np.linalg.norm(against, axis=1) * float(np.linalg.norm(start))
+def _evaluate(ritz: Ritz, inner: Array, size: Array, steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
+    """<f, Q^k v> (or its sum over 0..k-1) for each functional f (columns) at each k (rows), with error estimates.
+
+    `inner` holds for each f its terms at k = 0, and `size` is |f| |v|.
+    """
 
     def at(k: int, products: Array, values: Array) -> Array:
         terms = differences(np.ones(1), values, k) if summed else np.power(values, k)
         return np.asarray(products @ terms)
 
     most, off = np.abs(ritz.values), ritz.off
-    found = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(against))
+    found = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(inner))
     spread = np.array([at(int(k), np.abs(inner), most) for k in steps]).reshape(found.shape)
     raised = np.array([at(int(k), np.abs(inner), most + off) for k in steps]).reshape(found.shape)
     # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power, or eps^k), and of the sum
@@ -342,9 +360,9 @@ def _at_most(value: float, k: int, summed: bool) -> float:
 def _visited(
     moments: Moments,
     main: Ritz,
-    start: Array,
-    forms: Array,
-    ritz: Callable[[Array, Array], Ritz],
+    start: Any,
+    forms: Any,
+    ritz: Callable[[Any, Any], Ritz],
     steps: IntArray,
     *,
     shared: bool,
@@ -357,13 +375,15 @@ def _visited(
     longest = float(np.abs(main.values).max(initial=0.0)) + main.off
     alive = np.array([_at_most(longest, int(k), True) for k in steps])
     total, doubt = np.zeros(len(steps)), np.zeros(len(steps))
+    norm = moments.device.xp.linalg.vector_norm
+    sizes = moments.device.take(norm(forms, axis=1)) * float(norm(start))
     both = np.zeros((2, len(main.values), len(main.values))) if shared else np.empty(0)
     for m in track(range(len(p)), "forgetting"):
         if p[m] == 0 or ranks[m] == 0:
             continue
-        mine = ritz(forms[m], start[None])
+        mine = ritz(forms[m, :], start[None, :])
         cross = p[m] * _cross(moments, m, main, mine)
-        doubt += 16 * EPS * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * alive
+        doubt += 16 * EPS * p[m] * sizes[m] * alive
         if shared:
             both[0] += cross
             both[1] += np.abs(cross)
@@ -371,7 +391,7 @@ def _visited(
             part, its_doubt = _over_visits(cross, np.abs(cross), main, mine, steps)
             total += part
             missed = np.array([int(k) * (main.missed(int(k)) + mine.missed(int(k))) for k in steps])
-            doubt += its_doubt + 2 * p[m] * float(np.linalg.norm(forms[m]) * np.linalg.norm(start)) * missed
+            doubt += its_doubt + 2 * p[m] * sizes[m] * missed
     if shared:
         part, its_doubt = _over_visits(both[0], both[1], main, main, steps)
         return total + part, doubt + its_doubt
@@ -380,11 +400,8 @@ def _visited(
 
 def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
     """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `main` (columns)."""
-    size = moments.size
-    moved = np.concatenate(
-        [pack(moments.step(task, unpack(main.basis[i : i + 256], size))) for i in range(0, len(main.basis), 256)]
-    )
-    return np.asarray((mine.basis @ moved.T) * mine.weights[:, None] * main.weights[None, :])
+    inner = moments.device.take(mine.basis @ stepped(moments, task, main.basis).T)
+    return np.asarray(inner * mine.weights[:, None] * main.weights[None, :])
 
 
 def _over_visits(cross: Array, spread: Array, main: Ritz, mine: Ritz, steps: IntArray) -> tuple[Array, Array]:

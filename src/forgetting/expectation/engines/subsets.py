@@ -16,7 +16,9 @@ from forgetting._progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.counting import epochs_of, states_needed
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
-from forgetting.expectation.engines.moment_map import Moments, Reading, Squares, moment_map
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.moment_setup import moment_map
+from forgetting.expectation.engines.moment_state import Reading, Squares
 from forgetting.expectation.engines.pairs import Pair, scaled, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
 from forgetting.expectation.engines.timing import seconds_of_subsets

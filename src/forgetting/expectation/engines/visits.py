@@ -15,7 +15,7 @@ from forgetting._arrays import Array
 from forgetting._progress import track
 from forgetting.expectation.engines.affine import Functional
 from forgetting.expectation.engines.divided import differences, second_differences
-from forgetting.expectation.engines.krylov import pack, unpack
+from forgetting.expectation.engines.krylov import stepped, unpack
 from forgetting.expectation.engines.modes import Estimate, Modes
 from forgetting.expectation.engines.pairs import EPS
 
@@ -36,9 +36,10 @@ class OverVisits:
         affine, basis = modes.affine, modes.basis
         assert basis is not None
         self.modes, p = modes, affine.moments.probability[0]
-        size, order, first = affine.size, len(basis), affine.first
-        matrices = np.array([form.matrix for form in forms]) @ basis.T  # tasks x order
-        pulled = affine.adjoint(unpack(basis, size))  # order x D x q: what mu adds to each mode in a step
+        device, take = affine.moments.device, affine.moments.device.take
+        size, order, first = affine.size, basis.shape[0], affine.first
+        matrices = take(device.xp.stack([form.matrix for form in forms]) @ basis.T)  # tasks x order
+        pulled = take(affine.adjoint(unpack(basis, size, device)))  # order x D x q: what mu adds to each mode in a step
         reached = np.einsum("ihq,jq->ihj", pulled, first)  # with the start of node j
         self.floor = float(sum(p[m] * forms[m].floor for m in affine.drawn))
         self.crossed, self.crossed_size = np.zeros((order, order)), np.zeros((order, order))  # W to W
@@ -51,11 +52,10 @@ class OverVisits:
         self.constant = np.zeros(order)  # K to K, and then to W
         for m in track(affine.drawn, "forgetting"):
             step, push, mine = affine.steps[m], affine.pushes[m], p[m] * matrices[m]
-            moved = [pack(affine.moments.step(m, unpack(basis[i : i + 256], size))) for i in range(0, order, 256)]
-            cross = mine[:, None] * (basis @ np.concatenate(moved).T) if moved else np.zeros((0, 0))
+            cross = mine[:, None] * take(basis @ stepped(affine.moments, m, basis).T)
             pushed = step.T[:, :, None] * (first @ push.T)[:, None, :]
             pushed = np.concatenate([pushed + np.swapaxes(pushed, 1, 2), (push @ affine.constants @ push.T)[None]])
-            lift = mine[:, None] * (basis @ pack(pushed).T)
+            lift = mine[:, None] * take(basis @ affine.packed(pushed).T)
             after = push @ affine.constants  # mu that a constant becomes
             ahead = p[m] * np.column_stack(
                 [step * (forms[m].linear @ first.T), np.sum(forms[m].linear * after, axis=1)]
@@ -71,7 +71,7 @@ class OverVisits:
             self.bent += bend
             self.bent_size += np.abs(bend)
             self.constant += mine * modes.coupling[:, -1]
-        self.scale = float(sum(p[m] * np.linalg.norm(forms[m].matrix) for m in affine.drawn))
+        self.scale = float(sum(p[m] * forms[m].size for m in affine.drawn))
 
         # a node far from an eigenvalue of Q takes a difference of divided differences over two points
         values, nodes, coupling = modes.values, modes.nodes, modes.coupling

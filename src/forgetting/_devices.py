@@ -1,0 +1,180 @@
+"""Where float64 arrays live and who computes with them: NumPy, or a device through the array API.
+
+Algorithms take a `Device` and write to its namespace `xp` (https://data-apis.org/array-api), which NumPy, torch and CuPy
+have in common. torch and CuPy are imported when such a device is asked for, and never else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting._memory import available_memory
+from forgetting.errors import InvalidInputError, NotSupportedError
+
+__all__ = ["HOST", "Device", "as_device"]
+
+STRICT = "array-api-strict"  # NumPy without all that the array API does not promise: for tests
+FINE = 2.0**-40  # lost in float32 when it is added to 1
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """A namespace of the array API, and where its arrays live.
+
+    Attributes:
+        spec: what `as_device` makes the device from; None for NumPy.
+        name: in words, for results.
+        xp: the namespace: `numpy`, or the one of array-api-compat for torch or CuPy.
+        where: what `xp` calls the device; None for the only or the current one.
+        speed: how many times faster than one core matrix products are, roughly: what estimates are divided by.
+    """
+
+    spec: str | None
+    name: str
+    xp: Any
+    where: Any = None
+    speed: float = 1.0
+    _back: Callable[[Any], Any] = field(default=np.asarray, repr=False)
+    _free: Callable[[], float] = field(default=available_memory, repr=False)
+
+    @property
+    def host(self) -> bool:
+        """Whether this is NumPy, with its compiled loops."""
+        return self.xp is np
+
+    @property
+    def memory(self) -> float:
+        """Bytes that are free there now."""
+        return float(self._free())
+
+    def put(self, array: Array) -> Any:
+        """Numbers in float64, there; not to be changed in place, since they may share memory with the array."""
+        return array if self.host else self._put(array, np.float64)
+
+    def put_index(self, array: IntArray) -> Any:
+        """Whole numbers, there."""
+        return array if self.host else self._put(array, np.int64)
+
+    def _put(self, array: Any, kind: type) -> Any:
+        # torch warns of arrays that are read-only, as those of a geometry are
+        return self.xp.asarray(np.require(array, kind, ("C", "W")), device=self.where)
+
+    def take(self, array: Any) -> Array:
+        """Numbers as a NumPy array, here."""
+        return array if self.host else np.asarray(self._back(array), dtype=np.float64)  # type: ignore[no-any-return]
+
+    def zeros(self, *shape: int) -> Any:
+        """Zeros in float64, there."""
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.where)
+
+    def empty(self, *shape: int) -> Any:
+        """Room for numbers in float64, there."""
+        return self.xp.empty(shape, dtype=self.xp.float64, device=self.where)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Modules do not pickle: the device is found again where it is loaded."""
+        return as_device, (self.spec,)
+
+
+HOST = Device(None, "the CPU", np)
+
+
+def as_device(device: Any) -> Device:
+    """The device that a caller names: None for NumPy on this machine's processor.
+
+    Otherwise a torch device ("cuda", "cuda:1", "cpu", a `torch.device`), or a CuPy device ("cupy", "cupy:1", a
+    `cupy.cuda.Device`). A device that cannot compute in float64 is refused.
+
+    >>> as_device(None).host
+    True
+    >>> as_device(3)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: device must be a text such as 'cuda' or 'cupy', a torch.device, ..., got 3
+    """
+    if device is None:
+        return HOST
+    if isinstance(device, Device):
+        return device
+    owner = type(device).__module__.partition(".")[0]
+    if not isinstance(device, str) and owner not in ("torch", "cupy"):
+        raise InvalidInputError(
+            "device must be a text such as 'cuda' or 'cupy', a torch.device, a cupy.cuda.Device or None, "
+            f"got {device!r:.80}"
+        )
+    if device == STRICT:
+        made = Device(STRICT, STRICT, _module("array_api_strict", device))
+    elif owner == "cupy" or (isinstance(device, str) and device.partition(":")[0] == "cupy"):
+        made = _cupy(device)
+    else:
+        made = _torch(device)
+    return _computing(made, device)
+
+
+def _torch(device: Any) -> Device:
+    torch, xp = _module("torch", device), _module("array_api_compat.torch", device)
+    try:
+        where = torch.device(device)
+    except RuntimeError as error:
+        raise InvalidInputError(
+            f"torch knows no device {device!r:.80}; use 'cuda', 'cuda:0', 'cpu', another torch device, or 'cupy'"
+        ) from error
+    if where.type == "cuda" and not torch.cuda.is_available():
+        raise NotSupportedError(
+            f"device={str(where)!r}: torch {torch.__version__} sees no GPU; leave out device= to compute on the CPU, or "
+            "install torch with CUDA and a driver"
+        )
+    name, free, speed = f"torch device {where}", available_memory, 1.0
+    if where.type == "cuda":
+        with contextlib.suppress(Exception):  # a number that is out of range is refused below
+            name = f"{name} ({torch.cuda.get_device_name(where)})"
+        free, speed = lambda: torch.cuda.mem_get_info(where)[0], 100.0
+    return Device(str(where), name, xp, where, speed, lambda array: array.cpu().numpy(), free)
+
+
+def _cupy(device: Any) -> Device:
+    cupy, xp = _module("cupy", device), _module("array_api_compat.cupy", device)
+    number = device.partition(":")[2] or "0" if isinstance(device, str) else str(device.id)
+    if not number.isdecimal():
+        raise InvalidInputError(f"device must be 'cupy' or 'cupy:' with the number of a GPU, got {device!r:.80}")
+    where = cupy.cuda.Device(int(number))
+    return Device(f"cupy:{number}", f"CuPy device {number}", xp, where, 100.0, cupy.asnumpy, lambda: where.mem_info[0])
+
+
+def _module(name: str, device: Any) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0].replace("_", "-")
+        raise NotSupportedError(
+            f"device={str(device)!r} needs {package}, which cannot be imported here ({error}); install {package}, or "
+            "leave out device= to compute on the CPU"
+        ) from error
+
+
+def _computing(made: Device, device: Any) -> Device:
+    """The device, if it computes in float64; else raise."""
+    try:
+        ones = made.put(np.ones((2, 2)))
+        found = float(made.take((ones @ ones)[:1, :1] + FINE)[0, 0]) - 2
+    except Exception as error:  # each library and device has errors of its own
+        raise NotSupportedError(
+            f"device={str(device)!r} cannot compute in float64, which exact values need: {error}; leave out device= to "
+            "compute on the CPU"
+        ) from error
+    if found != FINE:
+        raise NotSupportedError(
+            f"device={str(device)!r} rounds float64 to fewer digits, and exact values need all of them; leave out "
+            "device= to compute on the CPU"
+        )
+    return made

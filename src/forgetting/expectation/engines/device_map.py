@@ -1,0 +1,325 @@
+"""Second moments on a device: the maps of `Moments` in float64, written to the array API.
+
+Q[A] is two large matrix products with small batched products between them. Tasks are grouped by rank, so that the rows
+of a group are one array (tasks, rank, n). A stack of matrices has its axis in the middle (n x stack x n), such that the
+large products are single calls for the whole stack. Nothing is moved while steps are made: what steps add to values and
+to bounds on errors stays on the device until a quantity is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray
+from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
+from forgetting.expectation.engines.moment_state import Reading, Squares, State
+from forgetting.expectation.engines.pairs import Pair
+
+__all__ = ["DeviceMoments"]
+
+PART = 2**27  # numbers of the products that are held at once: a GiB
+
+
+class _Group(NamedTuple):
+    """The learned tasks of one rank: which they are, and their places among tasks and rows that are sorted by rank."""
+
+    rank: int
+    tasks: slice
+    rows: slice
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceMoments(Moments):
+    """`Moments` whose matrices live on a device. Its states keep n x (1 + tasks) x n, with tasks sorted by rank.
+
+    Steps are those of independent draws.
+    """
+
+    # --------------------------------------------------------------------------------------- what is moved, once
+
+    @cached_property
+    def _sorted(self) -> IntArray:
+        """The learned tasks, by rank."""
+        return np.argsort(self.geometry.ranks[: self.geometry.num_learned], kind="stable")
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """For each row in the order of `_sorted`, its place among the R directions."""
+        blocks = [np.arange(block.start, block.stop) for block in map(self.geometry.block, self._sorted.tolist())]
+        return np.concatenate([np.empty(0, dtype=np.int64), *blocks])
+
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        ranks = self.geometry.ranks[self._sorted]
+        ends = np.cumsum(ranks)
+        groups = []
+        for rank in np.unique(ranks).tolist():
+            first, last = np.searchsorted(ranks, [rank, rank + 1]).tolist()
+            before = int(ends[first - 1]) if first else 0
+            groups.append(_Group(int(rank), slice(first, last), slice(before, int(ends[last - 1]))))
+        return groups
+
+    @cached_property
+    def _rows(self) -> tuple[Any, Any]:
+        """a and b of all R directions."""
+        return self.device.put(self.left[0]), self.device.put(self.right[0])
+
+    @cached_property
+    def _learned(self) -> tuple[Any, Any, Any]:
+        """a, b and p a of all learned directions, tasks sorted by rank."""
+        places = self._places
+        if np.array_equal(places, np.arange(len(self.right[0]))):
+            left, right = self._rows
+        else:
+            left, right = self.device.put(self.left[0][places]), self.device.put(self.right[0][places])
+        return left, right, left * self._chance[:, None]
+
+    @cached_property
+    def _chance(self) -> Any:
+        """p of the task of each learned direction, tasks sorted by rank."""
+        return self.device.put(self.probability[0][self.geometry.owner[self._places]])
+
+    @cached_property
+    def _noise(self) -> tuple[Any, Any]:
+        """What reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
+        noise = self.doubts.noise[self.geometry.owner[self._places]]
+        return self.device.put(noise[:, 2]), self.device.put(noise[:, 3])
+
+    @cached_property
+    def _identity(self) -> tuple[Any, Any]:
+        """I, and I on the coordinates of z alone."""
+        places = np.arange(self.size)
+        return self.device.put(np.eye(self.size)), self.device.put(np.diag((places < self.dim) * 1.0))
+
+    @cached_property
+    def _tests(self) -> tuple[Any, ...]:
+        """For directions of held-out data: b^T S_m, p of their task, and what reading adds, as for `_noise`."""
+        assert self.watched is not None
+        tests = slice(self.geometry.rows_learned, None)
+        noise, chance = 4 * self.doubts.noise[self.geometry.owner[tests]], self.probability[0][self.observer[tests]]
+        return tuple(map(self.device.put, (self.watched[0], chance, noise[:, 2], noise[:, 3])))
+
+    # ------------------------------------------------------------------------------------------------------ the maps
+
+    def apply(self, moments: Any) -> Any:
+        if moments.ndim == 2:
+            return self._mapped(moments[:, None, :])[:, 0, :]
+        swapped = self.device.xp.permute_dims(moments, (1, 0, 2))
+        return self.device.xp.permute_dims(self._mapped(swapped), (1, 0, 2))
+
+    def step(self, task: int, moments: Any) -> Any:
+        xp, block = self.device.xp, self.geometry.block(task)
+        left, right = (rows[block, :] for rows in self._rows)
+        products = right @ moments
+        half = left.T @ ((0.5 * (products @ right.T)) @ left - products)
+        return moments + (half + xp.linalg.matrix_transpose(half))
+
+    def pulled(self, moments: Any, pushes: Any) -> Any:
+        xp, lead = self.device.xp, moments.shape[:-2]
+        _, right, weights = self._learned
+        seen, pushes = right @ moments, xp.take(pushes, self.device.put_index(self._sorted), axis=0)
+        parts = []
+        for rank, tasks, rows in self._groups:
+            number = tasks.stop - tasks.start
+            own = xp.reshape(seen[..., rows, :], (*lead, number, rank, self.size)) @ pushes[tasks, :, :]
+            parts.append(xp.reshape(own, (*lead, number * rank, pushes.shape[-1])))
+        return weights.T @ xp.concat(parts, axis=-2)
+
+    def _mapped(self, stack: Any) -> Any:
+        """Q[A] for a stack along the middle axis, in parts that fit."""
+        most = max(1, PART // max(1, self.size * len(self._places)))
+        count = stack.shape[1]
+        if count <= most:
+            return self._mixed_there(stack)[0]
+        ends = [(first, min(first + most, count)) for first in range(0, count, most)]
+        parts = [self._mixed_there(stack[:, first:last, :])[0] for first, last in ends]
+        return self.device.xp.concat(parts, axis=1)
+
+    def _mixed_there(self, stack: Any) -> tuple[Any, list[Any], Any]:
+        """Q[A]; for each group b_m^T A b_m, (tasks, rank * stack, rank); and 1/2 (b_m^T A b_m) a_m^T - b_m^T A."""
+        xp, (size, count, _) = self.device.xp, stack.shape
+        left, right, weights = self._learned
+        products = xp.reshape(right @ xp.reshape(stack, (size, count * size)), (len(self._places), count, size))
+        squares, parts = [], []
+        for rank, tasks, rows in self._groups:
+            number = tasks.stop - tasks.start
+            own = xp.reshape(products[rows, :, :], (number, rank * count, size))
+            a, b = (xp.reshape(all_rows[rows, :], (number, rank, size)) for all_rows in (left, right))
+            square = own @ xp.linalg.matrix_transpose(b)
+            squares.append(square)
+            parts.append(xp.reshape((0.5 * square) @ a - own, (number * rank, count * size)))
+        completed = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+        half = xp.reshape(weights.T @ completed, (size, count, size))
+        return stack + (half + xp.permute_dims(half, (2, 1, 0))), squares, completed
+
+    def _diagonals(self, squares: list[Any], count: int) -> Any:
+        """b_i^T A b_i of the learned directions for each matrix of a stack, from their blocks; (stack, R)."""
+        xp, parts = self.device.xp, []
+        for (rank, tasks, _), square in zip(self._groups, squares, strict=True):
+            number = tasks.stop - tasks.start
+            blocks = xp.permute_dims(xp.reshape(square, (number, rank, count, rank)), (2, 0, 1, 3))
+            parts.append(xp.reshape(xp.linalg.diagonal(blocks), (count, number * rank)))
+        return xp.concat(parts, axis=1)
+
+    # ----------------------------------------------------------------------------------------------------- the states
+
+    def begin(self, *, visits: bool) -> State:
+        device, n, rows = self.device, self.size, len(self._places)
+        stack = device.zeros(n, 1 + (self.geometry.num_learned if visits else 0), n)
+        stack[:, 0, :] = device.put(self.second()[0])
+        nothing, kept = device.zeros(rows), None
+        if self.watched is not None:
+            none = device.zeros(len(self.watched[0]))
+            kept = Squares((none, none), none)
+        return State((stack, nothing), device.put(self.doubts.first), (nothing, nothing), nothing, kept)
+
+    def advance(self, state: State, order: IntArray) -> None:
+        assert np.all(order < 0), "devices have independent draws alone"
+        for _ in range(len(order)):
+            self._watch_there(state)
+            self._gather_there(state)
+            self._step_there(state)
+
+    def _step_there(self, state: State) -> None:
+        """One step of all moments and of E."""
+        xp, stack, error = self.device.xp, state.stack[0], state.error
+        first: Any = stack[:, 0, :]
+        tau, trace = self._trace_there(first) + self.doubts.base, xp.linalg.trace(error)
+        ends = xp.concat([first[:, None, :], error[:, None, :]], axis=1)
+        moved, squares, completed = self._mixed_there(ends)
+        now, doubt = (self._diagonals(squares, 2)[i, :] for i in range(2))
+        own, reading = self._noise
+        doubt = xp.maximum(doubt, 0 * doubt) + own * trace + reading * tau
+        state.learnt = state.learnt[0] + self._chance * xp.maximum(now, 0 * now), state.learnt[1]
+        state.learnt_doubt = state.learnt_doubt + self._chance * doubt
+        following = moved[:, :1, :]
+        if stack.shape[1] > 1:
+            following = xp.concat([following, self._mapped(stack[:, 1:, :])], axis=1)
+            self._add_visits(following, first, xp.reshape(completed, (len(self._places), 2, self.size))[:, 0, :])
+        noise, active = self.doubts.noise, self.probability[0] > 0
+        expected = float(self.probability[0] @ noise[:, 1])
+        state.error = self._noisy_there(
+            moved[:, 1, :],
+            moved[:, 0, :],
+            tau,
+            trace,
+            (noise[active, 0].max(initial=0.0), expected, noise[active, 2].max(initial=0.0)),
+        )
+        state.stack = following, state.stack[1]
+        state.travelled = state.travelled + tau
+        state.steps += 1
+
+    def _noisy_there(self, error: Any, moments: Any, tau: Any, trace: Any, noise: tuple[float, float, float]) -> Any:
+        """Add to E what one step adds."""
+        xp, (identity, own) = self.device.xp, self._identity
+        after = xp.linalg.trace(error)
+        after = xp.maximum(after, 0 * after)
+        relative, each, errors = map(float, noise)
+        return error + relative * moments + (errors * (trace + after)) * identity + (each * tau) * own
+
+    def _trace_there(self, matrix: Any) -> Any:
+        """tr(A) without the constants and the sums."""
+        diagonal = self.device.xp.linalg.diagonal(matrix)[: self.dim]
+        return self.device.xp.sum(self.device.xp.maximum(diagonal, 0 * diagonal))
+
+    def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
+        """Add p_m S_m A S_m^T to what counts the visits to m, in place, from A and its completed products."""
+        xp, left, n = self.device.xp, self._learned[0], self.size
+        chance = self.device.put(self.probability[0][self._sorted])
+        most = max(1, PART // n**2)
+        for rank, tasks, rows in self._groups:
+            for start in range(tasks.start, tasks.stop, most):
+                stop = min(tasks.stop, start + most)
+                part = slice(rows.start + (start - tasks.start) * rank, rows.start + (stop - tasks.start) * rank)
+                a, done = (xp.reshape(each[part, :], (stop - start, rank, n)) for each in (left, completed))
+                half = xp.linalg.matrix_transpose(a) @ done
+                moved = first[None, :, :] + (half + xp.linalg.matrix_transpose(half))
+                moved = moved * chance[start:stop][:, None, None]
+                following[:, 1 + start : 1 + stop, :] += xp.permute_dims(moved, (1, 0, 2))
+
+    def _watch_there(self, state: State) -> None:
+        """Add what held-out data will have lost just after the next step."""
+        if state.kept is None:
+            return
+        xp, (rows, chance, own, reading) = self.device.xp, self._tests
+        first, error = state.stack[0][:, 0, :], state.error
+        trace = xp.linalg.trace(error)
+        tau = self._trace_there(first) + self.doubts.base
+        squares, doubts = (xp.sum((rows @ matrix) * rows, axis=1) for matrix in (first, error))
+        doubts = xp.maximum(doubts, 0 * doubts) + own * xp.maximum(trace, 0 * trace) + reading * tau + UNDERFLOW
+        (value, low), doubt = state.kept
+        state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
+
+    def _gather_there(self, state: State) -> None:
+        """(x, s) becomes (x, s + x)."""
+        if not self.averaged:
+            return
+        xp, half = self.device.xp, self.size // 2
+        state.stack[0][:, 0, :] = first = self._grown(state.stack[0][:, 0, :])
+        error = self._grown(state.error)
+        sums = xp.sum(xp.abs(xp.linalg.diagonal(first)[half:]))
+        worst = np.max(self.doubts.noise, axis=0, initial=0.0)
+        later = self.device.put(np.diag((np.arange(self.size) >= half) * 1.0))
+        rounded = (float(worst[2]) * xp.linalg.trace(error)) * self._identity[0] + (float(worst[3]) * sums) * later
+        state.error = error + rounded
+
+    def _grown(self, matrix: Any) -> Any:
+        """A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
+        xp, half = self.device.xp, self.size // 2
+        now, cross = matrix[:half, :half], matrix[half:, :half]
+        part = cross + 0.5 * now
+        sums, mixed = matrix[half:, half:] + (part + part.T), cross + now
+        return xp.concat([xp.concat([now, mixed.T], axis=1), xp.concat([mixed, sums], axis=1)], axis=0)
+
+    # ---------------------------------------------------------------------------------------------------- reading them
+
+    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> Reading:
+        take = self.device.take
+        first = take(state.stack[0][:, 0, :])[None]
+        learnt, doubt = np.zeros(len(self.squares[0])), np.zeros(len(self.squares[0]))
+        learnt[self._places], doubt[self._places] = take(state.learnt[0]), take(state.learnt_doubt)
+        kept = state.kept
+        if kept is not None:
+            value = take(kept.value[0])
+            kept = Squares((value, np.zeros_like(value)), take(kept.doubt))
+        here = State(
+            (first, np.zeros_like(first)),
+            take(state.error),
+            (learnt, np.zeros_like(learnt)),
+            doubt,
+            kept,
+            state.steps,
+            float(state.travelled),
+        )
+        made = super().reading(here, visits, chance, certain=certain)
+        if state.stack[0].shape[1] == 1:
+            return made
+        visited = self._visited_there(state.stack[0])
+        return made._replace(visited=Squares((visited, np.zeros_like(visited)), state.steps * made.now.doubt))
+
+    def _visited_there(self, stack: Any) -> Array:
+        """E c_m rho_i^2 of all R directions."""
+        xp, right, geometry = self.device.xp, self._rows[1], self.geometry
+        values = np.zeros(len(self.squares[0]))
+        kinds = (0, geometry.num_learned) if geometry.held_out else (0,)
+        blocks = [(place, geometry.block(m + kind)) for place, m in enumerate(self._sorted.tolist()) for kind in kinds]
+        found = [
+            xp.sum((right[block, :] @ stack[:, 1 + place, :]) * right[block, :], axis=1) for place, block in blocks
+        ]
+        values[np.concatenate([np.arange(block.start, block.stop) for _, block in blocks])] = self.device.take(
+            xp.concat(found)
+        )
+        return values
+
+    def quadratic(self, moments: Array, rows: Array) -> Array:
+        right = self._rows[1] if rows is self.right[0] else self.device.put(rows)
+        return np.stack(
+            [
+                self.device.take(self.device.xp.sum((right @ matrix) * right, axis=1))
+                for matrix in map(self.device.put, moments)
+            ]
+        )
