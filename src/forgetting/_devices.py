@@ -1,7 +1,7 @@
 """Where float64 arrays live and who computes with them: NumPy, or a device through the array API.
 
-Algorithms take a `Device` and write to its namespace `xp` (https://data-apis.org/array-api), which NumPy, torch and CuPy
-have in common. torch and CuPy are imported when such a device is asked for, and never else.
+Algorithms take a `Device` and write to its namespace `xp` (https://data-apis.org/array-api), which NumPy, torch and
+CuPy have in common. torch and CuPy are imported when such a device is asked for, and never else.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 __all__ = ["HOST", "Device", "as_device"]
 
 STRICT = "array-api-strict"  # NumPy without all that the array API does not promise: for tests
+GPU_SPEED = 100.0  # against one core, in matrix products of float64, roughly: cards for desktops have less
 FINE = 2.0**-40  # lost in float32 when it is added to 1
 
 
@@ -69,7 +70,7 @@ class Device:
 
     def take(self, array: Any) -> Array:
         """Numbers as a NumPy array, here."""
-        return array if self.host else np.asarray(self._back(array), dtype=np.float64)  # type: ignore[no-any-return]
+        return array if self.host else np.asarray(self._back(array), dtype=np.float64)
 
     def zeros(self, *shape: int) -> Any:
         """Zeros in float64, there."""
@@ -131,15 +132,25 @@ def _torch(device: Any) -> Device:
         ) from error
     if where.type == "cuda" and not torch.cuda.is_available():
         raise NotSupportedError(
-            f"device={str(where)!r}: torch {torch.__version__} sees no GPU; leave out device= to compute on the CPU, or "
-            "install torch with CUDA and a driver"
+            f"device={str(where)!r}: torch {torch.__version__} sees no GPU; leave out device= to compute on the CPU, "
+            "or install torch with CUDA and a driver"
         )
-    name, free, speed = f"torch device {where}", available_memory, 1.0
-    if where.type == "cuda":
-        with contextlib.suppress(Exception):  # a number that is out of range is refused below
-            name = f"{name} ({torch.cuda.get_device_name(where)})"
-        free, speed = lambda: torch.cuda.mem_get_info(where)[0], 100.0
-    return Device(str(where), name, xp, where, speed, lambda array: array.cpu().numpy(), free)
+    name, spec = f"torch device {where}", str(where)
+    if where.type != "cuda":
+        return Device(spec, name, xp, where, _back=_from_torch)
+    with contextlib.suppress(Exception):  # a number that is out of range is refused later
+        name = f"{name} ({torch.cuda.get_device_name(where)})"
+
+    def free() -> float:
+        """What the driver has, and what torch keeps for later."""
+        kept = torch.cuda.memory_reserved(where) - torch.cuda.memory_allocated(where)
+        return float(torch.cuda.mem_get_info(where)[0] + kept)
+
+    return Device(spec, name, xp, where, GPU_SPEED, _from_torch, free)
+
+
+def _from_torch(array: Any) -> Any:
+    return array.cpu().numpy()
 
 
 def _cupy(device: Any) -> Device:
@@ -148,7 +159,9 @@ def _cupy(device: Any) -> Device:
     if not number.isdecimal():
         raise InvalidInputError(f"device must be 'cupy' or 'cupy:' with the number of a GPU, got {device!r:.80}")
     where = cupy.cuda.Device(int(number))
-    return Device(f"cupy:{number}", f"CuPy device {number}", xp, where, 100.0, cupy.asnumpy, lambda: where.mem_info[0])
+    return Device(
+        f"cupy:{number}", f"CuPy device {number}", xp, where, GPU_SPEED, cupy.asnumpy, lambda: where.mem_info[0]
+    )
 
 
 def _module(name: str, device: Any) -> ModuleType:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
+from forgetting._devices import as_device
 from forgetting.auditing.passes import pass_cost, pass_ends
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
@@ -106,6 +107,7 @@ def search_orders(
     evaluations: int | None = None,
     starts: Iterable[Any] = (),
     seed: Seed = 0,
+    device: Any = None,
 ) -> OrderSearch:
     """The best and the worst order of all tasks, by forgetting or loss after a single pass.
 
@@ -125,6 +127,7 @@ def search_orders(
             as many as take a few seconds.
         starts: orders from which the search starts, in addition to 0, 1, ..., T - 1 and greedy orders.
         seed: the seed of the local search.
+        device: where orders are evaluated, as for `fg.expect`, for linear schemes; the CPU if left out.
 
     >>> import forgetting as fg
     >>> search = search_orders(fg.families.back_and_forth(T=6, theta=0.3))
@@ -135,7 +138,7 @@ def search_orders(
         raise InvalidInputError(f"quantity must be 'forgetting' or 'loss', got {quantity!r}")
     seed = seed_from(seed)
     chosen, space = resolve(problem, scheme, w0)
-    value = order_value(problem, quantity, scheme=chosen, w0=space.w0)
+    value = order_value(problem, quantity, scheme=chosen, w0=space.w0, device=device)
     geometry = compiled_form(problem, chosen)[1]
     index = np.arange(problem.num_tasks) if geometry is None else geometry.index
     counts = np.bincount(index)
@@ -157,9 +160,16 @@ def search_orders(
 
 
 def order_value(
-    problem: Problem, quantity: Quantity = "forgetting", *, scheme: SchemeLike | None = None, w0: Any = None
+    problem: Problem,
+    quantity: Quantity = "forgetting",
+    *,
+    scheme: SchemeLike | None = None,
+    w0: Any = None,
+    device: Any = None,
 ) -> Callable[[IntArray], Array]:
     """A function that maps orders (rows, each a permutation of the tasks) to their forgetting or loss after a pass.
+
+    `device` is where orders are evaluated, as for `fg.expect`.
 
     >>> import forgetting as fg
     >>> value = order_value(fg.families.two_lines(0.5, w_star=(1, 0)))
@@ -170,10 +180,13 @@ def order_value(
     linear, geometry = compiled_form(problem, chosen)
     if chosen.random:
         raise NotSupportedError(f"orders are valued for schemes that draw no random numbers, not for {chosen}")
+    there = as_device(device)
     if linear is None or geometry is None:
+        if not there.host:
+            raise NotSupportedError(f"device= evaluates orders of linear schemes, not of {chosen}; leave out device=")
         return lambda orders: np.array([_run_value(problem, quantity, order, chosen, space.w0) for order in orders])
     threads = os.cpu_count() or 1
-    if _at_once(geometry):
+    if there.host and _at_once(geometry):
 
         def value_at_once(orders: IntArray) -> Array:
             ends = pass_ends(problem, chosen, space.w0, orders)
@@ -187,7 +200,7 @@ def order_value(
         for first in range(0, len(orders), 8 * BATCH):
             part = np.ascontiguousarray(orders[first : first + 8 * BATCH])
             last = np.array([part.shape[1]])
-            losses, _, after = batch_losses(geometry, linear, part, space.w0, last, threads=threads)
+            losses, _, after = batch_losses(geometry, linear, part, space.w0, last, threads=threads, device=there)
             learned = after.mean(axis=1) if quantity == "forgetting" else 0.0
             values[first : first + len(part)] = losses[:, 0] - learned
         return values

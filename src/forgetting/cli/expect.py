@@ -58,6 +58,10 @@ def expect_command(
             show_default=False,
         ),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Where to compute: cuda or another torch device, or cupy.", show_default=False),
+    ] = None,
     seed: Seed = None,
     as_json: Json = False,
     out: Out = None,
@@ -81,6 +85,7 @@ def expect_command(
       forgetting expect tasks.csv --intercept --noise 0.1 -k 10,inf
       forgetting expect tasks.csv --test held_out.csv --quantity loss,test_loss
       forgetting expect tasks.npz -k 1e3,1e6,inf
+      forgetting expect tasks.npz -k 1e4 --device cuda
     """
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
@@ -110,6 +115,7 @@ def expect_command(
         found = fg.expect(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen,
             seed=loaded.seed, runs=runs, patience=patience, noise=levels_from(noise), test=held_out,
+            device=device,
         )  # fmt: skip
     chosen = tuple(found.values)  # with test_loss, if --test is given and no such quantity
     series = [found.series(name, group=group) for group, name in enumerate(chosen)]

@@ -236,8 +236,9 @@ def run_many(
 ) -> Ensemble:
     """Make many runs with independent orders; for linear schemes the runs are compiled and use several threads.
 
-    `device` makes the runs of a linear scheme on a GPU: "cuda" or another torch device, or "cupy". Orders are those that
-    the CPU makes with the same seed, and losses agree up to rounding. The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`. All other
+    The result depends on the seed and not on `threads` (default: all cores); run i does not depend on `runs`. `device`
+    makes the runs of a linear scheme elsewhere: on "cuda" or another torch device, or on "cupy". Orders are those that
+    the CPU makes with the same seed, and losses agree with those of the CPU up to rounding. All other
     arguments are those of `run`.
 
     >>> import forgetting as fg
@@ -263,8 +264,8 @@ def run_many(
     if ordering.adaptive or linear is None or geometry is None:
         if not there.host:
             raise NotSupportedError(
-                f"device= makes runs of linear schemes in orders that do not look at w, not of {scheme} with {ordering}; "
-                "leave out device="
+                "device= makes runs of linear schemes in orders that do not look at w, not of "
+                f"{scheme} with {ordering}; leave out device="
             )
         seeds = [_seed_of(seed, i) for i in range(runs)]
         trajectories = [run(problem, ordering, k, scheme, s, w0, record_every) for s in track(seeds, "runs")]

@@ -39,7 +39,7 @@ def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
     exact = list(_offers(request, exact=True))
     if not request.device.host:  # engines of the device, if there are any
         exact = [offer for offer in exact if offer.engine.on_device] or exact
-    fitting = [offer for offer in exact if offer.cost.bytes <= request.memory]
+    fitting = [offer for offer in exact if offer.cost.bytes <= _allowed(request, offer.engine)]
     quick = [offer for offer in fitting if offer.seconds <= request.patience]
     if quick:
         soon = [offer for offer in quick if offer.seconds < SOON]
@@ -131,13 +131,18 @@ def _offers(request: Request, *, exact: bool) -> Iterator[_Offer]:
 
 
 def _cost(engine: Engine, request: Request) -> Cost:
-    """Of an engine where it would compute: on the device, or on the CPU, which has as much memory as it has."""
-    if request.device.host:
-        return engine.cost(request)
-    if engine.on_device:
-        cost = engine.cost(request)
-        return Cost(cost.bytes, cost.seconds / request.device.speed)
-    return engine.cost(replace(request, device=HOST))
+    """Of an engine where it would compute: on the device of the request, or on the CPU."""
+    if not engine.on_device:
+        return engine.cost(replace(request, device=HOST))
+    cost = engine.cost(request)
+    return Cost(cost.bytes, cost.seconds / request.device.speed)
+
+
+def _allowed(request: Request, engine: Engine) -> float:
+    """Bytes that an engine may use; the memory of a device says nothing about engines that compute on the CPU."""
+    if request.device.host or engine.on_device:
+        return request.memory
+    return min(request.memory, available_memory() / 2)
 
 
 def _quickest(request: Request, quantities: Sequence[Quantity]) -> float:

@@ -465,7 +465,7 @@ class Moments:
         return np.swapaxes(self._mixed(stack, self._weights)[0], 0, 1)
 
     def pulled(self, moments: Array, pushes: Array) -> Array:
-        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack, with one c_m (n x q) for each distinct task."""
+        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack; c_m is n x q for each distinct task."""
         seen, total = self.right[0] @ moments, np.zeros((*moments.shape[:-1], pushes.shape[-1]))
         for m in np.flatnonzero(self.probability[0] > 0).tolist():
             block = self.geometry.block(m)
