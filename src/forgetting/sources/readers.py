@@ -19,12 +19,11 @@ import numpy as np
 from forgetting._arrays import IntArray, fingerprint, is_sparse
 from forgetting._memory import in_bytes
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
-from forgetting.solver.files import read_matrix
-from forgetting.solver.rows import DenseRows, Rows, SparseRows
-from forgetting.solver.sources import as_rows, checked_rows
+from forgetting.sources.blocks import checked_block
+from forgetting.sources.files import read_matrix
 from forgetting.storage.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
 
-__all__ = ["Source", "as_source", "block_starts", "opened"]
+__all__ = ["Source", "as_source", "block_starts"]
 
 BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
 SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
@@ -59,9 +58,9 @@ class Source(ABC):
     def _raw(self, start: int, stop: int) -> Any:
         """The rows from `start` to `stop`, as an array of real numbers or a scipy.sparse matrix."""
 
-    def read(self, start: int, stop: int) -> Rows:
-        """The rows from `start` to `stop`, checked."""
-        return checked_rows(self._raw(start, stop), start, stop - start, self.shape[1])
+    def read(self, start: int, stop: int) -> Any:
+        """The rows from `start` to `stop`, checked: float64 in C order, or a CSR array."""
+        return checked_block(self._raw(start, stop), start, stop - start, self.shape[1])
 
     def starts(self, size: int) -> IntArray:
         """The first row of every block of at most `size` rows, and the number of rows."""
@@ -71,22 +70,21 @@ class Source(ABC):
 
     def mark(self) -> str:
         """What identifies the matrix: a hash of the entries of 64 rows."""
-        return fingerprint(*(self.read(i, i + 1).matrix() for i in _sample(self.shape[0]))).hex()
+        return fingerprint(*(self.read(i, i + 1) for i in _sample(self.shape[0]))).hex()
 
-    def loaded(self, budget: float) -> Rows | None:
+    def loaded(self, budget: float) -> Any:
         """The whole matrix in memory if that takes at most half of the budget, else None."""
         m, n = self.shape
         if self.row_bytes * m > budget / 2:
             return None
-        blocks = [self.read(start, stop) for start, stop in pairwise(self.starts(max(1, m // SHARE)).tolist())]
-        parts = [block.matrix() for block in blocks]
+        parts = [self.read(start, stop) for start, stop in pairwise(self.starts(max(1, m // SHARE)).tolist())]
         if all(map(is_sparse, parts)):
-            from scipy.sparse import vstack
+            from scipy.sparse import csr_array, vstack
 
-            return SparseRows(vstack(parts, format="csr"))
+            return csr_array(vstack(parts, format="csr"))
         if 8.0 * m * n > budget / 2:
             return None
-        return DenseRows(np.concatenate([part.toarray() if is_sparse(part) else part for part in parts]))
+        return np.concatenate([part.toarray() if is_sparse(part) else part for part in parts])
 
 
 def block_starts(source: Source, budget: float, size: int | None) -> IntArray:
@@ -225,7 +223,7 @@ class SlicedRows(Source):
         self.row_bytes = 16.0 * shape[1]
         if is_sparse(self._raw(0, 1)):
             rows = _sample(shape[0])
-            self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).entries for i in rows) / len(rows)
+            self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).size for i in rows) / len(rows)
 
     def _raw(self, start: int, stop: int) -> Any:
         block = self.get(start, stop)
@@ -248,23 +246,6 @@ class AdjointRows(Source):
             raise NotSupportedError(
                 "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T"
             ) from error
-
-
-def opened(matrix: Any, budget: float) -> Rows | Source:
-    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
-
-    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
-
-    >>> opened([[1.0, 2.0]], 0.0).shape
-    (1, 2)
-    """
-    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not Path(matrix).is_dir():
-        return as_rows(read_matrix(matrix), str(matrix))
-    source = as_source(matrix)
-    if source is None:
-        return as_rows(matrix)
-    rows = source.loaded(budget)
-    return source if rows is None else rows
 
 
 def as_source(matrix: Any) -> Source | None:
