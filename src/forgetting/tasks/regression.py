@@ -95,7 +95,8 @@ class RegressionTasks(LinearTasks):
         stack = stacked(matrices, labels, copy)
         self._matrices, self._labels, self._index = self._take_in(matrices, labels, copy) if stack is None else stack
         self._sizes = np.diff(stack.labels.starts) if stack else np.array([len(label) for label in self._labels])
-        self._sparse = stack is not None or all(is_sparse(matrix) for matrix in self._matrices)
+        first_blocks = self._matrices[:1] if stack else self._matrices
+        self._sparse = all(is_sparse(matrix) for matrix in first_blocks)
         self.dim = int(self._matrices[0].shape[1])
         self.outputs = None if self._labels[0].ndim == 1 else int(self._labels[0].shape[1])
         self._warn_of_small_rows()
@@ -183,6 +184,8 @@ class RegressionTasks(LinearTasks):
         (('b', 'a'), [2, 1])
         """
         matrices, labels, names = split_rows(X, y, groups)
+        if isinstance(X, np.ndarray) and not np.may_share_memory(matrices.stack, X):
+            options = {"copy": False, **options}  # the rows were copied when they were sorted
         return cls(matrices, labels, **{"names": names, **options})
 
     @classmethod
@@ -256,6 +259,16 @@ class RegressionTasks(LinearTasks):
     @property
     def num_rows(self) -> IntArray:
         return self._sizes[self._index]
+
+    @property
+    def index(self) -> IntArray:
+        """For each task, the number of its distinct task: identical tasks have the same number.
+
+        >>> import forgetting as fg
+        >>> fg.families.repeated(fg.families.two_lines(0.5), 2).index.tolist()
+        [0, 1, 0, 1]
+        """
+        return read_only(self._index)
 
     def task(self, task: int) -> tuple[Matrix, Array]:
         """(X_m, y_m) as given, read-only."""
