@@ -34,6 +34,7 @@ def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks
     [2, 2, 2]
     """
     tasks = _with_data(tasks, "sub-sampling of rows")
+    tasks.require_rows("sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
     rng = np.random.default_rng(seed_from(seed))
     drawn: dict[int, tuple[Any, Array]] = {}

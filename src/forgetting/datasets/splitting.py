@@ -27,7 +27,7 @@ def hold_out(tasks: RegressionTasks, share: float = SHARE, seed: Seed = 0) -> tu
     >>> train.num_rows.tolist(), test.num_rows.tolist()
     ([71, 71, 70, 70, 70], [18, 18, 18, 18, 18])
     """
-    as_kind(tasks, RegressionTasks, "RegressionTasks")
+    as_kind(tasks, RegressionTasks, "RegressionTasks").require_rows("hold_out")
     rng = np.random.default_rng(seed_from(seed))
     known: dict[int, list[tuple[Any, Array]]] = {}
     pairs = []

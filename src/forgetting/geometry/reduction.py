@@ -378,14 +378,20 @@ class Data(NamedTuple):
 
 
 def from_data(
-    matrices: Sequence[Matrix], labels: Sequence[Array], divisors: Array, index: IntArray, rank_tol: float | None
+    matrices: Sequence[Matrix],
+    labels: Sequence[Array],
+    divisors: Array,
+    index: IntArray,
+    rank_tol: float | None,
+    exact: bool = True,
 ) -> Geometry:
     """Geometry of distinct tasks X_m w = y_m; the squared loss of task m is divided by divisors[m] (1, or n_m).
 
     With fewer rows than columns, a QR factorisation of X^T comes first, in chunks: d x N numbers are stored once, never
     d x d. The factorisation does not square the condition number and keeps the relative size of every row. If the
     condition number is above 100, so that float64 loses more than two digits, a small problem is computed again in
-    numbers of two floats. Cost O(d N min(d, N)).
+    numbers of two floats. Cost O(d N min(d, N)). `exact` says whether the floats of the data are what the user
+    means, or rounded, so that more digits than those of float64 would say nothing.
     """
     dim = matrices[0].shape[1]
     columns = _active_columns(matrices)
@@ -405,7 +411,7 @@ def from_data(
         reduced = [dense(matrix, columns) for matrix in matrices]
     reduced, values = _weighted(reduced, weights), _weighted(labels, weights)
     frame = Frame(dim=dim, basis=basis, columns=columns)
-    data = Data(matrices, labels, divisors)
+    data = Data(matrices, labels, divisors) if exact else None
     geometry = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False, columns=width), data)
     delicate = float(np.max(geometry.spans, initial=1.0)) * geometry.condition > 100
     return _refined(geometry) if delicate and geometry.refinement < 2e6 else geometry  # 2e6 products take 10 ms
