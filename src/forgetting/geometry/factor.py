@@ -11,7 +11,7 @@ import numpy as np
 from forgetting._arrays import EPS, SQUARED, Array, IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.row_blocks import RowBlocks
-from forgetting.geometry.triangles import parts_of, triangle_of
+from forgetting.geometry.triangles import is_tall, parts_of, spectrum_of, triangle_of
 
 __all__ = [
     "Factor",
@@ -25,9 +25,6 @@ __all__ = [
     "singular",
     "split_label",
 ]
-
-
-TALL = 2**21  # numbers in all bases from which on the joint row space is found by a tree of QR factorisations
 
 
 @dataclass(frozen=True)
@@ -222,14 +219,11 @@ def joint_directions(
     """
     doubt = tolerance.size(rows.shape) * EPS * conditions
     doubt = np.maximum(tolerance(rows.shape), np.minimum(1e-6, doubt))
-    tall = rows.size > TALL and len(rows) > 4 * rows.shape[1]
-    left, singular, right = (None, *_spectrum(rows)) if tall else np.linalg.svd(rows, full_matrices=False)
+    tall = is_tall(rows)
+    left, singular, right = (None, *spectrum_of(rows)) if tall else np.linalg.svd(rows, full_matrices=False)
     rank = 0
     if singular.size:
-        if tall:
-            scaled, directions = _spectrum(rows, 1 / doubt)
-        else:
-            _, scaled, directions = np.linalg.svd(rows / doubt[:, None], full_matrices=False)
+        scaled, directions = spectrum_of(rows, 1 / doubt)
         rank = int(np.count_nonzero(scaled > singular[0]))
     rotation = None
     if rank < rows.shape[1]:
@@ -243,15 +237,6 @@ def joint_directions(
         return np.asarray(right[:rank].T @ ((left[:, :rank].T @ rhs).T / singular[:rank]).T)
 
     return rotation, solve
-
-
-def _spectrum(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """The singular values and the right singular vectors of the rows, each multiplied by its weight."""
-
-    def part(cut: slice) -> Array:
-        return rows[cut] if weights is None else rows[cut] * weights[cut, None]
-
-    return tuple(np.linalg.svd(triangle_of(part, parts_of(rows)))[1:])  # type: ignore[return-value]
 
 
 def _solve_tall(rows: Array, rotation: Array | None, rhs: Array) -> Array:

@@ -14,10 +14,37 @@ import numpy as np
 
 from forgetting._arrays import Array
 
-__all__ = ["parts_of", "triangle", "triangle_of"]
+__all__ = ["is_tall", "parts_of", "spectrum_of", "triangle", "triangle_of"]
 
 PART = 2**20  # numbers in one part: 8 MiB
 ARITY = 8  # triangles that are joined at once
+TALL = 2**21  # numbers in a matrix from which on its triangle is computed by a tree
+
+
+def is_tall(rows: Array) -> bool:
+    """Whether a matrix is so large, and so much longer than wide, that its triangle is computed first.
+
+    >>> is_tall(np.empty((10, 3))), is_tall(np.empty((2**20, 3)))
+    (False, True)
+    """
+    return rows.size > TALL and len(rows) > 4 * rows.shape[1]
+
+
+def spectrum_of(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """The singular values and the right singular vectors (rows) of a matrix, whose rows may be multiplied by weights.
+
+    A tall matrix is reduced to its triangle first, without a copy of it.
+
+    >>> spectrum_of(np.array([[3.0, 0.0], [0.0, 4.0]]))[0]
+    array([4., 3.])
+    """
+
+    def part(cut: slice) -> Array:
+        return rows[cut] if weights is None else rows[cut] * weights[cut, None]
+
+    whole = triangle_of(part, parts_of(rows)) if is_tall(rows) else part(slice(None))
+    _, values, vectors = np.linalg.svd(whole, full_matrices=False)
+    return values, vectors
 
 
 def parts_of(rows: Any) -> list[slice]:
