@@ -34,6 +34,7 @@ __all__ = [
     "check_finite",
     "check_index",
     "fingerprint",
+    "group_codes",
     "group_rows",
     "is_sparse",
     "numbers",
@@ -403,6 +404,16 @@ def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str],
     >>> group_rows(["b", "a", "b"], 3)
     (['b', 'a'], [array([0, 2]), array([1])])
     """
+    names, codes = group_codes(groups, rows, what)
+    return names, np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+
+
+def group_codes(groups: Any, rows: int, what: str = "groups") -> tuple[list[str], IntArray]:
+    """Names of the groups, and for each row the number of its group; groups are in order of their first row.
+
+    >>> group_codes(["b", "a", "b"], 3)
+    (['b', 'a'], array([0, 1, 0]))
+    """
     owner = one_column(any_array(groups, what))
     if owner.shape != (rows,):
         raise InvalidInputError(f"{what}: expected one entry for each of {rows} rows, got shape {owner.shape}")
@@ -411,9 +422,9 @@ def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str],
             raise InvalidInputError(f"{what}: row {row} belongs to no group ({name})")
     if owner.dtype.kind == "O":  # np.unique sorts, and a mix of strings and numbers cannot be sorted
         place = {name: number for number, name in enumerate(dict.fromkeys(owner.tolist()))}
-        names, owner = list(place), np.array([place[name] for name in owner.tolist()])
-        return [str(name) for name in names], group_rows(owner, rows)[1]
+        return [str(name) for name in place], np.array([place[name] for name in owner.tolist()])
     distinct, first, group_of_row = np.unique(owner, return_index=True, return_inverse=True)
-    members = np.split(np.argsort(group_of_row, kind="stable"), np.cumsum(np.bincount(group_of_row))[:-1])
     order = np.argsort(first)
-    return [str(distinct[group]) for group in order], [members[group] for group in order]
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return [str(name) for name in distinct[order].tolist()], number[group_of_row]

@@ -53,7 +53,7 @@ from forgetting.report.document import Section
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
-from forgetting.solver.files import read_matrix
+from forgetting.sources.files import read_matrix
 from forgetting.tasks.readers import Reading
 
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run

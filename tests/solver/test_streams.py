@@ -12,8 +12,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 import forgetting as fg
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.solver.loop import Loop
-from forgetting.solver.readers import as_source, block_starts, opened
 from forgetting.solver.rows import Rows
+from forgetting.solver.sources import opened, rows_of
+from forgetting.sources.readers import as_source, block_starts
 
 SMALL = 2**16  # bytes: the matrices of these tests take more, and are streamed
 
@@ -103,7 +104,7 @@ def test_every_source_gives_the_solution_and_the_rows_of_the_matrix(kind, system
     source = DENSE[kind](A, tmp_path)
     opened_source = opened(source, SMALL)
     assert not isinstance(opened_source, Rows)  # streamed
-    read = [opened_source.read(i, j).matrix() for i, j in ((0, 1), (3, 9), (86 * 3, 86 * 4))]
+    read = [rows_of(opened_source.read(i, j)).matrix() for i, j in ((0, 1), (3, 9), (86 * 3, 86 * 4))]
     np.testing.assert_array_equal(np.concatenate(read), A[[0, *range(3, 9), *range(258, 344)]])
     memory = 2**20 if kind == "operator" else SMALL
     solution = fg.solve(source, b, tol=1e-10, memory=memory, blocks="auto" if kind != "operator" else 20)

@@ -34,16 +34,17 @@ def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks
     [2, 2, 2]
     """
     tasks = _with_data(tasks, "sub-sampling of rows")
+    tasks.require_rows("sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
     rng = np.random.default_rng(seed_from(seed))
     drawn: dict[int, tuple[Any, Array]] = {}
     pairs = []
-    for task in range(tasks.num_tasks):
-        X, y = tasks.task(task)
-        if id(X) not in drawn:  # identical tasks are one object
+    for task, distinct in enumerate(tasks.index.tolist()):
+        if distinct not in drawn:
+            X, y = tasks.task(task)
             chosen = np.sort(rng.permutation(len(y))[:most])
-            drawn[id(X)] = X[chosen], y[chosen]
-        pairs.append(drawn[id(X)])
+            drawn[distinct] = X[chosen], y[chosen]
+        pairs.append(drawn[distinct])
     fewer = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
     fewer.preparation = tasks.preparation
     return fewer

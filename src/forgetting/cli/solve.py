@@ -74,7 +74,7 @@ def solve_command(
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, ready, result, write_and_show
-    from forgetting.solver.files import read_matrix
+    from forgetting.sources.files import read_matrix
     from forgetting.storage.atomic import kept
     from forgetting.storage.outputs import check_output, write_output
 

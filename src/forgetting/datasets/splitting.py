@@ -27,20 +27,20 @@ def hold_out(tasks: RegressionTasks, share: float = SHARE, seed: Seed = 0) -> tu
     >>> train.num_rows.tolist(), test.num_rows.tolist()
     ([71, 71, 70, 70, 70], [18, 18, 18, 18, 18])
     """
-    as_kind(tasks, RegressionTasks, "RegressionTasks")
+    as_kind(tasks, RegressionTasks, "RegressionTasks").require_rows("hold_out")
     rng = np.random.default_rng(seed_from(seed))
     known: dict[int, list[tuple[Any, Array]]] = {}
     pairs = []
-    for number in range(tasks.num_tasks):
-        X, y = tasks.task(number)
-        if id(X) not in known:  # identical tasks are one object
+    for number, distinct in enumerate(tasks.index.tolist()):
+        if distinct not in known:
+            X, y = tasks.task(number)
             if len(y) < 2:
                 raise InvalidInputError(
                     f"task {number} ({tasks.names[number]!r:.60}) has one row, of which none can be held out; leave "
                     "the task out"
                 )
-            known[id(X)] = [(X[rows], y[rows]) for rows in split_indices(len(y), share, rng)]
-        pairs.append(known[id(X)])
+            known[distinct] = [(X[rows], y[rows]) for rows in split_indices(len(y), share, rng)]
+        pairs.append(known[distinct])
     parts = [tasks.with_data([pair[side][0] for pair in pairs], [pair[side][1] for pair in pairs]) for side in (0, 1)]
     for part in parts:
         part.preparation, part.notes = tasks.preparation, tasks.notes

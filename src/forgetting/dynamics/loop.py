@@ -205,6 +205,8 @@ def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Schem
     directions = problem.geometry if chosen.linear_on(problem) is None else problem.directions
     if directions is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
+    if chosen.reads_rows and problem.linear is not None and problem.linear.data is not None:
+        problem.linear.data.require_rows(str(chosen))
     if chosen.needs_realizable and problem.linear is not None:
         problem.linear.require_realizable(str(chosen))
     return chosen, Reduced(directions, start)

@@ -5,7 +5,8 @@ from forgetting.geometry.directions import Directions
 from forgetting.geometry.own_rows import OwnRows, from_rows
 from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Data, Frame, Geometry, Matrix, from_data, from_gram
-from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, squared_rows, stack_of
+from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows, stack_of
+from forgetting.geometry.triangles import spectrum_of
 
 __all__ = [
     "Data",
@@ -22,6 +23,8 @@ __all__ = [
     "from_rows",
     "offsets_of",
     "row_sums",
+    "sizes_of",
+    "spectrum_of",
     "squared_rows",
     "stack_of",
 ]

@@ -19,6 +19,7 @@ from forgetting._arrays import EPS, Array, IntArray, is_sparse
 from forgetting._twofold import UNIT, Pair
 from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Data, Frame, Geometry
+from forgetting.geometry.triangles import spectrum_of
 
 __all__ = ["Bases", "plain_bases", "precise_bases"]
 
@@ -97,7 +98,7 @@ def plain_bases(geometry: Geometry) -> Bases:
     consistent = len(sigma) == geometry.dim or bool(np.all(np.abs(leftover) <= slack))
     return _bounded(
         rounding=EPS,
-        rows=(rows, np.zeros_like(rows)),
+        rows=(rows, np.zeros(rows.shape)),  # unlike zeros_like, this takes no memory until it is written to
         squares=(sigma**2, np.zeros_like(sigma)),
         solution=(solution, np.zeros_like(solution)),
         leftover=(np.zeros_like(leftover) if consistent else leftover, np.zeros_like(leftover)),
@@ -210,7 +211,7 @@ def _bounded(
     the task; `slack` bounds the leftover that rounding alone can cause.
     """
     outputs = np.sqrt(leftover[0].size / max(1, leftover[0].shape[-1]))  # the root of their number
-    spectrum = np.linalg.svd(rows[0], compute_uv=False) if rows[0].size else np.ones(1)
+    spectrum = spectrum_of(rows[0])[0] if rows[0].size else np.ones(1)
     weakest = max(float(spectrum[-1]), 1e-16)
     worst = float(np.max(turned, initial=0.0))
     unsolved = 2 * outputs * float(np.linalg.norm(slack)) + 2 * worst * size

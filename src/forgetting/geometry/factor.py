@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,12 +10,16 @@ import numpy as np
 
 from forgetting._arrays import EPS, SQUARED, Array, IntArray
 from forgetting.errors import InvalidInputError
+from forgetting.geometry.row_blocks import RowBlocks
+from forgetting.geometry.triangles import is_tall, parts_of, spectrum_of, triangle_of
 
 __all__ = [
     "Factor",
+    "Factors",
     "Singular",
     "Tolerance",
     "factor_task",
+    "factor_tasks",
     "joint_directions",
     "require_targets",
     "singular",
@@ -89,6 +93,56 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
     return Factor(found.basis, found.sigma, targets, unexplained, found.conditions)
 
 
+class Factors(NamedTuple):
+    """The factors of all tasks, stacked; `ranks` has the number of directions of each task, and `unexplained` a row."""
+
+    basis: Array
+    sigma: Array
+    targets: Array
+    unexplained: Array
+    conditions: Array
+    ranks: IntArray
+
+
+def factor_tasks(matrices: Sequence[Array], labels: Sequence[Array], tolerance: Tolerance) -> Factors:
+    """Factorise every task by `factor_task`; tasks of one row in a dense stack are factorised together.
+
+    >>> rows = RowBlocks(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([0, 1, 2]))
+    >>> found = factor_tasks(rows, RowBlocks(np.array([5.0, 2.0]), rows.starts), Tolerance(None, squared=False))
+    >>> found.basis, found.targets, found.ranks, found.unexplained
+    (array([[0.6, 0.8]]), array([1.]), array([1, 0]), array([0., 2.]))
+    """
+    if isinstance(matrices, RowBlocks) and isinstance(labels, RowBlocks) and len(matrices) == len(matrices.stack):
+        return _factor_rows(matrices.stack, labels.stack)
+    each = [factor_task(matrix, label, tolerance) for matrix, label in zip(matrices, labels, strict=True)]
+    basis, sigma, targets, conditions = (
+        np.concatenate([getattr(factor, name) for factor in each])
+        for name in ("basis", "sigma", "targets", "conditions")
+    )
+    unexplained = np.array([factor.unexplained for factor in each])
+    ranks = np.array([len(factor.sigma) for factor in each], dtype=np.int64)
+    return Factors(basis, sigma, targets, unexplained, conditions, ranks)
+
+
+def _factor_rows(rows: Array, labels: Array) -> Factors:
+    """The factors of tasks of one row each."""
+    norms = np.empty(len(rows))
+    for part in parts_of(rows):
+        norms[part] = np.linalg.norm(rows[part], axis=1)
+    filled = norms > 0
+    if filled.all():
+        picked, values, sigma = rows, labels, norms
+    else:
+        picked, values, sigma = rows[filled], labels[filled], norms[filled]
+    basis = np.empty_like(picked, order="C")
+    for part in parts_of(picked):
+        np.divide(picked[part], sigma[part, None], out=basis[part])
+    unexplained = np.where(filled, 0.0, 0.5 * (labels * labels).T).T
+    with np.errstate(over="ignore"):  # the caller refuses infinite targets
+        targets = (values.T / sigma).T
+    return Factors(basis, sigma, targets, unexplained, np.ones(len(sigma)), filled.astype(np.int64))
+
+
 def singular(matrix: Array, tolerance: Tolerance) -> Singular:
     """Decide the rank of a matrix and factorise the matrix.
 
@@ -160,21 +214,42 @@ def joint_directions(
     """A rotation to coordinates on the joint row space (None if all are needed), and a least-squares solver.
 
     The rounding error of each basis row is eps times its entry of `conditions`, at most 1e-6. A direction of the joint
-    row space counts if its part in some basis row is larger than the rounding error of this row.
+    row space counts if its part in some basis row is larger than the rounding error of this row. Many rows are first
+    reduced to a triangle by a tree of QR factorisations, which needs no second copy of the rows.
     """
-    left, singular, right = np.linalg.svd(rows, full_matrices=False)
+    doubt = tolerance.size(rows.shape) * EPS * conditions
+    doubt = np.maximum(tolerance(rows.shape), np.minimum(1e-6, doubt))
+    tall = is_tall(rows)
+    left, singular, right = (None, *spectrum_of(rows)) if tall else np.linalg.svd(rows, full_matrices=False)
     rank = 0
     if singular.size:
-        doubt = tolerance.size(rows.shape) * EPS * conditions
-        doubt = np.maximum(tolerance(rows.shape), np.minimum(1e-6, doubt))
-        _, scaled, directions = np.linalg.svd(rows / doubt[:, None], full_matrices=False)
+        scaled, directions = spectrum_of(rows, 1 / doubt)
         rank = int(np.count_nonzero(scaled > singular[0]))
     rotation = None
     if rank < rows.shape[1]:
         rotation = directions[:rank].T if rank else np.zeros((rows.shape[1], 0))
-        left, singular, right = np.linalg.svd(rows @ rotation, full_matrices=False)
+        if not tall:
+            left, singular, right = np.linalg.svd(rows @ rotation, full_matrices=False)
 
     def solve(rhs: Array) -> Array:
+        if left is None:
+            return _solve_tall(rows, rotation, rhs)
         return np.asarray(right[:rank].T @ ((left[:, :rank].T @ rhs).T / singular[:rank]).T)
 
     return rotation, solve
+
+
+def _solve_tall(rows: Array, rotation: Array | None, rhs: Array) -> Array:
+    """The v that minimises |rows rotation v - rhs|, by QR of the rows beside the right-hand sides, part by part."""
+    sides = rhs.reshape(len(rhs), -1)
+    width = rows.shape[1] if rotation is None else rotation.shape[1]
+
+    def part(cut: slice) -> Array:
+        own = rows[cut] if rotation is None else rows[cut] @ rotation
+        return np.column_stack([own, sides[cut]])
+
+    both = triangle_of(part, parts_of(rows))
+    from scipy.linalg import solve_triangular
+
+    found = solve_triangular(both[:width, :width], both[:width, width:])
+    return np.asarray(found.reshape(width, *rhs.shape[1:]))

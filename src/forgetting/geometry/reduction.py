@@ -25,8 +25,8 @@ from forgetting._arrays import EPS, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.geometry import row_space
 from forgetting.geometry.directions import Directions
-from forgetting.geometry.factor import Tolerance, factor_task, joint_directions, require_targets
-from forgetting.geometry.row_blocks import offsets_of
+from forgetting.geometry.factor import Tolerance, factor_tasks, joint_directions, require_targets
+from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows
 from forgetting.geometry.row_space import Matrix, dense, row_space_qr
 from forgetting.storage.records import field_values
 
@@ -244,7 +244,7 @@ class Geometry(Directions):
         """About how many products of numbers of two floats `precise` takes (2e8 a second); infinite without data."""
         if self.data is None:
             return float("inf")
-        rows = np.array([matrix.shape[0] for matrix in self.data.matrices], dtype=np.float64)
+        rows = sizes_of(self.data.matrices).astype(np.float64)
         width, dim = self.data.matrices[0].shape[1], self.dim
         frame = 3.0 * rows.sum() * dim * width if dim < width else 0.0
         short, outputs = np.minimum(rows, dim), self.outputs or 1
@@ -378,43 +378,61 @@ class Data(NamedTuple):
 
 
 def from_data(
-    matrices: Sequence[Matrix], labels: Sequence[Array], divisors: Array, index: IntArray, rank_tol: float | None
+    matrices: Sequence[Matrix],
+    labels: Sequence[Array],
+    divisors: Array,
+    index: IntArray,
+    rank_tol: float | None,
+    exact: bool = True,
 ) -> Geometry:
     """Geometry of distinct tasks X_m w = y_m; the squared loss of task m is divided by divisors[m] (1, or n_m).
 
     With fewer rows than columns, a QR factorisation of X^T comes first, in chunks: d x N numbers are stored once, never
     d x d. The factorisation does not square the condition number and keeps the relative size of every row. If the
     condition number is above 100, so that float64 loses more than two digits, a small problem is computed again in
-    numbers of two floats. Cost O(d N min(d, N)).
+    numbers of two floats. Cost O(d N min(d, N)). `exact` says whether the floats of the data are what the user
+    means, or rounded, so that more digits than those of float64 would say nothing.
     """
     dim = matrices[0].shape[1]
     columns = _active_columns(matrices)
     width = dim if columns is None else len(columns)
-    num_rows = sum(matrix.shape[0] for matrix in matrices)
+    sizes = sizes_of(matrices)
+    num_rows = int(sizes.sum())
     basis = None
-    _require_room(matrices, num_rows, width)
+    _require_room(sizes, num_rows, width)
+    weights = 1 / np.sqrt(divisors)
+    reduced: Sequence[Array]
     if num_rows < width:
         basis, triangle = row_space_qr(matrices, columns)
-        splits = np.cumsum([matrix.shape[0] for matrix in matrices])[:-1]
-        reduced = [np.ascontiguousarray(part.T) for part in np.split(triangle, splits, axis=1)]
+        reduced = [np.ascontiguousarray(part.T) for part in np.split(triangle, np.cumsum(sizes)[:-1], axis=1)]
+    elif isinstance(matrices, RowBlocks) and not is_sparse(matrices.stack):
+        reduced = matrices
     else:
         reduced = [dense(matrix, columns) for matrix in matrices]
-    weights = 1 / np.sqrt(divisors)
-    reduced = [weight * part for weight, part in zip(weights, reduced, strict=True)]
-    values = [weight * label for weight, label in zip(weights, labels, strict=True)]
+    reduced, values = _weighted(reduced, weights), _weighted(labels, weights)
     frame = Frame(dim=dim, basis=basis, columns=columns)
-    data = Data(matrices, labels, divisors)
+    data = Data(matrices, labels, divisors) if exact else None
     geometry = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False, columns=width), data)
     delicate = float(np.max(geometry.spans, initial=1.0)) * geometry.condition > 100
     return _refined(geometry) if delicate and geometry.refinement < 2e6 else geometry  # 2e6 products take 10 ms
 
 
-def _require_room(matrices: Sequence[Matrix], num_rows: int, width: int) -> None:
+def _weighted(blocks: Sequence[Array], weights: Array) -> Sequence[Array]:
+    """Each block times its weight; no copy if all weights are 1."""
+    if np.all(weights == 1):
+        return blocks
+    if isinstance(blocks, RowBlocks):
+        each = np.repeat(weights, sizes_of(blocks))
+        return RowBlocks((blocks.stack.T * each).T, blocks.starts)
+    return [weight * block for weight, block in zip(weights, blocks, strict=True)]
+
+
+def _require_room(sizes: IntArray, num_rows: int, width: int) -> None:
     """Raise if the reduction needs too much memory; the message gives an estimate of the time too.
 
     Memory grows like d N and time like d N min(d, N), for sparse data too.
     """
-    ranks = sum(min(matrix.shape[0], width) for matrix in matrices)
+    ranks = int(np.minimum(sizes, width).sum())
     if num_rows < width:  # the basis, some N x N matrices, and a dense chunk of X
         numbers = float(width) * num_rows + 12.0 * num_rows**2 + max(2.0 * num_rows**2, row_space.CHUNK_ENTRIES)
     else:
@@ -461,23 +479,24 @@ def _assemble(
     data: Data | None,
 ) -> Geometry:
     """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
-    factors = [factor_task(matrix, label, tolerance) for matrix, label in zip(matrices, labels, strict=True)]
-    require_targets(np.array([np.vdot(factor.targets, factor.targets) for factor in factors]), index)
-    ranks = np.array([len(factor.sigma) for factor in factors], dtype=np.int64)
+    rows, sigma, target, parts, conditions, ranks = factor_tasks(matrices, labels, tolerance)
     offsets = offsets_of(ranks)
-    rows = np.concatenate([factor.basis for factor in factors])
-    target = np.concatenate([factor.targets for factor in factors])
-    sigma = np.concatenate([factor.sigma for factor in factors])
-    parts = np.array([factor.unexplained for factor in factors])
+    with np.errstate(over="ignore"):
+        require_targets(row_sums(squared_rows(target), offsets), index)
     unexplained = parts if parts.ndim == 1 else parts.sum(axis=1)
-    rotation, solve = joint_directions(rows, np.concatenate([factor.conditions for factor in factors]), tolerance)
+    rotation, solve = joint_directions(rows, conditions, tolerance)
     if rotation is not None:
         rows = _orthonormal_blocks(rows @ rotation, offsets)
         frame = _rotate(frame, rotation)
     solution = solve(target)
     solution = solution + solve(target - rows @ solution)
     leftover = target - rows @ solution
-    label_norms = np.array([float(np.linalg.norm(label)) for label in labels])
+    if isinstance(labels, RowBlocks):
+        label_norms = np.sqrt(row_sums(squared_rows(labels.stack), labels.starts))
+    else:
+        label_norms = np.array([float(np.linalg.norm(label)) for label in labels])
+    worst = np.ones(len(ranks))
+    np.maximum.at(worst, np.repeat(np.arange(len(ranks)), ranks), conditions)
     return Geometry(
         rows=np.ascontiguousarray(rows),
         offsets=offsets,
@@ -488,8 +507,8 @@ def _assemble(
         solution=np.ascontiguousarray(solution.T),
         residuals=_residuals(offsets, sigma, leftover.T, unexplained, solution, label_norms),
         frame=frame,
-        full=ranks == [len(matrix) for matrix in matrices],
-        conditions=np.array([float(np.max(factor.conditions, initial=1.0)) for factor in factors]),
+        full=ranks == sizes_of(matrices),
+        conditions=worst,
         label_norms=label_norms,
         row_equations=RowEquations(matrices, labels, np.ones(len(matrices)), rotation, solution.T),
         data=data,
@@ -532,18 +551,23 @@ def _residuals(
     offsets: IntArray, sigma: Array, leftover: Array, unexplained: Array, solution: Array, label_norms: Array
 ) -> Array:
     """For each distinct task, |X_m w* - y_m| / (|X_m| |w*| + |y_m|)."""
-    residuals = np.zeros(len(unexplained))
-    for m, (a, b) in enumerate(pairwise(offsets.tolist())):
-        missed = float(np.hypot(np.linalg.norm(sigma[a:b] * leftover[..., a:b]), np.sqrt(2 * unexplained[m])))
-        size = float(np.max(sigma[a:b], initial=0.0) * np.linalg.norm(solution) + label_norms[m])
-        residuals[m] = missed / size if size > 0 else 0.0
-    return residuals
+    squares = (sigma * leftover) ** 2
+    missed = np.sqrt(row_sums(squares if squares.ndim == 1 else squares.sum(axis=0), offsets) + 2 * unexplained)
+    norms = np.zeros(len(unexplained))
+    filled = np.diff(offsets) > 0
+    norms[filled] = np.maximum.reduceat(sigma, offsets[:-1][filled]) if filled.any() else 0.0
+    sizes = norms * np.linalg.norm(solution) + label_norms
+    return np.divide(missed, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
 
 
 def _orthonormal_blocks(rows: Array, offsets: IntArray) -> Array:
     """Make the rows of each task orthonormal again: a rotation into a smaller frame costs a rounding error."""
     fixed = rows.copy()
-    for start, stop in pairwise(offsets.tolist()):
+    single = offsets[:-1][np.diff(offsets) == 1]
+    if len(single):
+        fixed[single] *= 1.5 - 0.5 * squared_rows(rows[single])[:, None]
+    longer = np.flatnonzero(np.diff(offsets) > 1)
+    for start, stop in zip(offsets[longer].tolist(), offsets[longer + 1].tolist(), strict=True):
         block = rows[start:stop]
         # a Newton step of the polar decomposition: converges quadratically to the nearest orthonormal rows
         fixed[start:stop] = 1.5 * block - 0.5 * (block @ block.T) @ block

@@ -11,7 +11,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, is_sparse, sealed
 
-__all__ = ["RowBlocks", "offsets_of", "row_sums", "squared_rows", "stack_of"]
+__all__ = ["RowBlocks", "offsets_of", "row_sums", "sizes_of", "squared_rows", "stack_of"]
 
 Rows: TypeAlias = Any  # a dense array or a scipy.sparse CSR array
 
@@ -81,6 +81,17 @@ def stack_of(blocks: Sequence[Any]) -> Rows:
     return csr_array(vstack([csr_array(block) for block in blocks]))
 
 
+def sizes_of(blocks: Sequence[Any]) -> IntArray:
+    """The number of rows of each block.
+
+    >>> sizes_of([np.zeros((2, 3)), np.zeros((1, 3))])
+    array([2, 1])
+    """
+    if isinstance(blocks, RowBlocks):
+        return np.diff(blocks.starts)
+    return np.array([block.shape[0] for block in blocks], dtype=np.int64)
+
+
 def offsets_of(sizes: Any) -> IntArray:
     """0 and the running sums of the sizes: where each of the parts begins, and where the last one ends.
 
@@ -96,7 +107,7 @@ def squared_rows(values: Array) -> Array:
     >>> squared_rows(np.array([[3.0, 4.0]])), squared_rows(np.array([2.0]))
     (array([25.]), array([4.]))
     """
-    flat = values.reshape(len(values), -1)
+    flat = values[:, None] if values.ndim == 1 else values
     return np.asarray(np.einsum("ij,ij->i", flat, flat))
 
 

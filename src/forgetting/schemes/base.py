@@ -73,6 +73,8 @@ class Scheme(ABC):
     intrinsic: ClassVar[bool] = False
     #: whether the scheme needs tasks that have a common solution
     needs_realizable: ClassVar[bool] = False
+    #: whether a step depends on the single rows of a task, and not only on its loss
+    reads_rows: ClassVar[bool] = False
     #: why bounds for the limit of the scheme do not cover the scheme itself; empty if the scheme is its own limit
     short_of_its_limit: ClassVar[str] = ""
 

@@ -30,6 +30,7 @@ class NLMS(Scheme):
     mu: float = 1.0
     eps: float = 0.0
     intrinsic: ClassVar[bool] = True
+    reads_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_number(self.mu, "mu", above=0)

@@ -28,10 +28,11 @@ from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
 from forgetting.solver.methods import Direct, Method, Multipliers, System, registry
-from forgetting.solver.readers import Source, block_starts, opened
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
+from forgetting.solver.sources import opened
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
+from forgetting.sources.readers import Source, block_starts
 
 __all__ = ["Request", "as_request"]
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
-from forgetting.solver.readers import Source
 from forgetting.solver.rows import Limits, Rows
+from forgetting.solver.sources import rows_of
 from forgetting.solver.sweepers import Iterate, RowSweeper, Sweeper
+from forgetting.sources.readers import Source
 
 __all__ = ["StreamSweeper"]
 
@@ -75,7 +76,7 @@ class StreamSweeper:
     def _read(self, block: int) -> Rows:
         span = self._span(block)
         with self._lock:
-            rows = self.source.read(span.start, span.stop)
+            rows = rows_of(self.source.read(span.start, span.stop))
         rows.squares  # noqa: B018 - computed by the thread that reads
         return rows
 

@@ -27,6 +27,7 @@ __all__ = [
     "contents",
     "damaged",
     "entry",
+    "is_ours",
     "open_regular",
     "read_array",
     "read_arrays",
@@ -131,14 +132,14 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: ...mine.npz exists, was not written by forgetting, and is kept; ...
     """
-    if os.path.lexists(path) and not _is_ours(path):
+    if os.path.lexists(path) and not is_ours(path):
         raise ProblemFileError(
             f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
         )
     write(path, lambda handle: np.savez_compressed(handle, **arrays))
 
 
-def _is_ours(path: Path) -> bool:
+def is_ours(path: Path) -> bool:
     """Whether the 'format' entry of a file says that this library wrote the file; other entries may be damaged."""
     try:
         with open_regular(path) as handle, zipfile.ZipFile(handle) as archive:

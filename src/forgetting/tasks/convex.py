@@ -98,11 +98,10 @@ class ConvexSets(Problem):
         as_kind(tasks, RegressionTasks, "RegressionTasks")
         distinct: dict[int, Affine] = {}
         sets: list[ConvexSet] = []
-        for task in range(tasks.num_tasks):
-            matrix, label = tasks.task(task)
-            if id(label) not in distinct:
-                distinct[id(label)] = Affine(matrix, label)
-            sets.append(distinct[id(label)])
+        for task, number in enumerate(tasks.index.tolist()):
+            if number not in distinct:
+                distinct[number] = Affine(*tasks.task(task))
+            sets.append(distinct[number])
         return cls(sets, names=tasks.names)
 
     @property

@@ -11,6 +11,7 @@ from forgetting._arrays import IntArray, as_index, is_sparse
 from forgetting._memory import require_memory
 from forgetting._registry import registered_class
 from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.geometry import sizes_of, stack_of
 from forgetting.sets import ConvexSet
 from forgetting.storage.arrays import entry, whole_number, words
 
@@ -40,12 +41,14 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     matrices, labels = tasks._matrices, tasks._labels
     arrays: dict[str, Any] = {
         "format": np.array(tasks.format),
-        "rows": np.array([matrix.shape[0] for matrix in matrices]),
+        "rows": sizes_of(matrices),
         "sparse": np.array([is_sparse(matrix) for matrix in matrices]),
-        "y": np.concatenate(labels),
+        "y": stack_of(labels),
         "index": tasks._index,
         **_options(tasks),
     }
+    if tasks.rows_read is not None:
+        arrays["rows_read"] = tasks.rows_read
     if tasks.classes is not None:
         arrays["classes"] = np.array([name for names in tasks.classes for name in names])
         arrays["classes_of"] = np.array([len(names) for names in tasks.classes])
@@ -56,7 +59,7 @@ def regression_arrays(tasks: RegressionTasks) -> dict[str, Any]:
         arrays |= {"data": stacked.data, "indices": stacked.indices, "indptr": stacked.indptr}
         arrays["dim"] = np.array(tasks.dim)
     else:
-        arrays["X"] = np.concatenate(matrices)
+        arrays["X"] = stack_of(matrices)
     return arrays | preparation_arrays(tasks.preparation)
 
 
@@ -100,6 +103,10 @@ def regression_from(arrays: dict[str, Any]) -> RegressionTasks:
     tasks = RegressionTasks(
         [matrices[i] for i in index], [labels[i] for i in index], names=names, **_options_from(arrays)
     )
+    if "rows_read" in arrays:
+        tasks.rows_read = entry(arrays, "rows_read", "i", 1).astype(np.int64)
+        if len(tasks.rows_read) != len(index) or (tasks.rows_read < tasks.num_rows).any():
+            raise ForgettingError("entry 'rows_read' must hold at least the number of rows of each task")
     if "classes" in arrays:
         tasks.classes = _classes(arrays, len(index), tasks.outputs)
     tasks.preparation = preparation_from(arrays, tasks.dim)

@@ -335,6 +335,7 @@ def _plain(tasks: Problem) -> RegressionTasks:
             f"a preparation of X (a feature map, standardize or intercept) needs the data of RegressionTasks, not "
             f"{type(tasks).__name__}"
         )
+    linear.data.require_rows("a preparation of X (a feature map, standardize or intercept)")
     return linear.data
 
 

@@ -28,7 +28,8 @@ from forgetting._arrays import (
     sealed,
 )
 from forgetting._memory import require_memory
-from forgetting.errors import InvalidInputError, SmallRowWarning
+from forgetting._progress import Progress
+from forgetting.errors import InvalidInputError, NotSupportedError, SmallRowWarning
 from forgetting.geometry import (
     Directions,
     Geometry,
@@ -95,7 +96,8 @@ class RegressionTasks(LinearTasks):
         stack = stacked(matrices, labels, copy)
         self._matrices, self._labels, self._index = self._take_in(matrices, labels, copy) if stack is None else stack
         self._sizes = np.diff(stack.labels.starts) if stack else np.array([len(label) for label in self._labels])
-        self._sparse = stack is not None or all(is_sparse(matrix) for matrix in self._matrices)
+        first_blocks = self._matrices[:1] if stack else self._matrices
+        self._sparse = all(is_sparse(matrix) for matrix in first_blocks)
         self.dim = int(self._matrices[0].shape[1])
         self.outputs = None if self._labels[0].ndim == 1 else int(self._labels[0].shape[1])
         self._warn_of_small_rows()
@@ -183,6 +185,8 @@ class RegressionTasks(LinearTasks):
         (('b', 'a'), [2, 1])
         """
         matrices, labels, names = split_rows(X, y, groups)
+        if isinstance(X, np.ndarray) and not np.may_share_memory(matrices.stack, X):
+            options = {"copy": False, **options}  # the rows were copied when they were sorted
         return cls(matrices, labels, **{"names": names, **options})
 
     @classmethod
@@ -217,6 +221,73 @@ class RegressionTasks(LinearTasks):
         tasks = cls([matrix[as_slice(rows)] for rows in members], targets, **{"names": names, **options})
         tasks.classes = known
         return tasks
+
+    @classmethod
+    def from_source(
+        cls,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        *,
+        sizes: Any = None,
+        memory: float = 2**30,
+        cache: Any = None,
+        jobs: int = 1,
+        progress: Progress = False,
+        **options: Any,
+    ) -> RegressionTasks:
+        """Tasks from data that do not fit in memory: one pass over the rows, which leaves a small factor of each task.
+
+        A task of n_m rows with d columns and c outputs becomes [X_m | y_m] = Q R, of which R is kept: d + c rows at
+        most. Losses (also where no w fits the labels), runs, expectations and bounds are those of the rows, up to
+        rounding. What needs the rows themselves is refused: accuracies, `prepared`, `noise=`, held-out rows, NLMS.
+        A task of at most d + c rows keeps its rows.
+
+        Args:
+            X: a path to an .npy file, a folder of .npy and .npz files, a Parquet file or a folder of them; a
+                memory-mapped array, an array of h5py or zarr, or any object with `shape` and row slices.
+            y: labels in the same ways, or in memory; for Parquet, the name of a column, or several names.
+            groups: the task of every row, in any order (see `from_arrays`), or the name of a column of Parquet. If
+                groups and sizes are left out, each file of a folder is a task.
+            sizes: the number of rows of each task, for rows that come task by task.
+            memory: bytes that rows and factors may take. Factors that take more than half are memory-mapped.
+            cache: the .npz file in which factors are kept, with checksums. By default it is beside the data, as
+                X.npy.factors.npz, if these are in a file; False for none. It is used again as long as sizes and times
+                of files, groups and 64 sampled rows are the same; otherwise, or if it is damaged, it is written again.
+            jobs: processes that read and factorise; the factors do not depend on their number.
+            progress: see `fg.run`.
+            options: loss, rank_tol, rtol and names, as for `RegressionTasks`. Ranks of reduced tasks are relative to
+                the largest singular value of a task.
+
+        Cost: O(N (d + c)^2) for N rows, and d + c rows for each task.
+
+        >>> import forgetting as fg
+        >>> X, w = np.random.default_rng(0).standard_normal((500, 3)), np.array([1.0, 2.0, 3.0])
+        >>> tasks = fg.RegressionTasks.from_source(X, X @ w, sizes=[200, 299, 1])
+        >>> tasks, tasks.rows_read.tolist(), tasks.w_star.round(12).tolist()
+        (RegressionTasks(T=3, d=3, rows=7), [200, 299, 1], [1.0, 2.0, 3.0])
+        """
+        from forgetting._progress import shown
+        from forgetting.tasks.from_source import tasks_from_source
+
+        with shown(progress):
+            return tasks_from_source(cls, X, y, groups, sizes, memory, cache, jobs, options)
+
+    #: the number of rows of each task before `from_source` reduced them; None if the rows are those that were given
+    rows_read: IntArray | None = None
+
+    def require_rows(self, what: str) -> None:
+        """Raise if `from_source` reduced the rows; `what` names the operation that needs the rows themselves."""
+        if self.rows_read is not None:
+            task = int(np.argmax(self.rows_read > self.num_rows))
+            raise NotSupportedError(
+                f"{what} needs the rows of the tasks, but from_source keeps a factor of them (of the "
+                f"{self.rows_read[task]} rows of task {task}, {self.num_rows[task]} are left); give the rows in memory"
+            )
+
+    @cached_property
+    def labels_stand_for(self) -> Literal["signs", "classes"] | None:
+        return None if self.rows_read is not None else super().labels_stand_for
 
     def labels_of(self, task: int) -> Array:
         return self.task(task)[1]
@@ -257,6 +328,16 @@ class RegressionTasks(LinearTasks):
     def num_rows(self) -> IntArray:
         return self._sizes[self._index]
 
+    @property
+    def index(self) -> IntArray:
+        """For each task, the number of its distinct task: identical tasks have the same number.
+
+        >>> import forgetting as fg
+        >>> fg.families.repeated(fg.families.two_lines(0.5), 2).index.tolist()
+        [0, 1, 0, 1]
+        """
+        return read_only(self._index)
+
     def task(self, task: int) -> tuple[Matrix, Array]:
         """(X_m, y_m) as given, read-only."""
         distinct = self._index[as_task(task, self.num_tasks)]
@@ -282,6 +363,8 @@ class RegressionTasks(LinearTasks):
         >>> fg.families.two_lines(0.5).with_data([[[1.0]], [[2.0]]], [[1.0], [2.0]])
         RegressionTasks(T=2, d=1, rows=2)
         """
+        if loss not in (None, self.loss_kind):
+            self.require_rows(f"loss={loss!r}")
         options: dict[str, Any] = {"loss": loss or self.loss_kind, "rank_tol": self.rank_tol, "rtol": self.rtol}
         made = RegressionTasks(matrices, labels, names=self.names if names is None else names, **options)
         if made.num_tasks == self.num_tasks and made.outputs == self.outputs:
@@ -302,7 +385,8 @@ class RegressionTasks(LinearTasks):
 
     @cached_property
     def geometry(self) -> Geometry:
-        return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol)
+        exact = self.rows_read is None  # factors are rounded: no more digits than those of float64 are known
+        return _geometry.from_data(self._matrices, self._labels, self._divisors, self._index, self.rank_tol, exact)
 
     @cached_property
     def own_rows(self) -> OwnRows:
@@ -332,7 +416,7 @@ class RegressionTasks(LinearTasks):
 
     def adopt(self, geometry: Geometry) -> None:
         data = _geometry.Data(self._matrices, self._labels, self._divisors)
-        super().adopt(replace(geometry, data=data))
+        super().adopt(replace(geometry, data=data if self.rows_read is None else None))
 
     def equations(self, task: int) -> tuple[Matrix, Array]:
         """(A, b) with L_m(w) = 1/2 |A w - b|^2: the data, or the data divided by n_m^(1/2) for a mean loss."""
@@ -368,7 +452,9 @@ class RegressionTasks(LinearTasks):
             raise InvalidInputError("these tasks have one output; there is none to choose")
         column = as_index([o], self.outputs, "output")[0]
         pairs = [self.task(m) for m in range(self.num_tasks)]
-        return self.with_data([X for X, _ in pairs], [y[:, column] for _, y in pairs])
+        alone = self.with_data([X for X, _ in pairs], [y[:, column] for _, y in pairs])
+        alone.rows_read = self.rows_read
+        return alone
 
     def prepared(
         self,

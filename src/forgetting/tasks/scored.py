@@ -305,6 +305,7 @@ def _root(covariance: Array, what: str) -> Array:
 
 def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
     """The noise of each task: from one standard deviation, one for each task, or covariances of the labels."""
+    tasks.require_rows("noise=")
     T, rows, c = tasks.num_tasks, tasks.num_rows, tasks.outputs or 1
     stacked = isinstance(given, Sequence) or _depth(given) == 3
     listed = list(given) if stacked and not isinstance(given, str) else []

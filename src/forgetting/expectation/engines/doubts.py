@@ -9,7 +9,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting.expectation.engines.pairs import EPS, two_floats
-from forgetting.geometry import Geometry
+from forgetting.geometry import Geometry, spectrum_of
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases  # compiled code, which `import forgetting` does not load
@@ -127,7 +127,7 @@ def _first_error(z: Array, source: Bases, w0: Array, unit: float, rounding: floa
     error = 8 * rounding * moment
     error[range(dim), range(dim)] += 8 * rounding * size**2
     if missed > 0 and dim:
-        _, spectrum, basis = np.linalg.svd(source.rows[0], full_matrices=False)
+        spectrum, basis = spectrum_of(source.rows[0])
         share = missed / norm if norm > 0 else 1.0
         error += share * moment
         error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ __all__ = ["BATCH", "Moments", "batches"]
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
+PART = 2**22  # numbers in the products that are made at once: 32 MiB
 WIDE = 24  # directions of a task up to which compiled loops are quicker than matrix products
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
 
@@ -421,18 +423,23 @@ class Moments:
         errors[:, places, places] += diagonal
         return errors
 
-    def _completed(self, stack: Array) -> tuple[Array, Array]:
-        """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R."""
+    def _completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
+        """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
+
+        `tasks` are those whose R directions are wanted, if not all.
+        """
         size, count, _ = stack.shape
-        rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
-        left, right = self.left[0][:rows], self.right[0][:rows]
+        first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
+        offsets = self.geometry.offsets[first : last + 1] - self.geometry.offsets[first]
+        span = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
+        left, right = self.left[0][span], self.right[0][span]
         products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
-        quadratic = np.empty((count, rows))
-        if float(np.max(self.geometry.ranks[:tasks], initial=0.0)) <= WIDE:
-            _plain().complete_blocks(left, right, self.geometry.offsets[: tasks + 1], products, quadratic)
+        quadratic = np.empty((count, len(right)))
+        if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
+            _plain().complete_blocks(left, right, offsets, products, quadratic)
             return products, quadratic
-        for m in range(tasks):  # the same, by matrix products
-            block = self.geometry.block(m)
+        for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
+            block = slice(begin, end)
             own = np.ascontiguousarray(np.swapaxes(products[block], 0, 1))
             square = own @ right[block].T
             quadratic[:, block] = np.diagonal(square, axis1=1, axis2=2)
@@ -451,11 +458,22 @@ class Moments:
         Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
         stay in this order, or an antisymmetric rounding error appears that is never damped.
         """
-        completed, quadratic = self._completed(stack)
-        half = (weights.T @ completed.reshape(len(completed), stack.shape[1] * stack.shape[2])).reshape(stack.shape)
+        size = stack.shape[1] * stack.shape[2]
+        half, quadratic = np.zeros((stack.shape[0], size)), np.empty((stack.shape[1], self.geometry.rows_learned))
+        for first, last in pairwise(self._cuts(size)):
+            own = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
+            completed, quadratic[:, own] = self._completed(stack, slice(first, last))
+            half += weights[own].T @ completed.reshape(len(completed), size)
         result = stack.copy()
-        _plain().add_symmetric(result, half)
+        _plain().add_symmetric(result, half.reshape(stack.shape))
         return result, quadratic
+
+    def _cuts(self, size: int) -> list[int]:
+        """Where parts of the tasks begin, and where the last ends; each takes PART products of `size` numbers or so."""
+        offsets, tasks = self.geometry.offsets, self.geometry.num_learned
+        step = max(1, PART // size)
+        inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
+        return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
 
     def apply(self, moments: Array) -> Array:
         """Q[A], for one matrix or for each of several (along the first axis)."""

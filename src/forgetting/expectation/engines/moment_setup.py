@@ -124,5 +124,5 @@ def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: boo
 def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
     """Each row times its factor."""
     if not twofold:
-        return rows[0] * factors[0][:, None], np.zeros_like(rows[1])
+        return rows[0] * factors[0][:, None], np.zeros(rows[1].shape)  # takes no memory until it is written to
     return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]

@@ -19,12 +19,11 @@ import numpy as np
 from forgetting._arrays import IntArray, fingerprint, is_sparse
 from forgetting._memory import in_bytes
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
-from forgetting.solver.files import read_matrix
-from forgetting.solver.rows import DenseRows, Rows, SparseRows
-from forgetting.solver.sources import as_rows, checked_rows
+from forgetting.sources.blocks import checked_block
+from forgetting.sources.files import read_matrix
 from forgetting.storage.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
 
-__all__ = ["Source", "as_source", "block_starts", "opened"]
+__all__ = ["FolderRows", "Source", "as_source", "block_starts", "file_stamp", "listed"]
 
 BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
 SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
@@ -49,6 +48,7 @@ class Source(ABC):
     shape: tuple[int, int]
     row_bytes: float
     unit: int = 1
+    what: str = "A"  # the name of the matrix in errors
 
     @property
     def least_bytes(self) -> float:
@@ -59,9 +59,9 @@ class Source(ABC):
     def _raw(self, start: int, stop: int) -> Any:
         """The rows from `start` to `stop`, as an array of real numbers or a scipy.sparse matrix."""
 
-    def read(self, start: int, stop: int) -> Rows:
-        """The rows from `start` to `stop`, checked."""
-        return checked_rows(self._raw(start, stop), start, stop - start, self.shape[1])
+    def read(self, start: int, stop: int) -> Any:
+        """The rows from `start` to `stop`, checked: float64 in C order, or a CSR array."""
+        return checked_block(self._raw(start, stop), start, stop - start, self.shape[1], self.what)
 
     def starts(self, size: int) -> IntArray:
         """The first row of every block of at most `size` rows, and the number of rows."""
@@ -71,22 +71,32 @@ class Source(ABC):
 
     def mark(self) -> str:
         """What identifies the matrix: a hash of the entries of 64 rows."""
-        return fingerprint(*(self.read(i, i + 1).matrix() for i in _sample(self.shape[0]))).hex()
+        return fingerprint(*(self.read(i, i + 1) for i in _sample(self.shape[0]))).hex()
 
-    def loaded(self, budget: float) -> Rows | None:
+    def stamp(self) -> str:
+        """Sizes and times of the files with the rows; empty if there are none, or if they are not known."""
+        return ""
+
+    def loaded(self, budget: float) -> Any:
         """The whole matrix in memory if that takes at most half of the budget, else None."""
         m, n = self.shape
         if self.row_bytes * m > budget / 2:
             return None
-        blocks = [self.read(start, stop) for start, stop in pairwise(self.starts(max(1, m // SHARE)).tolist())]
-        parts = [block.matrix() for block in blocks]
+        parts = [self.read(start, stop) for start, stop in pairwise(self.starts(max(1, m // SHARE)).tolist())]
         if all(map(is_sparse, parts)):
-            from scipy.sparse import vstack
+            from scipy.sparse import csr_array, vstack
 
-            return SparseRows(vstack(parts, format="csr"))
+            return csr_array(vstack(parts, format="csr"))
         if 8.0 * m * n > budget / 2:
             return None
-        return DenseRows(np.concatenate([part.toarray() if is_sparse(part) else part for part in parts]))
+        return np.concatenate([part.toarray() if is_sparse(part) else part for part in parts])
+
+
+def file_stamp(path: str | os.PathLike[str]) -> str:
+    """The size and the time of the last change of a file."""
+    with open_regular(path) as handle:
+        found = os.fstat(handle.fileno())
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def block_starts(source: Source, budget: float, size: int | None) -> IntArray:
@@ -153,6 +163,9 @@ class FileRows(Source):
                 self._fill(handle, self.offset + (j * m + start) * width, columns[j])
             return columns.T
 
+    def stamp(self) -> str:
+        return file_stamp(self.path)
+
     def _fill(self, handle: Any, place: int, array: Any) -> None:
         room, done = memoryview(array.reshape(-1).view(np.uint8)), 0
         handle.seek(place)
@@ -185,6 +198,9 @@ class PackedRows(Source):
     def _raw(self, start: int, stop: int) -> Any:
         return read_matrix(self.path)
 
+    def stamp(self) -> str:
+        return file_stamp(self.path)
+
     def mark(self) -> str:
         """The checksums of the arrays in the file."""
         return repr(sorted(contents(self.path).items()))
@@ -193,8 +209,8 @@ class PackedRows(Source):
 class FolderRows(Source):
     """The rows of several sources, one below the other; a block has rows of one of them."""
 
-    def __init__(self, parts: list[Source]) -> None:
-        self.parts = parts
+    def __init__(self, parts: list[Source], names: list[str]) -> None:
+        self.parts, self.names = parts, names
         self.first = np.cumsum([0, *(part.shape[0] for part in parts)])
         self.shape = (int(self.first[-1]), parts[0].shape[1])
         self.row_bytes = max(part.row_bytes for part in parts)
@@ -211,6 +227,9 @@ class FolderRows(Source):
         part = int(np.searchsorted(self.first, start, side="right")) - 1
         return self.parts[part]._raw(start - int(self.first[part]), stop - int(self.first[part]))
 
+    def stamp(self) -> str:
+        return " ".join(part.stamp() for part in self.parts)
+
     def mark(self) -> str:
         marks = [str(part.shape) for part in self.parts] + [self.parts[i].mark() for i in _sample(len(self.parts))]
         return sha256("".join(marks).encode()).hexdigest()
@@ -219,13 +238,13 @@ class FolderRows(Source):
 class SlicedRows(Source):
     """Rows that a function gives, such as the slices A[start:stop] of an array of h5py, zarr or dask."""
 
-    def __init__(self, shape: tuple[int, int], get: Callable[[int, int], Any], unit: int = 1) -> None:
-        self.shape, self.get, self.unit = shape, get, unit
+    def __init__(self, shape: tuple[int, int], get: Callable[[int, int], Any], unit: int = 1, what: str = "A") -> None:
+        self.shape, self.get, self.unit, self.what = shape, get, unit, what
         # dense rows may be converted, which takes twice their size; sparse rows differ: four times the mean
         self.row_bytes = 16.0 * shape[1]
         if is_sparse(self._raw(0, 1)):
             rows = _sample(shape[0])
-            self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).entries for i in rows) / len(rows)
+            self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).size for i in rows) / len(rows)
 
     def _raw(self, start: int, stop: int) -> Any:
         block = self.get(start, stop)
@@ -250,43 +269,28 @@ class AdjointRows(Source):
             ) from error
 
 
-def opened(matrix: Any, budget: float) -> Rows | Source:
-    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
-
-    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
-
-    >>> opened([[1.0, 2.0]], 0.0).shape
-    (1, 2)
-    """
-    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not Path(matrix).is_dir():
-        return as_rows(read_matrix(matrix), str(matrix))
-    source = as_source(matrix)
-    if source is None:
-        return as_rows(matrix)
-    rows = source.loaded(budget)
-    return source if rows is None else rows
-
-
-def as_source(matrix: Any) -> Source | None:
+def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> Source | None:
     """The source of a matrix that is not in memory; None for arrays, lists, tensors, frames and scipy.sparse.
+
+    `what` is its name in errors; with `vectors`, the vector in an .npy file is a matrix of one column.
 
     >>> as_source([[1.0]]) is None
     True
     """
     if isinstance(matrix, str | os.PathLike):
-        return _from_path(Path(matrix))
+        return _from_path(Path(matrix), what, vectors)
     if isinstance(matrix, np.memmap):
-        return _from_map(matrix)
+        return _from_map(matrix, what)
     if isinstance(matrix, np.ndarray | list | tuple) or is_sparse(matrix):
         return None
     if any(hasattr(matrix, name) for name in ("detach", "to_numpy")) or not hasattr(matrix, "shape"):
         return None
-    shape = _matrix_shape(matrix.shape)
+    shape = _matrix_shape(matrix.shape, what)
     if callable(getattr(matrix, "rows", None)):
-        return SlicedRows(shape, matrix.rows)
+        return SlicedRows(shape, matrix.rows, what=what)
     if hasattr(matrix, "__getitem__"):
         chunk = (getattr(matrix, "chunks", None) or (1,))[0]  # h5py and zarr: the shape of the parts that are stored
-        return SlicedRows(shape, lambda start, stop: matrix[start:stop], chunk if isinstance(chunk, int) else 1)
+        return SlicedRows(shape, lambda start, stop: matrix[start:stop], chunk if isinstance(chunk, int) else 1, what)
     return AdjointRows(matrix, shape) if hasattr(matrix, "rmatmat") else None
 
 
@@ -300,12 +304,12 @@ def _matrix_shape(shape: Any, what: str = "A") -> tuple[int, int]:
     return m, n
 
 
-def _from_map(array: Any) -> Source:
+def _from_map(array: Any, what: str) -> Source:
     """The source of a memory-mapped array: its file, or slices of the map if rows are not one after another there."""
-    shape = _matrix_shape(array.shape)
+    shape = _matrix_shape(array.shape, what)
     plain = array.flags.c_contiguous or array.flags.f_contiguous
     if array.filename is None or array.mode == "c" or not plain or array.dtype.kind not in "biuf":
-        return SlicedRows(shape, lambda start, stop: array[start:stop])
+        return SlicedRows(shape, lambda start, stop: array[start:stop], what=what)
     # `offset` is that of the first map, of which this array may be a part
     base = np.frombuffer(array._mmap, dtype=np.uint8).ctypes.data
     place = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY + array.ctypes.data - base
@@ -314,11 +318,13 @@ def _from_map(array: Any) -> Source:
     return FileRows(array.filename, place, array.dtype, shape, not array.flags.c_contiguous)
 
 
-def _from_path(path: Path) -> Source:
-    return _from_folder(path) if path.is_dir() else _from_npy(path)
+def _from_path(path: Path, what: str, vectors: bool) -> Source:
+    found = _from_folder(path, vectors) if path.is_dir() else _from_npy(path, vectors)
+    found.what = what
+    return found
 
 
-def _from_npy(path: Path) -> Source:
+def _from_npy(path: Path, vectors: bool) -> Source:
     with open_regular(path) as handle:
         try:
             shape, fortran, dtype, offset = array_header(handle, str(path), "biuf")
@@ -326,14 +332,15 @@ def _from_npy(path: Path) -> Source:
             raise
         except Exception as error:  # headers can be damaged in many ways
             raise ProblemFileError(f"{path}: damaged (its header ends early)") from error
+    shape = (*shape, 1) if vectors and len(shape) == 1 else shape
     return FileRows(path, offset, dtype, _matrix_shape(shape, str(path)), fortran)
 
 
-def _from_folder(path: Path) -> Source:
-    """The block files of a folder, in the order of their names."""
-    names = sorted(entry.name for entry in path.iterdir() if entry.suffix in (".npy", ".npz") and entry.name[0] != ".")
+def listed(path: Path, endings: tuple[str, ...]) -> list[str]:
+    """The names of the files of a folder with one of the endings, in order; an error if numbers disagree with it."""
+    names = sorted(entry.name for entry in path.iterdir() if entry.suffix in endings and entry.name[0] != ".")
     if not names:
-        raise ProblemFileError(f"{path}: a folder without .npy and .npz files")
+        raise ProblemFileError(f"{path}: a folder without {' and '.join(endings)} files")
     counted = sorted(
         names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
     )
@@ -342,10 +349,18 @@ def _from_folder(path: Path) -> Source:
         raise ProblemFileError(
             f"{path}: {odd[0]!r:.80} comes before {odd[1]!r:.80} by name, but not by number; use leading zeros"
         )
-    parts: list[Source] = [_from_npy(path / name) if name.endswith("y") else PackedRows(path / name) for name in names]
+    return names
+
+
+def _from_folder(path: Path, vectors: bool) -> Source:
+    """The block files of a folder, in the order of their names."""
+    names = listed(path, (".npy", ".npz"))
+    parts: list[Source] = [
+        _from_npy(path / name, vectors) if name.endswith("y") else PackedRows(path / name) for name in names
+    ]
     for name, part in zip(names, parts, strict=True):
         if part.shape[1] != parts[0].shape[1]:
             raise InvalidInputError(
                 f"{path / name} has {part.shape[1]} columns, but {names[0]} has {parts[0].shape[1]}"
             )
-    return FolderRows(parts)
+    return FolderRows(parts, names)

@@ -1,0 +1,285 @@
+"""Rows with labels that are read part by part, and the task of each row."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.sources.blocks import as_matrix, checked_block
+from forgetting.sources.files import read_matrix
+from forgetting.sources.readers import FolderRows, Source, as_source
+
+__all__ = ["Block", "LabelledRows", "MatrixRows", "Owners", "labelled_rows", "owners_of"]
+
+
+class Block(NamedTuple):
+    """Some rows: the number of the first, the dense rows, and their labels as a matrix."""
+
+    start: int
+    X: Array
+    y: Array
+
+
+class LabelledRows(ABC):
+    """Rows with labels, read part by part.
+
+    Attributes:
+        shape: the numbers of rows and of columns.
+        outputs: the number of labels of a row; None if labels are single numbers.
+        row_bytes: the memory that a row takes while it is read.
+        files: the names and numbers of rows of the files, if the rows are in a folder.
+        home: the file or folder of the rows; None if it is not known.
+    """
+
+    shape: tuple[int, int]
+    outputs: int | None
+    row_bytes: float
+    files: tuple[tuple[str, int], ...] = ()
+    home: Path | None = None
+
+    @abstractmethod
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        """The first row of each part and the row after its last, for parts of about `size` rows."""
+
+    @abstractmethod
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """The rows of a part."""
+
+    def portion(self, start: int, stop: int) -> LabelledRows:
+        """An object that gives these rows and is small when it is sent to another process."""
+        return self
+
+    @abstractmethod
+    def mark(self) -> str:
+        """What identifies rows and labels, at little cost: sizes and times of files, and some rows."""
+
+    def named_groups(self, column: Any) -> Any:
+        """The groups of rows in a column of the data; an error if the data have no columns with names."""
+        raise InvalidInputError(f"groups: {column!r:.60} names a column, but X has none; give an entry for each row")
+
+
+class MatrixRows(LabelledRows):
+    """The rows of a matrix, and labels beside them."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self.X, self.y = _source(X, "X"), _labels(y)
+        count, width = (int(size) for size in self.X.shape)
+        if len(self.y) != count:
+            raise InvalidInputError(f"X has {count} rows, but y has {len(self.y)}")
+        self.shape, self.outputs = (count, width), self.y.outputs
+        own = self.X.row_bytes if isinstance(self.X, Source) else 16.0 * width
+        self.row_bytes = max(own, 8.0 * width) + 8.0 * (width + 3 * (self.outputs or 1))
+        self.home = _home(X)
+        if isinstance(self.X, FolderRows):
+            self.files = tuple(zip(self.X.names, np.diff(self.X.first).tolist(), strict=True))
+
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        if isinstance(self.X, Source):
+            starts = self.X.starts(max(size - size % self.X.unit, min(size, self.X.unit))).tolist()
+        else:
+            starts = [*range(0, self.shape[0], size), self.shape[0]]
+        return list(pairwise(starts))
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        rows = self.X.read(start, stop) if isinstance(self.X, Source) else self.X[start:stop]
+        yield Block(start, rows.toarray() if is_sparse(rows) else rows, self.y.read(start, stop))
+
+    def portion(self, start: int, stop: int) -> LabelledRows:
+        if isinstance(self.y.values, Source):
+            return self
+        part = copy(self)
+        part.y = _Labels(self.y.values[start:stop], self.outputs, start)
+        return part
+
+    def mark(self) -> str:
+        X = f"{self.X.stamp()} {self.X.mark()}" if isinstance(self.X, Source) else _digest(self.X)
+        return f"{self.shape} {X} {self.y.mark()}"
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels of rows, from row `first` on: a vector or a matrix in memory, or a source of a matrix."""
+
+    values: Any
+    outputs: int | None
+    first: int = 0
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def read(self, start: int, stop: int) -> Array:
+        """The labels of some rows, as a matrix."""
+        if isinstance(self.values, Source):
+            found = self.values.read(start, stop)
+            return np.asarray(found.toarray() if is_sparse(found) else found)
+        own = self.values[start - self.first : stop - self.first]
+        part = numbers(own, "y").reshape(stop - start, -1)
+        return np.asarray(checked_block(part, start, stop - start, self.outputs or 1, "y"))
+
+    def mark(self) -> str:
+        if isinstance(self.values, Source):
+            return f"{self.values.stamp()} {self.values.mark()}"
+        return _digest(self.values)
+
+
+class _Column:
+    """A vector with slices, as a matrix of one column."""
+
+    def __init__(self, vector: Any) -> None:
+        self.vector, self.shape, self.chunks = vector, (int(vector.shape[0]), 1), getattr(vector, "chunks", None)
+
+    def __getitem__(self, rows: slice) -> Any:
+        return np.asarray(self.vector[rows]).reshape(-1, 1)
+
+
+def _source(X: Any, what: str) -> Any:
+    """A source, or a matrix in memory."""
+    if isinstance(X, str | os.PathLike) and Path(X).suffix != ".npy" and not Path(X).is_dir():
+        return as_matrix(read_matrix(X, what), str(X))
+    found = as_source(X, what)
+    return as_matrix(X, what) if found is None else found
+
+
+def _labels(y: Any) -> _Labels:
+    if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not Path(y).is_dir():
+        y = read_matrix(y, "y")
+    flat = len(getattr(y, "shape", (0, 0))) == 1
+    if flat and not isinstance(y, np.ndarray):
+        y = _Column(y)
+    elif flat and isinstance(y, np.memmap):
+        y = y.reshape(-1, 1)
+    source = as_source(y, "y", vectors=True)
+    if source is not None:
+        return _Labels(source, None if source.shape[1] == 1 else source.shape[1])
+    values = one_column(any_array(y, "y"))
+    if values.ndim not in (1, 2) or 0 in values.shape:
+        raise InvalidInputError(f"y: expected a label, or a row of labels, for each row, got shape {values.shape}")
+    return _Labels(values, None if values.ndim == 1 else int(values.shape[1]))
+
+
+def _home(X: Any) -> Path | None:
+    """The file or folder in which a matrix is: a path, or that of a map, of an h5py data set or of a zarr array."""
+    if isinstance(X, str | os.PathLike):
+        return Path(X)
+    if isinstance(X, np.memmap):
+        return None if X.filename is None else Path(str(X.filename))
+    inside = getattr(getattr(X, "file", None), "filename", None)  # h5py
+    if isinstance(inside, str):
+        return Path(inside + "." + "-".join(str(getattr(X, "name", "X")).strip("/").split("/")))
+    root = getattr(getattr(X, "store", None), "root", None)  # zarr
+    if isinstance(root, str | os.PathLike):
+        return Path(root, str(getattr(X, "path", "")))
+    return None
+
+
+def _digest(matrix: Any) -> str:
+    """The SHA-256 of an array in memory, or of the parts of a sparse matrix."""
+    total = sha256(f"{matrix.shape} {matrix.dtype}".encode())
+    parts = (matrix.data, matrix.indices, matrix.indptr) if is_sparse(matrix) else (matrix,)
+    for part in parts:
+        array = np.ascontiguousarray(part)
+        total.update(np.array(array.tolist(), dtype=str).data if array.dtype.kind == "O" else array.data)
+    return total.hexdigest()
+
+
+def labelled_rows(X: Any, y: Any) -> LabelledRows:
+    """The rows and labels of what a user gives: a Parquet file or a folder of them, or a matrix and labels.
+
+    >>> labelled_rows(np.eye(3), [1.0, 2.0, 3.0]).shape
+    (3, 3)
+    """
+    if isinstance(X, str | os.PathLike):
+        path = Path(X)
+        ending = ".parquet"
+        inside = path.is_dir() and any(entry.suffix == ending for entry in path.iterdir())
+        if path.suffix == ending or inside:
+            from forgetting.sources.parquet import ParquetRows
+
+            return ParquetRows(path, y)
+        if not path.exists():
+            raise ProblemFileError(f"{path}: no such file or folder")
+    return MatrixRows(X, y)
+
+
+# ---------------------------------------------------------------------------------------------------- tasks of rows
+
+
+@dataclass(frozen=True)
+class Owners:
+    """The task of each row.
+
+    Attributes:
+        names: of the tasks, in order of their first row.
+        counts: the number of rows of each task.
+        codes: the number of the task of each row; None if the rows of task 0 come first, then those of task 1, ...
+    """
+
+    names: tuple[str, ...]
+    counts: IntArray
+    codes: Any
+
+    def of(self, start: int, stop: int) -> IntArray:
+        """The tasks of the rows from `start` to `stop`."""
+        if self.codes is not None:
+            return np.asarray(self.codes[start:stop], dtype=np.int64)
+        ends = np.cumsum(self.counts)
+        first, last = np.searchsorted(ends, [start, stop - 1], side="right").tolist()
+        own = slice(first, last + 1)
+        inside = np.minimum(ends[own], stop) - np.maximum(ends[own] - self.counts[own], start)
+        return np.repeat(np.arange(first, last + 1), inside)
+
+    def mark(self) -> str:
+        """What identifies the tasks of the rows."""
+        total = sha256(np.ascontiguousarray(self.counts).data)
+        if self.codes is not None:
+            total.update(self.codes.data)
+        total.update("\0".join(self.names).encode(errors="surrogatepass"))
+        return total.hexdigest()
+
+
+def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] | None) -> Owners:
+    """The tasks of the rows: by a group for each row, by the number of rows of each task, or by files.
+
+    >>> owners_of(labelled_rows(np.eye(3), [1.0, 2.0, 3.0]), None, [2, 1], None).of(1, 3)
+    array([0, 1])
+    """
+    count = rows.shape[0]
+    if groups is not None and sizes is not None:
+        raise InvalidInputError("give groups= (a group for each row) or sizes= (rows of each task), not both")
+    if groups is not None:
+        given = rows.named_groups(groups) if isinstance(groups, str) else groups
+        if isinstance(given, np.memmap) or (hasattr(given, "shape") and not hasattr(given, "to_numpy")):
+            given = np.asarray(given[:])
+        found, codes = group_codes(given, count)
+        counts = np.bincount(codes)
+        in_turn = not (codes[1:] < codes[:-1]).any()
+        return Owners(_named(names, found), counts, None if in_turn else codes.astype(np.int32))
+    if sizes is not None:
+        counts = as_index(sizes, None, "sizes", least=1)
+        if int(counts.sum()) != count:
+            raise InvalidInputError(f"sizes: {int(counts.sum())} rows in all, but X has {count}")
+        return Owners(_named(names, [str(m) for m in range(len(counts))]), counts, None)
+    if not rows.files:
+        raise InvalidInputError(
+            "which rows form a task? Give groups= (a group for each row), sizes= (the number of rows of each task), or "
+            "a folder with a file for each task"
+        )
+    found = [Path(name).stem for name, _ in rows.files]
+    return Owners(_named(names, found), np.array([size for _, size in rows.files]), None)
+
+
+def _named(names: Sequence[str] | None, found: list[str]) -> tuple[str, ...]:
+    if names is not None and len(names) != len(found):
+        raise InvalidInputError(f"{len(names)} names for {len(found)} tasks")
+    return tuple(map(str, found if names is None else names))
