@@ -41,13 +41,14 @@ angles, steps = (
     np.geomspace(0.02, 1.5, 60),
     np.unique(np.geomspace(3, 1000, 40).astype(int)),
 )
+bound = fg.bounds.get("thm:random_convergence_rate/loss")
 ratios = np.zeros((len(steps), len(angles)))
 for j, angle in enumerate(angles):
     pair = fg.families.two_lines(angle)
     order = fg.orderings.WithReplacement()
     values = fg.expect(pair, order, steps, quantities=("loss",)).loss
-    bounds = [claim.check(fg.claims.Instance(pair, order, k=int(k))).rhs for k in steps]
-    ratios[:, j] = values / bounds
+    setting = fg.bounds.Setting.of(pair)
+    ratios[:, j] = values / [bound.value(setting, int(k)) for k in steps]
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 mesh = ax.pcolormesh(angles, steps, ratios, cmap="cividis", shading="nearest")

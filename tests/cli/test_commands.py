@@ -209,9 +209,9 @@ def test_a_hunt_that_finds_nothing_new_succeeds(inside):
     assert fits(done.out)
 
 
-def test_a_violated_statement_exits_with_3(forgetting):
+def test_a_violated_statement_exits_with_3(forgetting, inside):
     call = ("claims", "prop:mean_norm", "--hunt", "12")
-    known, strict = forgetting(*call), forgetting(*call, "--strict")
+    known, strict = inside(*call), forgetting(*call, "--strict")
     assert "known to be false: Claim G.1, average-norm rate: forgetting [prop:mean_norm]" in " ".join(known.out.split())
     assert (known.code, strict.code) == (0, 3)
     assert strict.err == ""

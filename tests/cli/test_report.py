@@ -142,7 +142,8 @@ def test_force_replaces_a_report_but_never_anything_else_and_a_terminal_sees_pro
     assert "out/data/raw.csv was not written by forgetting, and is kept" in err
     assert (tmp_path / "out" / "data" / "raw.csv").read_text() == "a year of work"
     (tmp_path / "out" / "data").rename(tmp_path / "out" / "raw data")
-    process, shown, _ = in_a_terminal(tmp_path, "report", "--config", "my.toml", "--out", "out", "--force", "--json")
+    words = ["--config", "my.toml", "--out", "out", "--sections", "guarantees", "--force", "--json"]
+    process, shown, _ = in_a_terminal(tmp_path, "report", *words)
     out, _ = process.communicate(timeout=400)
     assert process.returncode == 0
     bar = shown()
@@ -156,8 +157,8 @@ def test_force_replaces_a_report_but_never_anything_else_and_a_terminal_sees_pro
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0, 2.5])
-def test_an_interrupt_leaves_nothing_half_written(tmp_path, seconds):
-    process, shown, seen = in_a_terminal(tmp_path, "report", "--out", "out")
+def test_an_interrupt_leaves_nothing_half_written(tmp_path, fast_config, seconds):
+    process, shown, seen = in_a_terminal(tmp_path, "report", "--config", "my.toml", "--out", "out")
     deadline = time.monotonic() + 300
     while not seen and time.monotonic() < deadline and process.poll() is None:  # the bar: it is at work
         time.sleep(0.01)
@@ -167,7 +168,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, seconds):
     assert (process.returncode, out) == (130, "")
     last = shown().rstrip().splitlines()[-1]
     assert last.endswith("interrupted; nothing was written")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [fast_config]
 
 
 def test_an_interrupt_waits_for_the_compiler_and_is_never_lost():
@@ -200,7 +201,7 @@ def test_an_interrupt_while_writing_keeps_the_old_report(built, tmp_path, fast_c
     import shutil
 
     shutil.copytree(built[0], tmp_path / "out", symlinks=True)
-    process = report_process(tmp_path, "--config", "my.toml", "--out", "out", "--force")
+    process = report_process(tmp_path, "--config", "my.toml", "--out", "out", "--sections", "rates", "--force")
     deadline = time.monotonic() + 300
     old = {path.name for path in (built[0] / ".forgetting").iterdir()}
     while time.monotonic() < deadline and process.poll() is None:  # the first figure of the new version

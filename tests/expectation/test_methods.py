@@ -232,7 +232,7 @@ def coverage(tasks, ordering, k, repetitions=1000):
     ("tasks", "ordering", "k"),
     [
         (fg.families.gaussian(T=5, d=8, rank=2, seed=1), od.WithReplacement(), 10),
-        (fg.families.two_lines(np.pi / 3), od.WithReplacement(), 20),
+        pytest.param(fg.families.two_lines(np.pi / 3), od.WithReplacement(), 20, marks=pytest.mark.slow),  # as k=100
         (fg.families.two_lines(np.pi / 3), od.WithReplacement(), 100),
         (fg.families.repeated(fg.families.two_lines(0.5), 10), od.WithoutReplacement(), 12),
     ],

@@ -17,6 +17,7 @@ from forgetting.auditing import Audit
 from forgetting.claims import Certificate
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
+from forgetting.figures.lab import lab_html
 from forgetting.figures.sheets import to_csv
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.terminal import table_text
@@ -46,7 +47,8 @@ def whole(words: str = "words") -> Report:
 def each_figure_is_drawn_once():
     """Most figures are equal: one value of a report changes at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("forgetting.report.html.figure_drawing", lru_cache(maxsize=512)(figure_drawing))
+        for draws in (figure_drawing, lab_html):
+            patch.setattr(f"forgetting.report.html.{draws.__name__}", lru_cache(maxsize=512)(draws))
         yield
 
 

@@ -175,12 +175,12 @@ def test_a_fault_in_the_constant_or_a_term_is_planted_where_it_says():
     assert planted(shifted, 0.1).check(plane).rhs == 1, "a shift is not a constant"
 
 
-@pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize(("label", "part"), [("thm:random_convergence_rate", "loss"), ("thm:cl_by_sgd_main", "loss")])
-def test_a_smaller_constant_is_noticed_where_the_hunt_says_so(label, part, factor):
+def test_a_smaller_constant_is_noticed_where_the_hunt_says_so(label, part):
     claim = fg.claims.get(label, part)
     says = noticed(claim.hunt(budget=60), lambda faulty: faulty.hunt(budget=60)).reached
-    assert (planted(claim, 1 / factor).hunt(budget=60).outcome == "refuted") == (says > 1 / factor)
+    for factor in FACTORS:
+        assert (planted(claim, 1 / factor).hunt(budget=60).outcome == "refuted") == (says > 1 / factor), factor
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def planted(claim: Claim, factor: float = 1.0, without: str | None = None) -> Cl
     """The claim with the constant of its right side multiplied by a factor, or without one of its terms.
 
     >>> import forgetting as fg
-    >>> false = planted(fg.claims.get("lem:in_to_all_sample", "loss, with replacement"), without="S/k")
-    >>> false.hunt(budget=150).outcome
+    >>> false = planted(fg.claims.get("lem:ratio_avg_last", "independent"), 0.8)
+    >>> false.hunt(budget=20).outcome
     'refuted'
     """
 
