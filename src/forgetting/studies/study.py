@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -10,7 +11,7 @@ from typing import Any, Self
 
 from forgetting._arrays import IntArray, Seed, seed_from
 from forgetting._progress import Progress, reports_progress
-from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Item
 from forgetting.results import Shown
 from forgetting.storage.store import Entry, Plan, Store
@@ -131,11 +132,22 @@ class Study(Shown):
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """The study that a TOML file describes; see the page of the command line."""
+        """The study that a TOML file describes; see docs/studies.md.
+
+        >>> import forgetting as fg
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as here:
+        ...     _ = Path(here, "my.toml").write_text("[cells]\\nfamily = 'orthogonal'\\nd = [2, 3]\\nk = 5")
+        ...     print(fg.Study.from_toml(f"{here}/my.toml").run(progress=False).status)
+        2 of 2 cells are finished
+        """
         from forgetting.studies.config import read_study
 
         settings = read_study(Path(path))
-        return cls(settings.cells, settings.store, function=settings.function, seed=settings.seed)
+        try:
+            return cls(settings.cells, settings.store, function=settings.function, seed=settings.seed)
+        except ForgettingError as error:
+            raise InvalidInputError(f"{path}: {error}") from error
 
     # ------------------------------------------------------------------------------------------------------ computing
 
@@ -212,23 +224,43 @@ class Study(Shown):
         """The table as dictionaries: one for each row of each finished cell, in the order of the cells.
 
         A row has the values of the cell, its seed, what the function gave, and the error of a cell that failed. With
-        `times`, also the seconds that the cell took, and the version of this library.
+        `times`, also the seconds that the cell took, and the version of this library. What the function gave replaces
+        a value of the cell of the same name: a list of several k becomes one k in each row.
         """
+        entries = self._entries()
+        found = {name for entry in entries if entry is not None for row in entry.rows or () for name in row}
         made: list[dict[str, Any]] = []
-        for cell, entry in zip(self.cells, self._entries(), strict=True):
+        for cell, entry in zip(self.cells, entries, strict=True):
             if entry is None or entry.state not in ("done", "failed"):
                 continue
             more = {"seconds": entry.seconds, "version": entry.version} if times else {}
             whole = {**cell.values, "seed": cell.seed}
+            if entry.state == "failed":  # has no row for each entry of a list
+                whole = {name: None if name in found and isinstance(v, list) else v for name, v in whole.items()}
             made.extend({**whole, **row, "error": entry.error, **more} for row in entry.rows or [{}])
         return made
+
+    def columns(self, *, times: bool = False) -> list[str]:
+        """The names of the columns of the table.
+
+        First come the values of all cells, finished or not, then the seed, what the function gave, and the errors, if
+        there are any. The order does not depend on which cells are finished.
+        """
+        return self._names(self.rows(times=times), times=times)
+
+    def _names(self, rows: Sequence[Mapping[str, Any]], *, times: bool = False) -> list[str]:
+        asked = list(dict.fromkeys(name for cell in self.cells for name in cell.values if name != "seed"))
+        last = ["error"] * any(row.get("error") is not None for row in rows)
+        last += ["seconds", "version"] * times
+        found = dict.fromkeys(name for row in rows for name in row)
+        return [*asked, "seed", *(name for name in found if name not in {*asked, "seed", "error", *last}), *last]
 
     def to_frame(self, *, times: bool = False) -> Any:
         """The table as a pandas DataFrame: see `rows`."""
         from forgetting.results import pandas
 
         rows = self.rows(times=times)
-        return pandas().DataFrame(rows, columns=_columns(rows))
+        return pandas().DataFrame(rows, columns=self._names(rows, times=times))
 
     def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
         """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""
@@ -237,7 +269,10 @@ class Study(Shown):
         export(self, Path(path), times=times, force=force, only=".parquet")
 
     def figure(self, x: str | None = None, y: str | None = None, hue: str | None = None) -> Item | None:
-        """The columns `y` against `x`, one curve for each value of `hue`: the median and the middle 90 % of rows."""
+        """The column `y` against `x`, one curve for each value of `hue`: the median and the middle 90 % of rows.
+
+        Left out, x is k or the first column of numbers that varies, and y the first number that the function gave.
+        """
         from forgetting.studies.figure import table_figure
 
         return table_figure(self.headline, self.rows(), x, y, hue)
@@ -247,14 +282,12 @@ class Study(Shown):
 
     def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
         table = self.rows()
-        return {name: [table[i].get(name) for i in rows] for name in _columns(table)}
+        return {name: [_shown(table[i].get(name)) for i in rows] for name in self._names(table)}
 
     def _remarks(self) -> tuple[str, ...]:
         return tuple(f"{cell}: {error}" for cell, error in list(self.failures.items())[:3])
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of all columns, errors last and only if there are any."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    failed = any(row.get("error") is not None for row in rows)
-    return [name for name in names if name != "error"] + (["error"] if failed else [])
+def _shown(value: Any) -> Any:
+    """A cell of a table is a word or a number."""
+    return value if value is None or isinstance(value, (bool, int, float, str)) else json.dumps(value)
