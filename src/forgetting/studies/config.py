@@ -116,10 +116,10 @@ def _function(name: Any, folder: Path) -> Function:
         assert call is not None
         return call
     path = folder / file
-    found = getattr(_executed(path), function, None)
+    found: Function | None = getattr(_executed(path), function, None)
     if not callable(found):
         raise InvalidInputError(f"function: {path} has no function {function!r:.60}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _executed(path: Path) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.figures.items import Bars, Curves, Item, Series
+from forgetting.studies.table import FAILURE
 
 __all__ = ["table_figure"]
 
@@ -18,7 +19,7 @@ Rows = Sequence[Mapping[str, Any]]
 MOST_HUES = 7  # that a reader can tell apart
 MOST_NAMES = 60  # of texts, one below the other
 LOW, HIGH = 0.05, 0.95  # the ends of the band
-OWN = ("repeat", "seed", "error", "seconds", "version")  # neither asked for nor found
+OWN = ("repeat", "seed", FAILURE, "seconds", "version")  # neither asked for nor found
 DECADE = 10.0
 
 
@@ -28,7 +29,8 @@ def table_figure(
     """The column `y` against the column `x`, one curve for each value of `hue`.
 
     Where several rows have the same x and hue, the curve is their median, and a band has the middle 90 % of them. An
-    axis is logarithmic if its values are positive and span more than a factor of 10. If x is a column of texts, the
+    axis is logarithmic if its values are positive (but for a few zeros, which are then not drawn) and span more than a
+    factor of 10. If x is a column of texts, the
     figure has a dot for each.
 
     Args:
@@ -135,7 +137,7 @@ def _curves(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None,
             )
         )  # fmt: skip
     across = [place for one in series for place in one.x]
-    up = [value for one in series for part in (one.y, one.low, one.high) for value in part or () if value is not None]
+    up = [value for one in series for value in one.y if value is not None]
     return Curves("study", title, _caption(y, sizes) + words, x, y, tuple(series), xlog=_spans(across), ylog=_spans(up))
 
 
@@ -153,15 +155,15 @@ def _bars(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None, h
                 sizes.add(len(group))
     if len(names) > MOST_NAMES:
         raise InvalidInputError(f"x: {x} has {len(names)} texts, and at most {MOST_NAMES} can be drawn")
-    return Bars("study", title, _caption(y, sizes) + words, y, tuple(names), tuple(values), log=_spans(values))
+    return Bars("study", title, _caption(y, sizes, "") + words, y, tuple(names), tuple(values), log=_spans(values))
 
 
-def _caption(y: str, sizes: set[int]) -> str:
+def _caption(y: str, sizes: set[int], bands: str = "; bands have the middle 90 % of them") -> str:
     if sizes == {1}:
         return f"{y}, one row each."
     least, most = min(sizes), max(sizes)
     rows = f"{most} rows" if least == most else f"{least} to {most} rows"
-    return f"{y}: the median of {rows} each; bands have the middle 90 % of them."
+    return f"{y}: the median of {rows} each{bands}."
 
 
 def _quantile(values: Sequence[float], level: float) -> float:
@@ -175,6 +177,8 @@ def _quantile(values: Sequence[float], level: float) -> float:
 
 
 def _spans(values: Sequence[float]) -> bool:
-    """Whether values are positive and span more than a factor of 10."""
+    """Whether a logarithmic axis shows more: no value is negative, few are 0, and the others span a factor of 10."""
     finite = [value for value in values if math.isfinite(value)]
-    return bool(finite) and min(finite) > 0 and max(finite) / min(finite) > DECADE
+    positive = [value for value in finite if value > 0]
+    few = 2 * len(positive) > len(finite) and min(finite) >= 0
+    return few and max(positive) / min(positive) > DECADE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -19,6 +18,7 @@ from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_
 from forgetting.studies.execution import execute
 from forgetting.studies.measuring import measure
 from forgetting.studies.status import Status, status_of
+from forgetting.studies.table import column_names, glance, shown, table_rows
 
 __all__ = ["Study"]
 
@@ -223,44 +223,22 @@ class Study(Shown):
     def rows(self, *, times: bool = False) -> list[dict[str, Any]]:
         """The table as dictionaries: one for each row of each finished cell, in the order of the cells.
 
-        A row has the values of the cell, its seed, what the function gave, and the error of a cell that failed. With
+        A row has the values of the cell, its seed, what the function gave, and in `failure` why the cell failed. With
         `times`, also the seconds that the cell took, and the version of this library. What the function gave replaces
         a value of the cell of the same name: a list of several k becomes one k in each row.
         """
-        entries = self._entries()
-        found = {name for entry in entries if entry is not None for row in entry.rows or () for name in row}
-        made: list[dict[str, Any]] = []
-        for cell, entry in zip(self.cells, entries, strict=True):
-            if entry is None or entry.state not in ("done", "failed"):
-                continue
-            more = {"seconds": entry.seconds, "version": entry.version} if times else {}
-            whole = {**cell.values, "seed": cell.seed}
-            if entry.state == "failed":  # has no row for each entry of a list
-                whole = {name: None if name in found and isinstance(v, list) else v for name, v in whole.items()}
-            made.extend({**whole, **row, "error": entry.error, **more} for row in entry.rows or [{}])
-        return made
+        return table_rows(self.cells, self._entries(), times=times)
 
     def columns(self, *, times: bool = False) -> list[str]:
-        """The names of the columns of the table.
-
-        First come the values of all cells, finished or not, then the seed, what the function gave, and the errors, if
-        there are any. The order does not depend on which cells are finished.
-        """
-        return self._names(self.rows(times=times), times=times)
-
-    def _names(self, rows: Sequence[Mapping[str, Any]], *, times: bool = False) -> list[str]:
-        asked = list(dict.fromkeys(name for cell in self.cells for name in cell.values if name != "seed"))
-        last = ["error"] * any(row.get("error") is not None for row in rows)
-        last += ["seconds", "version"] * times
-        found = dict.fromkeys(name for row in rows for name in row)
-        return [*asked, "seed", *(name for name in found if name not in {*asked, "seed", "error", *last}), *last]
+        """The names of the columns of the table; their order does not depend on which cells are finished."""
+        return column_names(self.cells, self.rows(times=times), times=times)
 
     def to_frame(self, *, times: bool = False) -> Any:
         """The table as a pandas DataFrame: see `rows`."""
         from forgetting.results import pandas
 
         rows = self.rows(times=times)
-        return pandas().DataFrame(rows, columns=self._names(rows, times=times))
+        return pandas().DataFrame(rows, columns=column_names(self.cells, rows, times=times))
 
     def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
         """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""
@@ -275,19 +253,16 @@ class Study(Shown):
         """
         from forgetting.studies.figure import table_figure
 
-        return table_figure(self.headline, self.rows(), x, y, hue)
+        return table_figure(f"Study of {len(self)} cells", self.rows(), x, y, hue)
 
     def _num_rows(self) -> int:
         return len(self.rows())
 
     def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
         table = self.rows()
-        return {name: [_shown(table[i].get(name)) for i in rows] for name in self._names(table)}
+        return {name: [shown(table[i].get(name)) for i in rows] for name in glance(self.cells, table)[0]}
 
     def _remarks(self) -> tuple[str, ...]:
-        return tuple(f"{cell}: {error}" for cell, error in list(self.failures.items())[:3])
-
-
-def _shown(value: Any) -> Any:
-    """A cell of a table is a word or a number."""
-    return value if value is None or isinstance(value, (bool, int, float, str)) else json.dumps(value)
+        said = glance(self.cells, self.rows())[1]
+        failed = [f"{cell}: {error}" for cell, error in list(self.failures.items())[:3]]
+        return (*([said] if said else []), *failed)
