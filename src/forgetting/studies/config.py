@@ -107,7 +107,8 @@ def _beside(value: Any, folder: Path) -> Any:
 def _function(name: Any, folder: Path) -> Function:
     """The function that a text names: in a module, or in a file beside the TOML file."""
     if name is None:
-        return measure
+        usual: Function = measure
+        return usual
     if not isinstance(name, str):
         raise InvalidInputError(f"function must be a text such as 'module:name' or 'file.py:name', got {name!r:.60}")
     file, _, function = name.rpartition(":")

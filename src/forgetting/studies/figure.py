@@ -137,7 +137,7 @@ def _curves(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None,
             )
         )  # fmt: skip
     across = [place for one in series for place in one.x]
-    up = [value for one in series for value in one.y if value is not None]
+    up = [value for one in series for value in one.y]
     return Curves("study", title, _caption(y, sizes) + words, x, y, tuple(series), xlog=_spans(across), ylog=_spans(up))
 
 
@@ -176,9 +176,9 @@ def _quantile(values: Sequence[float], level: float) -> float:
     return low if low == high else float(np.interp(place % 1, (0, 1), (low, high))) if math.isfinite(high) else high
 
 
-def _spans(values: Sequence[float]) -> bool:
+def _spans(values: Sequence[float | None]) -> bool:
     """Whether a logarithmic axis shows more: no value is negative, few are 0, and the others span a factor of 10."""
-    finite = [value for value in values if math.isfinite(value)]
+    finite = [value for value in values if value is not None and math.isfinite(value)]
     positive = [value for value in finite if value > 0]
     few = 2 * len(positive) > len(finite) and min(finite) >= 0
     return few and max(positive) / min(positive) > DECADE
