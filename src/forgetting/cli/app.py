@@ -20,6 +20,7 @@ Start here:
   forgetting audit tasks.csv                    what the order of them does
   forgetting claims --hunt 100                  look for counterexamples
   forgetting solve A.npz b.npy                  a linear system by row action
+  forgetting study run my.toml --jobs -1        thousands of problems
 
 \b
 A PROBLEM is one of
@@ -30,8 +31,9 @@ A PROBLEM is one of
 Without one, gaussian T=12 d=20 rank=2 condition=3.
 
 \b
-Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated or a
-solve did not converge, 130 interrupted (143 by SIGTERM).
+Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated, a
+solve did not converge or a cell of a study failed, 130 interrupted (143 by
+SIGTERM).
 """
 
 
@@ -64,6 +66,7 @@ def make_app() -> Any:
         report,
         run,
         solve,
+        study,
         table,
         weights,
     )
@@ -100,4 +103,5 @@ def make_app() -> Any:
     ):  # fmt: skip
         name = next(name for name in module.__all__ if name.endswith("_command"))
         app.command(name.removesuffix("_command"))(getattr(module, name))
+    app.add_typer(study.study_app(), name="study")
     return app

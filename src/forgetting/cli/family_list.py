@@ -26,9 +26,9 @@ def families_command(
       forgetting families catastrophic
     """
     from forgetting.cli.output import emit, result, say, terminal_width
-    from forgetting.cli.problems import family_maker, family_names
     from forgetting.errors import InvalidInputError
     from forgetting.figures.items import Table
+    from forgetting.studies.named_problems import family_maker, family_names
 
     names = family_names()
     key = name.replace("-", "_")

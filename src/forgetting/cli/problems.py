@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
 from forgetting._arrays import as_count, as_seed
-from forgetting._registry import call_with, values_in
+from forgetting._registry import values_in
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.studies.named_problems import named_family
 from forgetting.tasks import Problem, prepare
 from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
 
 __all__ = [
     "Loaded",
-    "family_maker",
-    "family_names",
     "is_file",
     "load_problem",
     "read_config",
@@ -27,7 +25,6 @@ __all__ = [
 
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
 TOP = ("title", "seed", "problem", "report")
-DATA_SETS = ("diabetes", "digits", "mnist", "sensor_drift")  # of `forgetting.datasets`
 REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")
 
 
@@ -101,29 +98,6 @@ def is_file(word: str) -> bool:
         return False
 
 
-def family_names() -> list[str]:
-    """The names of the families and data sets that need nothing but parameters.
-
-    >>> "gaussian" in family_names(), "repeated" in family_names(), "diabetes" in family_names()
-    (True, False, True)
-    """
-    from forgetting import families
-
-    return [*(name for name in families.__all__ if name != "repeated"), *DATA_SETS]
-
-
-def family_maker(name: str) -> Callable[..., Problem]:
-    """The function that makes the tasks of a family or a data set.
-
-    >>> family_maker("sensor_drift")(T=2, n=5, d=3)
-    RegressionTasks(T=2, d=3, rows=10)
-    """
-    from forgetting import datasets, families
-
-    found: Callable[..., Problem] = getattr(datasets if name in DATA_SETS else families, name)
-    return found
-
-
 def read_config(path: Path, seed: int | None = None, columns: Columns | None = None) -> Loaded:
     """Read a TOML config: a [problem] table with `family` and its parameters, `file`, or `tasks`; see docs/cli.md.
 
@@ -183,15 +157,9 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
 ForgettingErrors = (InvalidInputError, ProblemFileError)
 
 
-def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Any, str]:
-    key = name.replace("-", "_")
-    if key not in family_names():
-        raise InvalidInputError(f"no family {name!r}{nearest(key, family_names())}")
-    make = family_maker(key)
+def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Problem, str]:
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
-    if "seed" in inspect.signature(make).parameters and "seed" not in values:
-        values = {**values, "seed": seed}
-    return call_with(make, values, f"family {key}"), f"{key}({said})"
+    return named_family(name, values, seed), f"{name.replace('-', '_')}({said})"
 
 
 def _known(values: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:

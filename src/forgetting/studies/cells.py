@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "named_function",
     "seed_of",
     "states",
+    "takes",
 ]
 
 Function = Callable[..., Any]
@@ -56,8 +58,8 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """The values as JSON."""
-        return _canonical(self.values)
+        """The values as JSON, in the order in which they were given."""
+        return json.dumps(self.values)
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.values.items())
@@ -73,12 +75,14 @@ class Traits:
     Attributes:
         paired: parameters that do not change the seed: cells that differ in them alone have the same random numbers.
         whole: parameters whose lists are one value in a grid, not an axis.
+        files: parameters that name files. Their folders change neither the seed nor the key of a cell.
         marks: what else identifies a cell, such as the contents of a file that the values name.
         check: raise for values that no cell can have, before anything is computed.
     """
 
     paired: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     marks: Callable[[Mapping[str, Any]], str] = lambda values: ""
     check: Callable[[Mapping[str, Any]], None] = lambda values: None
 
@@ -173,6 +177,15 @@ def _parameters(function: Function) -> tuple[dict[str, bool], bool]:
     return {p.name: p.default is p.empty for p in named}, takes_all
 
 
+def takes(function: NamedFunction, name: str) -> bool:
+    """Whether a function has a parameter of this name.
+
+    >>> takes(named_function(seed_of), "seed"), takes(named_function(seed_of), "store")
+    (True, False)
+    """
+    return function.call is not None and name in _parameters(function.call)[0]
+
+
 def _source(function: Function) -> str:
     """A digest of the source of a function, so that a function that was edited is computed again."""
     try:
@@ -208,10 +221,14 @@ def as_cells(cells: Iterable[Mapping[str, Any]], function: NamedFunction, seed: 
         values = {name: plain(value, f"{where}, {name}") for name, value in given.items()}
         function.check(values, where)
         own = values.pop("seed", None)
-        drawing = {name: value for name, value in values.items() if name not in function.traits.paired}
+        known = {name: _without_folder(value) if name in function.traits.files else value
+                 for name, value in values.items()}  # fmt: skip
+        drawing = {name: value for name, value in known.items() if name not in function.traits.paired}
         chosen = seed_of(seed, drawing) if own is None else as_seed(own, f"{where}: seed")
-        cell = Cell(values if own is None else {**values, "seed": chosen}, chosen, "")
-        parts = function.name, function.digest, function.traits.marks(values), str(chosen), cell.text
+        given_seed = {} if own is None else {"seed": chosen}
+        cell = Cell({**values, **given_seed}, chosen, "")
+        identity = _canonical({**known, **given_seed})
+        parts = function.name, function.digest, function.traits.marks(values), str(chosen), identity
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         if digest in places:
             raise InvalidInputError(
@@ -224,6 +241,10 @@ def as_cells(cells: Iterable[Mapping[str, Any]], function: NamedFunction, seed: 
     if not made:
         raise InvalidInputError("no cells given; a study needs at least one")
     return made
+
+
+def _without_folder(value: Any) -> Any:
+    return PurePath(value).name if isinstance(value, str) else value
 
 
 def grid(axes: Mapping[str, Any], repeats: int, whole: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -63,6 +63,7 @@ def _made(value: Any, registry: Any, convert: Any) -> Any:
     Traits(
         paired=("ordering", "scheme", "k", "quantities", "bounds", "method", "patience", "runs", "rtol", "device"),
         whole=("k", "quantities"),
+        files=("file",),
         marks=_marks,
         check=_check,
     )

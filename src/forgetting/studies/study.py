@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from forgetting._arrays import IntArray, Seed, seed_from
 from forgetting._progress import Progress, reports_progress
-from forgetting.errors import NotSupportedError, ProblemFileError, WorkerError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.figures.items import Item
 from forgetting.results import Shown
 from forgetting.storage.store import Entry, Plan, Store
@@ -18,6 +18,7 @@ from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_
 from forgetting.studies.execution import Finished, execute
 from forgetting.studies.measuring import measure
 from forgetting.studies.status import Status, status_of
+from forgetting.studies.table import column_names, glance, shown, table_rows
 
 __all__ = ["Study"]
 
@@ -131,11 +132,22 @@ class Study(Shown):
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """The study that a TOML file describes; see the page of the command line."""
+        """The study that a TOML file describes; see docs/studies.md.
+
+        >>> import forgetting as fg
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as here:
+        ...     _ = Path(here, "my.toml").write_text("[cells]\\nfamily = 'orthogonal'\\nd = [2, 3]\\nk = 5")
+        ...     print(fg.Study.from_toml(f"{here}/my.toml").run(progress=False).status)
+        2 of 2 cells are finished
+        """
         from forgetting.studies.config import read_study
 
         settings = read_study(Path(path))
-        return cls(settings.cells, settings.store, function=settings.function, seed=settings.seed)
+        try:
+            return cls(settings.cells, settings.store, function=settings.function, seed=settings.seed)
+        except ForgettingError as error:
+            raise InvalidInputError(f"{path}: {error}") from error
 
     # ------------------------------------------------------------------------------------------------------ computing
 
@@ -209,7 +221,7 @@ class Study(Shown):
         with self._store() as store:
             known = {entry.key: entry for entry in store.entries() if entry.state in ("done", "failed")}
             mine = [(cell, known[cell.key]) for cell in self.cells if cell.key in known]
-            store.forget([cell.key for cell, entry in mine if where is None or any(map(where, _rows(cell, entry)))])
+            store.forget([cell.key for cell, entry in mine if where is None or any(map(where, table_rows([cell], [entry])))])
         return self
 
     # ----------------------------------------------------------------------------------------------------- looking at
@@ -248,23 +260,22 @@ class Study(Shown):
     def rows(self, *, times: bool = False) -> list[dict[str, Any]]:
         """The table as dictionaries: one for each row of each finished cell, in the order of the cells.
 
-        A row has the values of the cell, its seed, what the function gave, and the error of a cell that failed. With
-        `times`, also the seconds that the cell took, and the version of this library.
+        A row has the values of the cell, its seed, what the function gave, and in `failure` why the cell failed. With
+        `times`, also the seconds that the cell took, and the version of this library. What the function gave replaces
+        a value of the cell of the same name: a list of several k becomes one k in each row.
         """
-        made: list[dict[str, Any]] = []
-        for cell, entry in zip(self.cells, self._entries(), strict=True):
-            if entry is None or entry.state not in ("done", "failed"):
-                continue
-            more = {"seconds": entry.seconds, "version": entry.version} if times else {}
-            made.extend({**row, **more} for row in _rows(cell, entry))
-        return made
+        return table_rows(self.cells, self._entries(), times=times)
+
+    def columns(self, *, times: bool = False) -> list[str]:
+        """The names of the columns of the table; their order does not depend on which cells are finished."""
+        return column_names(self.cells, self.rows(times=times), times=times)
 
     def to_frame(self, *, times: bool = False) -> Any:
         """The table as a pandas DataFrame: see `rows`."""
         from forgetting.results import pandas
 
         rows = self.rows(times=times)
-        return pandas().DataFrame(rows, columns=_columns(rows))
+        return pandas().DataFrame(rows, columns=column_names(self.cells, rows, times=times))
 
     def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
         """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""
@@ -273,32 +284,25 @@ class Study(Shown):
         export(self, Path(path), times=times, force=force, only=".parquet")
 
     def figure(self, x: str | None = None, y: str | None = None, hue: str | None = None) -> Item | None:
-        """The columns `y` against `x`, one curve for each value of `hue`: the median and the middle 90 % of rows."""
+        """The column `y` against `x`, one curve for each value of `hue`: the median and the middle 90 % of rows.
+
+        Left out, x is k or the first column of numbers that varies, and y the first number that the function gave.
+        """
         from forgetting.studies.figure import table_figure
 
-        return table_figure(self.headline, self.rows(), x, y, hue)
+        return table_figure(f"Study of {len(self)} cells", self.rows(), x, y, hue)
 
     def _num_rows(self) -> int:
         return len(self.rows())
 
     def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
         table = self.rows()
-        return {name: [table[i].get(name) for i in rows] for name in _columns(table)}
+        return {name: [shown(table[i].get(name)) for i in rows] for name in glance(self.cells, table)[0]}
 
     def _remarks(self) -> tuple[str, ...]:
-        return tuple(f"{cell}: {error}" for cell, error in list(self.failures.items())[:3])
-
-
-def _rows(cell: Cell, entry: Entry) -> list[dict[str, Any]]:
-    """The rows of a finished cell in the table."""
-    return [{**cell.values, "seed": cell.seed, **row, "error": entry.error} for row in entry.rows or [{}]]
+        said = glance(self.cells, self.rows())[1]
+        failed = [f"{cell}: {error}" for cell, error in list(self.failures.items())[:3]]
+        return (*([said] if said else []), *failed)
 
 
 def _ignored(cell: Mapping[str, Any], rows: Any) -> None: ...
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of all columns, errors last and only if there are any."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    failed = any(row.get("error") is not None for row in rows)
-    return [name for name in names if name != "error"] + (["error"] if failed else [])

@@ -1,0 +1,224 @@
+"""forgetting study: run, status and export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forgetting.cli.certify import VIOLATED
+from forgetting.cli.options import Force, Json
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
+
+if TYPE_CHECKING:
+    from forgetting.studies import Study
+
+__all__ = ["study_app"]
+
+HELP = """Many problems, computed once, in any number of processes.
+
+A STUDY.toml says what is computed, and a database beside it keeps every
+finished cell: a study that was stopped or killed goes on where it was.
+See docs/studies.md.
+
+\b
+Examples:
+  forgetting study run my.toml --jobs 2
+  forgetting study status my.toml
+  forgetting study export my.toml --out table.parquet
+"""
+PICTURES = (".png", ".pdf", ".html")
+MOST_FAILURES = 5  # that are shown
+ANSWER = 10  # seconds that a scheduler has to answer
+WIDEST = 200  # characters of a failure
+
+Source = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.", show_default=False)
+]
+
+
+def study_app() -> Any:
+    """The commands of studies."""
+    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    for name, command in (("run", run_study), ("status", study_status), ("export", export_study)):
+        app.command(name)(command)
+    return app
+
+
+# --------------------------------------------------------------------------------------------------------- commands
+
+
+def run_study(
+    study: Annotated[str, typer.Argument(metavar="STUDY.toml", help="What is computed.", show_default=False)],
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", help="Processes; -1: one for each core. [default: 1]", show_default=False),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Use the workers of a Dask scheduler: tcp://host:8786.",
+            show_default=False,
+        ),
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compute the cells that are missing.
+
+    Every finished cell is kept at once. Run the same command again after an interrupt, a crash, or an edit of the file:
+    it computes only what is missing. Exit code 3: some cells failed.
+
+    \b
+    Examples:
+      forgetting study run my.toml --jobs -1
+      forgetting study run my.toml --dask tcp://192.168.0.7:8786
+      forgetting study run my.toml --retry
+    """
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.storage.atomic import kept
+
+    if dask is not None and jobs is not None:
+        raise InvalidInputError("give --jobs or --dask, not both: a cluster has its own number of workers")
+    if study.endswith(".db"):
+        raise InvalidInputError(f"{study} holds results, and not what is computed: give the .toml file of the study")
+    made = _study(study)
+    try:
+        with uninterrupted(), nullcontext() if dask is None else cluster(dask):
+            made.run(jobs, retry=retry)
+    except KeyboardInterrupt:
+        status = made.status
+        kept.append(f"{status.done + status.failed} of {status.total} cells are in {made.path}; run it again to go on")
+        raise
+    _show(made, as_json=as_json)
+    if made.status.failed:
+        raise typer.Exit(VIOLATED)
+
+
+def study_status(study: Source, as_json: Json = False) -> None:
+    """How far along a study is, also while it runs elsewhere.
+
+    \b
+    Examples:
+      forgetting study status my.toml
+      forgetting study status my.db --json
+    """
+    _show(_study(study), as_json=as_json)
+
+
+def export_study(
+    study: Source,
+    out: Annotated[
+        Path, typer.Option("--out", help="The file: .parquet, .csv, .json, .png, .pdf or .html.", show_default=False)
+    ],
+    x: Annotated[str | None, typer.Option("--x", help="A picture's column across; k if left out.")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="A picture's column up; the first result if left out.")] = None,
+    hue: Annotated[str | None, typer.Option("--hue", help="A curve for each value of this column.")] = None,
+    times: Annotated[bool, typer.Option("--times", help="Add seconds and version to a table.")] = False,
+    force: Force = False,
+) -> None:
+    """Write the table or a picture of the finished cells.
+
+    \b
+    Examples:
+      forgetting study export my.toml --out table.parquet
+      forgetting study export my.db --out curves.pdf --x k --y loss --hue T
+    """
+    from forgetting.cli.output import ready, say
+    from forgetting.studies.export import ENDINGS, check_export, export
+
+    ending = out.suffix.lower()
+    if ending not in (*ENDINGS, *PICTURES):
+        raise ProblemFileError(f"{out}: unknown ending; use {', '.join((*ENDINGS, *PICTURES[:-1]))} or {PICTURES[-1]}")
+    picture = ending in PICTURES
+    if picture and times:
+        raise InvalidInputError(f"--times is for tables, and {out} is a picture")
+    wrong = next((f"--{name}" for name, value in (("x", x), ("y", y), ("hue", hue)) if value is not None), None)
+    if not picture and wrong is not None:
+        raise InvalidInputError(f"{wrong} is for pictures ({', '.join(PICTURES)}), and {out} is a table")
+    made = _study(study)
+    if picture:
+        ready(out, force, [study])
+        _draw(made, out, x, y, hue, force=force)
+    else:
+        check_export(out, force=force)
+        export(made, out, times=times, force=force)
+    status = made.status
+    say(f"wrote {out}: {len(made.rows())} rows of {status.done + status.failed} finished cells of {status.total}")
+
+
+# ------------------------------------------------------------------------------------------------------------- parts
+
+
+def _study(source: str) -> Study:
+    """The study of a .toml file, or of a store."""
+    from forgetting.studies import Study
+
+    return Study.open(source) if source.endswith(".db") else Study.from_toml(source)
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[None]:
+    """Send the cells of studies in the block to the workers of a Dask scheduler."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise NotSupportedError(
+            "--dask needs dask and distributed, which are not installed: pip install 'forgetting[cluster]'"
+        ) from None
+    import joblib
+
+    try:
+        client: Any = Client(address, timeout=ANSWER)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as error:
+        raise WorkerError(
+            f"no Dask scheduler answers at {address!r:.80} within {ANSWER} s ({error}); start one with dask scheduler"
+        ) from error
+    with client:
+        if not client.scheduler_info().get("workers"):
+            raise WorkerError(f"the Dask scheduler at {address} has no workers; start some with dask worker {address}")
+        with joblib.parallel_config("dask"):
+            yield
+
+
+def _show(study: Study, *, as_json: bool) -> None:
+    """Print the status, the first failures and the versions."""
+    import json
+    from dataclasses import asdict
+
+    from forgetting._text import one_line
+    from forgetting.cli.output import say
+
+    status, failures = study.status, study.failures
+    if as_json:
+        store = None if study.path is None else str(study.path)
+        print(json.dumps({**asdict(status), "total": status.total, "store": store, "failures": failures}))
+        return
+    say(str(status), f"store: {study.path}")
+    if status.versions:
+        say(f"computed by forgetting {', '.join(status.versions)}")
+    for cell, error in list(failures.items())[:MOST_FAILURES]:
+        say(one_line(f"failed: {cell}: {error}", WIDEST))
+    if len(failures) > MOST_FAILURES:
+        say(f"and {len(failures) - MOST_FAILURES} more failed cells")
+
+
+def _draw(study: Study, out: Path, x: str | None, y: str | None, hue: str | None, *, force: bool) -> None:
+    from forgetting.cli.output import result
+    from forgetting.figures.items import Item
+    from forgetting.report.saving import write_file
+
+    figure = study.figure(x, y, hue)
+    if figure is None:
+        raise NotSupportedError(f"nothing to draw: {study.status}; name columns with --x and --y")
+    items: list[Item] = [figure, study.to_table()]
+    report = result(
+        f"Study of {len(study)} cells", "study", items, [str(study.status), figure.caption],
+        function=study.function.name, seed=study.seed,
+    )  # fmt: skip
+    write_file(report, out, force=force)

@@ -1,0 +1,137 @@
+"""Tables of studies as files: Parquet, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.storage.outputs import check_output, write_output
+
+if TYPE_CHECKING:
+    from forgetting.studies.study import Study
+
+__all__ = ["ENDINGS", "check_export", "export"]
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def export(study: Study, path: Path, *, times: bool = False, force: bool = False, only: str | None = None) -> None:
+    """Write the table of a study to a file, by its ending: .parquet, .csv or .json.
+
+    The file is written atomically, and an existing file is kept; with `force`, a file that this library wrote is
+    replaced. A cell of the table that Parquet or CSV cannot hold (a dictionary, a list in a column of numbers) is
+    written as JSON. In CSV what is missing is an empty cell; JSON has null for what is missing, and for NaN and
+    infinity, which JSON lacks.
+
+    Args:
+        study: whose finished cells are written.
+        path: the file.
+        times: whether to add the seconds of each cell, and the version of this library.
+        force: whether a file that this library wrote may be replaced.
+        only: the ending that is expected, if it is one of them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import forgetting as fg
+    >>> study = fg.Study([{"family": "orthogonal", "d": 3, "k": 1}], None).run(progress=False)
+    >>> with TemporaryDirectory() as here:
+    ...     export(study, Path(here, "table.csv"))
+    ...     Path(here, "table.csv").read_text().splitlines()[0]
+    'family,d,k,seed,method,loss,loss_uncertainty,forgetting,forgetting_uncertainty'
+    """
+    check_export(path, force=force, only=only)
+    columns, rows = study.columns(times=times), study.rows(times=times)
+    write_output(path, ENDINGS[path.suffix.lower()](columns, rows), force=force)
+
+
+def check_export(path: Path, *, force: bool = False, only: str | None = None) -> None:
+    """Raise unless a table can be written to this file.
+
+    >>> check_export(Path("table.xls"))
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: table.xls: unknown ending; use .parquet, .csv or .json
+    """
+    known = tuple(ENDINGS) if only is None else (only,)
+    if path.suffix.lower() not in known:
+        listed = f"{', '.join(known[:-1])} or {known[-1]}" if len(known) > 1 else known[0]
+        raise ProblemFileError(f"{path}: unknown ending; use {listed}")
+    if path.suffix.lower() == ".parquet":
+        _pyarrow()
+    check_output(path, force=force)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise NotSupportedError(
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow, or pip install 'forgetting[data]'"
+        ) from None
+    return pyarrow
+
+
+def _parquet(columns: Sequence[str], rows: Rows) -> bytes:
+    arrow = _pyarrow()
+    arrays = [_arrow_column([row.get(name) for row in rows], arrow) for name in columns]
+    sink = io.BytesIO()
+    arrow.parquet.write_table(arrow.table(arrays, names=list(columns)), sink)
+    return sink.getvalue()
+
+
+def _arrow_column(values: list[Any], arrow: Any) -> Any:
+    """A column of Parquet: numbers, texts or lists of numbers; a column of several kinds becomes one of texts."""
+    given = [value for value in values if value is not None]
+    if not any(isinstance(value, Mapping) for value in given):
+        try:
+            column = arrow.array(values)
+        except (arrow.ArrowException, OverflowError, ValueError, TypeError):
+            pass
+        else:
+            if not _nested(column.type, arrow):
+                return column
+    return arrow.array([value if value is None else _word(value) for value in values], arrow.string())
+
+
+def _nested(kind: Any, arrow: Any) -> bool:
+    """Whether a column holds lists of what is neither a number nor a text."""
+    if not arrow.types.is_list(kind):
+        return False
+    inner = kind.value_type
+    return bool(arrow.types.is_nested(inner) or arrow.types.is_null(inner))
+
+
+def _csv(columns: Sequence[str], rows: Rows) -> bytes:
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(name) for name in columns)
+        writer.writerow(["" if value is None else _word(value) for value in values])
+    return sink.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _json(columns: Sequence[str], rows: Rows) -> bytes:
+    plain = [{name: _finite(row.get(name)) for name in columns} for row in rows]
+    return json.dumps(plain, indent=1).encode()
+
+
+def _word(value: Any) -> str:
+    """A value as a text: numbers so that they read back to the last digit, lists and dictionaries as JSON."""
+    return value if isinstance(value, str) else repr(value) if isinstance(value, float) else json.dumps(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _finite(entry) for name, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+#: what makes the bytes of a file, by its ending
+ENDINGS: dict[str, Callable[[Sequence[str], Rows], bytes]] = {".parquet": _parquet, ".csv": _csv, ".json": _json}
