@@ -68,6 +68,11 @@ class Study(Shown):
     ) -> None:
         self.seed = seed_from(seed)
         self.function = named_function(function)
+        if store is not None and self.function.doubt:
+            raise NotSupportedError(
+                f"function: {self.function.doubt}, so that a store cannot tell its results from others; use a function "
+                "of a module and give all values in the cells, or keep results in memory (store=None)"
+            )
         self.cells: Sequence[Cell] = as_cells(cells, self.function, self.seed)
         self._open(store)
 
@@ -219,8 +224,8 @@ class Study(Shown):
             if entry is None or entry.state not in ("done", "failed"):
                 continue
             more = {"seconds": entry.seconds, "version": entry.version} if times else {}
-            whole = {**cell.values, "seed": cell.seed}
-            made.extend({**whole, **row, "error": entry.error, **more} for row in entry.rows or [{}])
+            whole = {**more, **cell.values, "seed": cell.seed}  # a function may give its own seconds
+            made.extend({**whole, **row, "error": entry.error} for row in entry.rows or [{}])
         return made
 
     def to_frame(self, *, times: bool = False) -> Any:
