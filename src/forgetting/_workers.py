@@ -8,7 +8,6 @@ depend on the number of workers.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -192,8 +191,6 @@ class _Task:
     def __call__(self, number: int, part: Any) -> tuple[int, Any]:
         if os.getppid() == self.driver:
             _end_with(self.driver)
-        import numba  # noqa: F401 - before the function does, so that its threads are counted
-
         with one_core(), _one_numba_thread():
             return number, self.function(part)
 
@@ -201,10 +198,8 @@ class _Task:
 @contextmanager
 def _one_numba_thread() -> Iterator[None]:
     """Compiled code in one thread: Dask leaves numba's number unset, and several threads of numba's pool may hang."""
-    numba = sys.modules.get("numba")
-    if numba is None:
-        yield
-        return
+    import numba  # before the function does
+
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Cells on a real Dask cluster of two processes: equal to serial bit for bit, on one core each, also if a worker dies."""
+"""Cells on a real Dask cluster of two processes: equal to serial bit for bit, one core each, also if a worker dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers and workers that are killed: finished cells stay, the others are computed again, and the table is the same."""
+"""Drivers and workers that are killed: finished cells stay, others are computed again, and the table is the same."""
 
 from __future__ import annotations
 

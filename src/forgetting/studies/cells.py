@@ -127,7 +127,8 @@ class NamedFunction:
             if name in TAKEN:
                 raise InvalidInputError(f"{where}: {name!r} is the column of the errors of cells; use another name")
             if not self.takes_all and name not in known and name not in OWN:
-                raise InvalidInputError(f"{where}: {self.name} has no parameter {name!r:.60}{nearest(name, known)}")
+                others = nearest(name, known) if known else "; its values cannot be given by name"
+                raise InvalidInputError(f"{where}: {self.name} has no parameter {name!r:.60}{others}")
         missing = [name for name, needed in known.items() if needed and name not in values and name != "seed"]
         if missing:
             raise InvalidInputError(f"{where}: {self.name} needs {', '.join(missing)}")
