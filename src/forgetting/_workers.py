@@ -8,7 +8,6 @@ depend on the number of workers.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,14 +16,14 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
 from forgetting._arrays import as_count
-from forgetting._threads import one_core
+from forgetting._threads import cores, one_core
 from forgetting.errors import WorkerError
 
 __all__ = ["lost_part", "run_parts", "some_parts", "workers"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-ATTEMPTS = 3  # how often a part is computed before it is given up because its process dies
+ALONE = 2  # how often a part is computed with no other beside it before it is given up because its process dies
 WATCH = 1.0  # seconds between two looks for the parent of a process
 
 
@@ -41,7 +40,7 @@ def workers(jobs: int | None) -> int | None:
     3
     """
     if jobs is not None:
-        return os.cpu_count() or 1 if jobs == -1 else as_count(jobs, "jobs", least=1)
+        return cores() if jobs == -1 else as_count(jobs, "jobs", least=1)
     from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
@@ -55,8 +54,9 @@ def run_parts(
 ) -> Iterator[tuple[int, Result]]:
     """Compute function(part) for every part; yield (place, result) as parts finish, in no particular order.
 
-    A part whose process dies (killed, out of memory) is tried three times at most; when all other parts are finished,
-    a `WorkerError` names the parts that could not be computed. With jobs=1 no process is started.
+    If a process dies (killed, out of memory), the parts that were not finished are computed again: by halves, so that
+    the part that is the cause is soon alone. If its process dies then too, the others go on, and at the end a
+    `WorkerError` names the parts that could not be computed. With jobs=1 no process is started.
 
     >>> sorted(run_parts(abs, [-1, 2, -3], jobs=1))
     [(0, 1), (1, 2), (2, 3)]
@@ -71,7 +71,7 @@ def run_parts(
 
 def lost_part() -> str:
     """What happened to a part that is given up."""
-    return f"the process died {ATTEMPTS} times (killed, or out of memory)"
+    return "the process died each time (killed, or out of memory)"
 
 
 def some_parts(
@@ -87,30 +87,27 @@ def some_parts(
     count = workers(jobs)
     if count == 1:
         for number, part in numbered:
-            with one_core():
+            with one_core(), _one_numba_thread():
                 result = function(part)
             yield number, result
         return
+    source = _Source(numbered)
     pending: dict[int, Part] = {}
-    source = iter(numbered)
-    while True:
+    while pending or not source.ended:
+        unsure = list(pending.items())
+        pending.clear()
+        yield from _again(function, unsure, count, give_up)
         try:
             yield from _dispatched(function, source, count, pending)
-            break
         except Exception as error:
             if not _is_death(error):
                 raise
-            for number, part in list(pending.items()):  # any of them may be the cause: from now on one at a time
-                del pending[number]
-                found = _one_by_one(function, number, part, count)
-                if found is None:
-                    give_up(number)
-                else:
-                    yield found
+    if source.error is not None:
+        raise source.error
 
 
 def _dispatched(
-    function: Callable[[Part], Result], source: Iterator[tuple[int, Part]], count: int | None, pending: dict[int, Part]
+    function: Callable[[Part], Result], source: Iterable[tuple[int, Part]], count: int | None, pending: dict[int, Part]
 ) -> Iterator[tuple[int, Result]]:
     """Compute parts until there are none left or a process dies; `pending` holds the parts that are not finished."""
     from joblib import Parallel
@@ -132,18 +129,52 @@ def _dispatched(
             yield number, result
 
 
-def _one_by_one(
-    function: Callable[[Part], Result], number: int, part: Part, count: int | None
-) -> tuple[int, Result] | None:
-    """A part whose process died, with no other part beside it; None if its process dies again and again."""
-    for _ in range(ATTEMPTS - 1):
-        alone: dict[int, Part] = {}
+def _again(
+    function: Callable[[Part], Result], parts: list[tuple[int, Part]], count: int | None, give_up: Callable[[int], None]
+) -> Iterator[tuple[int, Result]]:
+    """Compute parts of which one may be why a process died: by halves, then alone, so that the others go on."""
+    if not parts:
+        return
+    left = dict(parts)
+    for _ in range(ALONE if len(parts) == 1 else 1):
         try:
-            return next(iter(list(_dispatched(function, iter([(number, part)]), count, alone))))
+            for number, result in _dispatched(function, parts, count, {}):
+                del left[number]
+                yield number, result
         except Exception as error:
             if not _is_death(error):
                 raise
-    return None
+        if not left:
+            return
+    if len(parts) == 1:
+        give_up(parts[0][0])
+        return
+    unsure = list(left.items())
+    middle = (len(unsure) + 1) // 2
+    for half in (unsure[:middle], unsure[middle:]):
+        yield from _again(function, half, count, give_up)
+
+
+class _Source:
+    """Parts as joblib asks for them, in a thread of its own where an error would be lost: the error is kept."""
+
+    def __init__(self, numbered: Iterable[tuple[int, Any]]) -> None:
+        self.numbered, self.ended, self.lock = iter(numbered), False, threading.Lock()
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> _Source:
+        return self
+
+    def __next__(self) -> tuple[int, Any]:
+        with self.lock:  # a pool that broke may still ask, while the next one does
+            if not self.ended:
+                try:
+                    return next(self.numbered)
+                except BaseException as error:
+                    self.ended = True
+                    if not isinstance(error, StopIteration):
+                        self.error = error
+        raise StopIteration
 
 
 def _is_death(error: Exception) -> bool:
@@ -160,17 +191,15 @@ class _Task:
     def __call__(self, number: int, part: Any) -> tuple[int, Any]:
         if os.getppid() == self.driver:
             _end_with(self.driver)
-        with _one_numba_thread(), one_core():
+        with one_core(), _one_numba_thread():
             return number, self.function(part)
 
 
 @contextmanager
 def _one_numba_thread() -> Iterator[None]:
     """Compiled code in one thread: Dask leaves numba's number unset, and several threads of numba's pool may hang."""
-    numba = sys.modules.get("numba")
-    if numba is None:
-        yield
-        return
+    import numba  # before the function does
+
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -12,6 +11,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
 from forgetting._devices import as_device
+from forgetting._threads import cores
 from forgetting.auditing.passes import pass_cost, pass_ends
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
@@ -185,7 +185,7 @@ def order_value(
         if not there.host:
             raise NotSupportedError(f"device= evaluates orders of linear schemes, not of {chosen}; leave out device=")
         return lambda orders: np.array([_run_value(problem, quantity, order, chosen, space.w0) for order in orders])
-    threads = os.cpu_count() or 1
+    threads = cores()
     if there.host and _at_once(geometry):
 
         def value_at_once(orders: IntArray) -> Array:

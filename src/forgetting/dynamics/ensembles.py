@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_f
 from forgetting._devices import HOST, Device, as_device
 from forgetting._memory import require_memory
 from forgetting._progress import Progress, progress_bar, reports_progress, track
+from forgetting._threads import cores
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
@@ -248,7 +248,7 @@ def run_many(
     """
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
     seed, ordering = seed_from(seed), as_ordering(ordering)
-    workers = (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1)
+    workers = cores() if threads is None else as_count(threads, "threads", least=1)
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
     start, there = space.w0, as_device(device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from forgetting._arrays import (
     seed_from,
 )
 from forgetting._memory import in_bytes
+from forgetting._threads import cores
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -132,7 +132,7 @@ def as_request(
         "limits": limits,
         "relaxation": as_number(relaxation, "relaxation", above=0, below=2.0 * several),
         "average": several,
-        "threads": (os.cpu_count() or 1) if threads is None else as_count(threads, "threads", least=1),
+        "threads": cores() if threads is None else as_count(threads, "threads", least=1),
     }
     if damp and method == "averaged" and (several != 1 or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,15 +17,18 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from forgetting._text import visible
 from forgetting.errors import ProblemFileError
+from forgetting.storage.owners import Owner, is_alive
 
 __all__ = ["Entry", "Plan", "Store", "code_digest"]
 
 MARK = 0x66677432  # "fgt2": the application id of SQLite files of this library
+STATES = ("waiting", "running", "done", "failed")
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS cells (
-    key TEXT PRIMARY KEY,            -- SHA-256 of the function, the cell and the seed
+CREATE TABLE cells (
     place INTEGER NOT NULL,          -- in the list of cells of the study that came first
+    key TEXT NOT NULL UNIQUE,        -- SHA-256 of the function, the cell and the seed
     function TEXT NOT NULL,          -- module:name
     cell TEXT NOT NULL,              -- JSON: what the function is called with
     seed TEXT NOT NULL,              -- a whole number, up to 128 bits
@@ -35,12 +37,18 @@ CREATE TABLE IF NOT EXISTS cells (
     error TEXT,                      -- why the cell failed
     trace TEXT,                      -- where
     seconds REAL,                    -- that the cell took
+    version TEXT,                    -- of this library
+    digest TEXT,                     -- of a finished cell: SHA-256 of the columns above, since SQLite checks none
     changed REAL,                    -- when the state changed, in seconds since 1970
-    owner TEXT,                      -- the process that computes, or computed, the cell
-    version TEXT                     -- of this library
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS states ON cells (state);
+    owner TEXT                       -- the process that computes, or computed, the cell
+);
+CREATE TABLE owners (
+    name TEXT PRIMARY KEY,           -- a process, as in `owner` above
+    seen REAL NOT NULL               -- when the process was last alive, in seconds since 1970
+);
 """
+PROTECTED = "place, key, function, cell, seed, state, rows, error, trace, seconds, version"
+MOST_TEXT = 20_000  # characters of an error that are kept
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,8 @@ class Plan:
 class Entry:
     """What a store holds of a cell: see the columns of the table."""
 
-    key: str
     place: int
+    key: str
     function: str
     cell: Any
     seed: int
@@ -68,12 +76,9 @@ class Entry:
     error: str | None
     trace: str | None
     seconds: float | None
+    version: str | None
     changed: float | None
     owner: str | None
-    version: str | None
-
-
-COLUMNS = "key, place, function, cell, seed, state, rows, error, trace, seconds, changed, owner, version"
 
 
 class Store:
@@ -81,12 +86,13 @@ class Store:
 
     Every result is one transaction of a write-ahead log: a kill at any moment loses no cell that was finished. Several
     processes of one machine may use the file at the same time; `claim` gives a cell to one of them. A file on a network
-    drive cannot be shared by several machines.
+    drive may be used by several machines one after the other, not at the same time. A damaged file raises an error: a
+    digest of each result is kept with the result.
 
     >>> with Store(None) as store:
     ...     store.plan([Plan("a", 0, "module:function", '{"T": 3}', 7)])
     ...     store.claim("a"), store.claim("a")
-    ...     store.finish("a", rows=[{"loss": 0.5}], seconds=0.1, version="1")
+    ...     store.finish("a", rows='[{"loss": 0.5}]', seconds=0.1, version="1")
     ...     store.entries()[0].rows, store.counts()
     (True, False)
     ([{'loss': 0.5}], {'done': 1})
@@ -94,94 +100,135 @@ class Store:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.me = _process(os.getpid())
+        self.me = Owner()
         self._lock = RLock()  # joblib asks for cells in threads of its own
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            self._base = sqlite3.connect(
-                ":memory:" if path is None else path, timeout=60, isolation_level=None, check_same_thread=False
-            )
-        except (OSError, sqlite3.Error) as error:
+            self._base = _connected(path)
+        except (OSError, sqlite3.Error, ValueError) as error:
             raise ProblemFileError(f"{path}: cannot be used as a store ({error})") from error
         try:
             with self._errors():
                 self._open()
         except BaseException:
-            self._base.close()
+            self.close()
             raise
 
     def _open(self) -> None:
-        """Create the table in a new file; raise if the file is a database of another program."""
-        mark = self._base.execute("PRAGMA application_id").fetchone()[0]
-        tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if mark != MARK and (mark or tables):
-            raise ProblemFileError(f"{self.path}: a database of another program, and is kept")
-        self._base.execute("PRAGMA journal_mode = WAL")
+        """Create the tables in a new file; raise if the file is a database of another program."""
+        if not self._is_ours():
+            self._wal()
+            with self._transaction():  # another process may have been faster
+                if not self._is_ours(begin=False):
+                    for statement in SCHEMA.split(";"):
+                        self._base.execute(statement)
+                    self._base.execute(f"PRAGMA application_id = {MARK}")
         self._base.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last cells, a kill takes none
-        if mark != MARK:
-            with self._transaction():
-                for statement in SCHEMA.split(";"):
-                    self._base.execute(statement)
-                self._base.execute(f"PRAGMA application_id = {MARK}")
+
+    def _is_ours(self, *, begin: bool = True) -> bool:
+        """Whether the tables are there; raise if others are. One transaction: both looks are at the same moment."""
+        if begin:
+            self._base.execute("BEGIN")
+        try:
+            mark = self._base.execute("PRAGMA application_id").fetchone()[0]
+            tables = {name for (name,) in self._base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        finally:
+            if begin and self._base.in_transaction:
+                self._base.execute("COMMIT")
+        if mark == MARK and tables >= {"cells", "owners"}:
+            return True
+        if mark or tables:
+            raise ProblemFileError(f"{self.path}: a database of another program, and is kept; name another file")
+        return False
+
+    def _wal(self) -> None:
+        """Use a write-ahead log. SQLite does not wait for others here, so that this loop does."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self._base.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
 
     # ------------------------------------------------------------------------------------------------- to be computed
 
     def plan(self, plans: Sequence[Plan]) -> None:
         """Add the cells that are not there yet, as waiting."""
-        rows = [(plan.key, plan.place, plan.function, plan.cell, str(plan.seed)) for plan in plans]
+        rows = ((plan.place, plan.key, plan.function, plan.cell, str(plan.seed)) for plan in plans)
         with self._transaction():
             self._base.executemany(
-                "INSERT OR IGNORE INTO cells (key, place, function, cell, seed) VALUES (?, ?, ?, ?, ?)", rows
+                "INSERT OR IGNORE INTO cells (place, key, function, cell, seed) VALUES (?, ?, ?, ?, ?)", rows
             )
 
     def claim(self, key: str) -> bool:
         """Take a waiting cell, or a cell of a process that has ended; False if another process has the cell."""
-        with self._transaction():
-            row = self._base.execute("SELECT state, owner FROM cells WHERE key = ?", (key,)).fetchone()
-            free = row is not None and (row[0] == "waiting" or (row[0] == "running" and not _alive(row[1])))
-            if free:
-                self._base.execute(
-                    "UPDATE cells SET state = 'running', owner = ?, changed = ? WHERE key = ?",
-                    (self.me, time.time(), key),
-                )
-        return free
+        take = "UPDATE cells SET state = 'running', owner = ?, changed = ? WHERE key = ? AND "  # one of two succeeds
+        values = (self.me.name, time.time(), key)
+        with self._errors():
+            if self._base.execute(f"{take} state = 'waiting'", values).rowcount == 1:
+                return True
+            row = self._base.execute("SELECT owner FROM cells WHERE key = ? AND state = 'running'", (key,)).fetchone()
+            if row is None or self._is_alive(row[0]):
+                return False
+            return self._base.execute(f"{take} state = 'running' AND owner IS ?", (*values, row[0])).rowcount == 1
 
     def finish(
         self,
         key: str,
         *,
-        rows: Any = None,
+        rows: str | None = None,
         error: str | None = None,
         trace: str | None = None,
         seconds: float | None = None,
         version: str | None = None,
     ) -> None:
-        """Record what a cell gave, or why the cell failed."""
+        """Record what a cell gave, as JSON, or why the cell failed."""
         state = "done" if error is None else "failed"
-        values = (state, json.dumps(rows), error, trace, seconds, time.time(), version, key)
+        values = (state, rows, _kept(error), _kept(trace), None if seconds is None else float(seconds), version)
         with self._errors():
+            changed = self._base.execute(
+                "UPDATE cells SET (state, rows, error, trace, seconds, version) = (?1, ?2, ?3, ?4, ?5, ?6), "
+                "changed = ?7, digest = digest(place, key, function, cell, seed, ?1, ?2, ?3, ?4, ?5, ?6) "
+                "WHERE key = ?8",
+                (*values, time.time(), key),
+            ).rowcount
+        if changed != 1:
+            raise ProblemFileError(f"{self.path}: the cell {key} is gone; another program changed the store")
+
+    def release(self, failed: Iterable[str] = ()) -> None:
+        """Give back the cells that this process has not finished, and let these cells wait again if they failed."""
+        with self._transaction():
             self._base.execute(
-                "UPDATE cells SET state = ?, rows = ?, error = ?, trace = ?, seconds = ?, changed = ?, version = ? "
-                "WHERE key = ?",
-                values,
+                "UPDATE cells SET state = 'waiting', owner = NULL WHERE state = 'running' AND owner = ?",
+                (self.me.name,),
+            )
+            self._base.executemany(
+                "UPDATE cells SET state = 'waiting', error = NULL, trace = NULL, rows = NULL, digest = NULL "
+                "WHERE key = ? AND state = 'failed'",
+                ((key,) for key in failed),
             )
 
-    def release(self, *, failed: bool = False) -> None:
-        """Give back the cells that this process has not finished; with `failed`, let all failed cells wait again."""
+    def beat(self) -> None:
+        """Tell other machines that this process is alive."""
         with self._errors():
-            self._base.execute(
-                "UPDATE cells SET state = 'waiting', owner = NULL WHERE state = 'running' AND owner = ?", (self.me,)
-            )
-            if failed:
-                self._base.execute("UPDATE cells SET state = 'waiting', error = NULL WHERE state = 'failed'")
+            self._base.execute("INSERT OR REPLACE INTO owners VALUES (?, ?)", (self.me.name, time.time()))
+
+    def _is_alive(self, owner: str | None) -> bool:
+        if owner is None:
+            return False
+        row = self._base.execute("SELECT seen FROM owners WHERE name = ?", (owner,)).fetchone()
+        return is_alive(owner, None if row is None else row[0])
 
     def forget(self, keys: Sequence[str]) -> None:
         """Let finished cells wait again."""
         with self._transaction():
             self._base.executemany(
-                "UPDATE cells SET state = 'waiting', rows = NULL, error = NULL, trace = NULL WHERE key = ? "
-                "AND state IN ('done', 'failed')",
+                "UPDATE cells SET state = 'waiting', rows = NULL, error = NULL, trace = NULL, digest = NULL "
+                "WHERE key = ? AND state IN ('done', 'failed')",
                 [(key,) for key in keys],
             )
 
@@ -190,20 +237,38 @@ class Store:
     def entries(self) -> list[Entry]:
         """All cells, in the order of the study."""
         with self._errors():
-            found = self._base.execute(f"SELECT {COLUMNS} FROM cells ORDER BY place, key").fetchall()
-            return [_entry(row) for row in found]
+            found = self._base.execute(f"SELECT {PROTECTED}, changed, owner, digest FROM cells ORDER BY place, key")
+            return [self._entry(row) for row in found]
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        place, key, function, cell, seed, state, rows, *others, digest = row
+        if state not in STATES or (state in ("done", "failed") and digest != _digest(*row[:11])):
+            raise ValueError(f"the digest of cell {place} is wrong")
+        return Entry(
+            place,
+            key,
+            function,
+            json.loads(cell),
+            int(seed),
+            state,
+            None if rows is None else json.loads(rows),
+            *others,
+        )
 
     def states(self) -> dict[str, str]:
         """The state of each cell by its key: waiting, running, done, failed. A dead process leaves cells waiting."""
         with self._errors():
             found = self._base.execute("SELECT key, state, owner FROM cells").fetchall()
-        alive = {owner: _alive(owner) for owner in {owner for _, state, owner in found if state == "running"}}
+            odd = next((state for _, state, _ in found if state not in STATES), None)
+            if odd is not None:
+                raise ValueError(f"a cell has the state {odd!r:.40}")
+            alive = {name: self._is_alive(name) for name in {name for _, state, name in found if state == "running"}}
         return {key: "waiting" if state == "running" and not alive[owner] else state for key, state, owner in found}
 
     def counts(self) -> dict[str, int]:
         """The number of cells in each state."""
         states = list(self.states().values())
-        return {state: states.count(state) for state in ("waiting", "running", "done", "failed") if state in states}
+        return {state: states.count(state) for state in STATES if state in states}
 
     def __len__(self) -> int:
         with self._errors():
@@ -211,7 +276,9 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
-        self._base.close()
+        self.me.gone()
+        with self._lock, suppress(sqlite3.Error):  # what is finished is in the file, also if the log stays beside it
+            self._base.close()
 
     def remove(self) -> None:
         """Close and remove the file, when the computation is finished."""
@@ -229,59 +296,65 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._errors():
+            if self._base.in_transaction:  # left open by an interrupt
+                self._base.execute("ROLLBACK")
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._base.execute("COMMIT")
             except BaseException:
-                self._base.execute("ROLLBACK")
+                if self._base.in_transaction:  # a full disk ends the transaction by itself
+                    self._base.execute("ROLLBACK")
                 raise
-            self._base.execute("COMMIT")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
+        if os.getpid() != self.me.pid:
+            raise ProblemFileError(f"{self.path}: opened by process {self.me.pid}, and used in a fork of that process")
         try:
             with self._lock:
                 yield
-        except (sqlite3.Error, ValueError, RecursionError, TypeError) as error:
-            if isinstance(error, ProblemFileError):
-                raise
-            raise ProblemFileError(
-                f"{self.path}: a damaged store, or a full disk ({error}); remove the file to begin again"
-            ) from error
+        except ProblemFileError:
+            raise
+        except (sqlite3.Error, ValueError, RecursionError, TypeError, OverflowError) as error:
+            raise ProblemFileError(f"{self.path}: {_why(error)} ({error})") from error
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
-    key, place, function, cell, seed, state, rows, *others = row
-    return Entry(
-        key, place, function, json.loads(cell), int(seed), state, None if rows is None else json.loads(rows), *others
-    )
+def _connected(path: Path | None) -> sqlite3.Connection:
+    """A connection; to a file in a folder without permission to write, one that reads."""
+    where, uri = ":memory:" if path is None else str(path), False
+    if path is not None and path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        logged = Path(f"{path}-wal").exists()  # without a log nobody writes, and SQLite needs no file beside this one
+        where, uri = f"{path.resolve().as_uri()}?{'mode=ro' if logged else 'immutable=1'}", True
+    base = sqlite3.connect(where, timeout=60, isolation_level=None, check_same_thread=False, uri=uri)
+    base.create_function("digest", 11, _digest, deterministic=True)
+    return base
 
 
-def _process(pid: int) -> str:
-    """A name of a process that no later process of this machine has: the machine, the number and the start."""
-    try:
-        with closing(open(f"/proc/{pid}/stat", encoding="utf-8")) as file:
-            born = file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        born = ""  # a system without /proc: the number alone
-    return f"{platform.node()} {pid} {born}"
+def _why(error: Exception) -> str:
+    """What an error of SQLite means for the user."""
+    words = str(error)
+    if "full" in words or "disk I/O" in words:
+        return "the disk is full or failed; all finished cells are kept, so run the study again when there is space"
+    if "readonly" in words or "read-only" in words or "unable to open" in words:
+        return "the store or its folder cannot be written"
+    if "locked" in words or "busy" in words:
+        return "another process holds the store for more than 60 s"
+    if "not a database" in words:
+        return "not a store of this library, and is kept; name another file"
+    return "a damaged store; remove the file to begin again"
 
 
-def _alive(owner: str | None) -> bool:
-    """Whether the process that has a cell still runs; processes of other machines count as running."""
-    if owner is None:
-        return False
-    machine, _, rest = owner.partition(" ")
-    pid, _, _ = rest.partition(" ")
-    if machine != platform.node() or not pid.isdecimal():
-        return True
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return _process(int(pid)) == owner
+def _digest(*values: Any) -> str:
+    return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _kept(words: str | None) -> str | None:
+    """The text without characters that SQLite or a terminal cannot take, and not longer than the limit."""
+    if words is None:
+        return None
+    half = MOST_TEXT // 2
+    return visible(words if len(words) <= MOST_TEXT else f"{words[:half]}\n[...]\n{words[-half:]}")
 
 
 @cache

@@ -9,7 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any
@@ -19,15 +19,16 @@ import numpy as np
 from forgetting._arrays import as_count, as_seed
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting.studies.sources import canonical, digest_of, plain
 
 __all__ = [
+    "Call",
     "Cell",
     "Function",
     "NamedFunction",
     "Traits",
     "as_cells",
     "as_rows",
-    "called",
     "grid",
     "made_function",
     "named_function",
@@ -38,7 +39,8 @@ __all__ = [
 
 Function = Callable[..., Any]
 OWN = ("seed", "repeat")  # given to a function that asks for them
-MOST_CELLS = 10_000_000
+TAKEN = ("error",)  # the column of the errors of cells
+MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,22 @@ def states(traits: Traits) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class NamedFunction:
-    """A function with the name that a store knows it by, and a digest of its source."""
+    """A function with the name that a store knows it by, and a digest of its source.
+
+    `doubt` says why a store in a file could take the function for another one; it is empty for most functions.
+    """
 
     call: Function | None
     name: str
     digest: str = ""
+    doubt: str = ""
+    known: Mapping[str, bool] = field(init=False)
+    takes_all: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        known, takes_all = ({}, True) if self.call is None else _parameters(self.call)
+        object.__setattr__(self, "known", known)
+        object.__setattr__(self, "takes_all", takes_all)
 
     @property
     def traits(self) -> Traits:
@@ -114,11 +127,14 @@ class NamedFunction:
         """Raise unless the function takes these values."""
         if self.call is None:
             return
-        known, takes_all = _parameters(self.call)
+        known = self.known
         for name in values:
-            if not takes_all and name not in known and name not in OWN:
-                raise InvalidInputError(f"{where}: {self.name} has no parameter {name!r:.60}{nearest(name, known)}")
-        missing = [name for name, needed in known.items() if needed and name not in values and name not in OWN]
+            if name in TAKEN:
+                raise InvalidInputError(f"{where}: {name!r} is the column of the errors of cells; use another name")
+            if not self.takes_all and name not in known and name not in OWN:
+                others = nearest(name, known) if known else "; its values cannot be given by name"
+                raise InvalidInputError(f"{where}: {self.name} has no parameter {name!r:.60}{others}")
+        missing = [name for name, needed in known.items() if needed and name not in values and name != "seed"]
         if missing:
             raise InvalidInputError(f"{where}: {self.name} needs {', '.join(missing)}")
         try:
@@ -139,10 +155,14 @@ def named_function(function: Function | str) -> NamedFunction:
         raise InvalidInputError(
             f"function: expected a function, or its name as in 'module:function', got {function!r:.80}"
         )
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str):
-        raise NotSupportedError(f"function: {function!r:.80} has no name by which a store could know it; use def")
-    return NamedFunction(function, f"{module}:{name}", "" if module.startswith("forgetting.") else _source(function))
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", type(function).__qualname__)
+    if isinstance(module, str) and module.startswith("forgetting."):
+        return NamedFunction(function, f"{module}:{name}")
+    try:
+        digest, doubt = digest_of(function), ""
+    except NotSupportedError as error:
+        digest, doubt = "", str(error)
+    return NamedFunction(function, f"{module}:{name}", digest, doubt)
 
 
 def made_function(name: str) -> Function:
@@ -186,23 +206,23 @@ def takes(function: NamedFunction, name: str) -> bool:
     return function.call is not None and name in _parameters(function.call)[0]
 
 
-def _source(function: Function) -> str:
-    """A digest of the source of a function, so that a function that was edited is computed again."""
-    try:
-        text = inspect.getsource(function)
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        text = repr((code.co_code, code.co_consts)) if code is not None else ""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+class Call:
+    """A function as it is called with a cell; the seed and the number of the repeat go to functions that ask for them.
 
+    >>> Call(lambda T, seed: (T, seed))(Cell({"T": 3, "repeat": 0}, 7, ""))
+    (3, 7)
+    """
 
-def called(function: Function, cell: Cell) -> Any:
-    """What the function gives for a cell; the seed and the number of the repeat go to functions that ask for them."""
-    known, takes_all = _parameters(function)
-    values = {name: value for name, value in cell.values.items() if takes_all or name in known or name not in OWN}
-    if takes_all or "seed" in known:
-        values["seed"] = cell.seed
-    return function(**values)
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.known, self.takes_all = _parameters(function)
+
+    def __call__(self, cell: Cell) -> Any:
+        takes_all, known = self.takes_all, self.known
+        values = {name: value for name, value in cell.values.items() if takes_all or name in known or name not in OWN}
+        if takes_all or "seed" in known:
+            values["seed"] = cell.seed
+        return self.function(**values)
 
 
 # ---------------------------------------------------------------------------------------------------------- of cells
@@ -221,21 +241,21 @@ def as_cells(cells: Iterable[Mapping[str, Any]], function: NamedFunction, seed: 
         values = {name: plain(value, f"{where}, {name}") for name, value in given.items()}
         function.check(values, where)
         own = values.pop("seed", None)
+        if own is not None:
+            values["seed"] = as_seed(own, f"{where}: seed")
         known = {name: _without_folder(value) if name in function.traits.files else value
                  for name, value in values.items()}  # fmt: skip
         drawing = {name: value for name, value in known.items() if name not in function.traits.paired}
-        chosen = seed_of(seed, drawing) if own is None else as_seed(own, f"{where}: seed")
-        given_seed = {} if own is None else {"seed": chosen}
-        cell = Cell({**values, **given_seed}, chosen, "")
-        identity = _canonical({**known, **given_seed})
-        parts = function.name, function.digest, function.traits.marks(values), str(chosen), identity
-        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        if digest in places:
+        chosen = values["seed"] if own is not None else seed_of(seed, drawing)
+        parts = function.name, function.digest, function.traits.marks(values), str(chosen), canonical(known)
+        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        cell = Cell(values, chosen, key)
+        if key in places:
             raise InvalidInputError(
-                f"{where} is the same as cell {places[digest]} ({cell}); for other draws, number cells by repeat"
+                f"{where} is the same as cell {places[key]} ({cell}); for other draws, number cells by repeat"
             )
-        places[digest] = place
-        made.append(replace(cell, key=digest))
+        places[key] = place
+        made.append(cell)
         if place >= MOST_CELLS:
             raise InvalidInputError(f"more than {MOST_CELLS} cells; split the study")
     if not made:
@@ -278,34 +298,9 @@ def seed_of(seed: int, values: Mapping[str, Any]) -> int:
     >>> seed_of(0, {"T": 3}) == seed_of(0, {"T": 3}) != seed_of(1, {"T": 3})
     True
     """
-    words = np.frombuffer(hashlib.sha256(_canonical(values).encode()).digest(), dtype="<u4")
+    words = np.frombuffer(hashlib.sha256(canonical(values).encode()).digest(), dtype="<u4")
     state = np.random.SeedSequence(seed, spawn_key=tuple(int(word) for word in words)).generate_state(1, np.uint64)
     return int(state[0]) >> 1  # SQLite and Parquet know 63 bits
-
-
-def _canonical(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
-
-
-def plain(value: Any, where: str) -> Any:
-    """Numbers, texts, lists and dictionaries as JSON has them; an error names what else there is."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist(), where)
-    if isinstance(value, (list, tuple, range)):
-        return [plain(entry, where) for entry in value]
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {name: plain(entry, where) for name, entry in value.items()}
-    settings = getattr(value, "settings", None)
-    if callable(settings) and not isinstance(value, type):  # an ordering or a scheme
-        return {"class": type(value).__name__, **plain(settings(), where)}
-    raise InvalidInputError(
-        f"{where}: expected numbers, texts, lists, dictionaries, orderings or schemes, got "
-        f"{type(value).__name__} {value!r:.60}; save tasks to a file, and give its name"
-    )
 
 
 def as_rows(found: Any) -> list[dict[str, Any]]:
@@ -326,5 +321,7 @@ def as_rows(found: Any) -> list[dict[str, Any]]:
     for row in found:
         if not all(isinstance(name, str) for name in row):
             raise InvalidInputError(f"the function gave a dictionary whose names are not texts: {row!r:.60}")
+        if any(name in row for name in TAKEN):
+            raise InvalidInputError("the function gave a value 'error', the column of the errors; use another name")
         rows.append({name: plain(value, f"the value {name!r} of the function") for name, value in row.items()})
     return rows

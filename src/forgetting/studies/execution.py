@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from forgetting._progress import Report, progress_bar
 from forgetting._version import __version__
 from forgetting._workers import lost_part, some_parts
+from forgetting.errors import ProblemFileError
+from forgetting.storage.owners import BEAT
 from forgetting.storage.store import Store
-from forgetting.studies.cells import Cell, as_rows, called
+from forgetting.studies.cells import Call, Cell, Function, as_rows
 
 __all__ = ["Finished", "execute"]
 
@@ -21,9 +27,9 @@ POLL = 0.5  # seconds between two looks at the cells of other processes
 
 
 class _Found(NamedTuple):
-    """What a worker sends back."""
+    """What a worker sends back: texts and a number, which can always be sent."""
 
-    rows: Any
+    rows: str | None
     error: str | None
     trace: str | None
     seconds: float
@@ -32,23 +38,36 @@ class _Found(NamedTuple):
 class _Work:
     """A cell as a worker computes it; an error becomes a result, so that other cells go on."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Function) -> None:
+        self.call = Call(function)
 
     def __call__(self, cell: Cell) -> _Found:
-        began = time.perf_counter()
+        began, process = time.perf_counter(), os.getpid()
+        rows = error = trace = None
         try:
-            rows = as_rows(called(self.function, cell))
-        except (Exception, SystemExit) as error:
-            said = f"{type(error).__name__}: {error}"
-            return _Found(None, said, traceback.format_exc(), time.perf_counter() - began)
-        return _Found(rows, None, None, time.perf_counter() - began)
+            rows = json.dumps(as_rows(self.call(cell)))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as caught:  # also SystemExit, and what other libraries derive from BaseException
+            error, trace = _words(caught), traceback.format_exc()
+        finally:
+            if os.getpid() != process:
+                os._exit(1)  # a child that the function forked and that came back: this is the work of its parent
+        return _Found(rows, error, trace, time.perf_counter() - began)
+
+
+def _words(error: BaseException) -> str:
+    """The class and the message of an error, also of one that cannot say its message."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as other:
+        return f"{type(error).__name__}, whose message raises {type(other).__name__}"
 
 
 def execute(
     store: Store,
     cells: Sequence[Cell],
-    function: Callable[..., Any],
+    function: Function,
     jobs: int | None,
     finished: Finished,
     *,
@@ -56,23 +75,48 @@ def execute(
     wait: bool,
 ) -> None:
     """Compute the cells that are not finished; see `Study.run`. An interrupt leaves cells in flight waiting."""
-    store.release(failed=retry)
+    store.release(failed=[cell.key for cell in cells] if retry else ())
     try:
-        with progress_bar("study") as report:
+        with progress_bar("study") as report, _beating(store):
             while True:
                 _pass(store, cells, function, jobs, finished, report)
+                store.release()  # cells that a pool asked for while it broke
                 states = store.states()
                 if not wait or not any(states[cell.key] in ("running", "waiting") for cell in cells):
                     return
                 time.sleep(POLL)  # another process has the rest; its cells are taken over if that process ends
     finally:
-        store.release()
+        with suppress(ProblemFileError):  # the error that ended the loop says more; a dead owner's cells are free
+            store.release()
+
+
+@contextmanager
+def _beating(store: Store) -> Iterator[None]:
+    """Signs of life for other machines, from a thread of their own."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(BEAT):
+            with suppress(ProblemFileError):
+                store.beat()
+
+    if store.path is None:
+        yield
+        return
+    store.beat()
+    thread = threading.Thread(target=beat, name="signs of life", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _pass(
     store: Store,
     cells: Sequence[Cell],
-    function: Callable[..., Any],
+    function: Function,
     jobs: int | None,
     finished: Finished,
     report: Report,
@@ -92,11 +136,8 @@ def _pass(
 
     report("study", done, total)
     for place, found in some_parts(_Work(function), waiting(), jobs, gave_up):
-        store.finish(
-            cells[place].key, rows=found.rows, error=found.error, trace=found.trace, seconds=found.seconds,
-            version=__version__,
-        )  # fmt: skip
+        store.finish(cells[place].key, **found._asdict(), version=__version__)
         done += 1
         if found.error is None:
-            finished(cells[place].values, found.rows)
+            finished(cells[place].values, json.loads(found.rows or "[]"))
         report("study", done, total)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +33,17 @@ def _marks(values: Mapping[str, Any]) -> str:
     if values.get("file") is None:
         return ""
     try:
-        with open(values["file"], "rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
+        state = os.stat(values["file"])
+        return _digest(values["file"], state.st_mtime_ns, state.st_size, state.st_ino)
     except OSError as error:
         raise ProblemFileError(f"{values['file']}: cannot be read ({error.strerror})") from error
+
+
+@lru_cache(maxsize=1000)
+def _digest(path: str, *state: int) -> str:
+    """The SHA-256 of a file, which is read again if its state has changed: a file may be in many cells."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _check(values: Mapping[str, Any]) -> None:

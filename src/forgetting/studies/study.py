@@ -18,7 +18,7 @@ from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_
 from forgetting.studies.execution import Finished, execute
 from forgetting.studies.measuring import measure
 from forgetting.studies.status import Status, status_of
-from forgetting.studies.table import column_names, glance, shown, table_rows
+from forgetting.studies.table import cell_rows, column_names, glance, shown, table_rows
 
 __all__ = ["Study"]
 
@@ -69,6 +69,11 @@ class Study(Shown):
     ) -> None:
         self.seed = seed_from(seed)
         self.function = named_function(function)
+        if store is not None and self.function.doubt:
+            raise NotSupportedError(
+                f"function: {self.function.doubt}, so that a store cannot tell its results from others; use a function "
+                "of a module and give all values in the cells, or keep results in memory (store=None)"
+            )
         self.cells: Sequence[Cell] = as_cells(cells, self.function, self.seed)
         self._open(store)
 
@@ -220,8 +225,8 @@ class Study(Shown):
         """
         with self._store() as store:
             known = {entry.key: entry for entry in store.entries() if entry.state in ("done", "failed")}
-            mine = [(cell, known[cell.key]) for cell in self.cells if cell.key in known]
-            store.forget([cell.key for cell, entry in mine if where is None or any(map(where, table_rows([cell], [entry])))])
+            mine = [(cell, cell_rows(cell, known[cell.key])) for cell in self.cells if cell.key in known]
+            store.forget([cell.key for cell, rows in mine if where is None or any(map(where, rows))])
         return self
 
     # ----------------------------------------------------------------------------------------------------- looking at

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
+from forgetting._threads import cores
 from forgetting.dynamics.ensembles import batch_losses
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import NotSupportedError
@@ -94,7 +94,7 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     scheme = given.linear_on(instance.posed)
     if scheme is None:
         raise NotSupportedError(f"{given} is not a linear scheme")
-    start, none, workers = space.w0, np.zeros(1, dtype=np.int64), os.cpu_count() or 1
+    start, none, workers = space.w0, np.zeros(1, dtype=np.int64), cores()
     losses = np.empty(len(orders))
     for at in range(0, len(orders), BATCH):
         few = slice(at, at + BATCH)

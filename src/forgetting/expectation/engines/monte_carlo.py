@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
 from forgetting._progress import track
+from forgetting._threads import cores
 from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
 from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret
@@ -86,7 +86,7 @@ def _compiled(request: Request) -> bool:
 def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Values:
     """Quantities of `count` runs of a linear scheme, made at once."""
     geometry, scheme, steps = request.geometry, request.linear_scheme, request.steps
-    threads = request.simulation.threads or os.cpu_count() or 1
+    threads = request.simulation.threads or cores()
     orders = drawn_orders(request.ordering, view_of(request.problem), request.last + request.one_more, count, rng)
     keep = np.unique(steps)
     losses = before = after = forgotten = np.empty(0)

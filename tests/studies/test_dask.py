@@ -1,0 +1,75 @@
+"""Cells on a real Dask cluster of two processes: equal to serial bit for bit, one core each, also if a worker dies."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import joblib
+
+import forgetting as fg
+from forgetting.studies import Study
+
+MEASURED = {"family": "gaussian", "T": [2, 3, 4], "d": 8, "rank": 2, "k": [1, 10, 100]}
+
+
+def threads_of_a_worker():
+    """A function that counts the threads that a cell may use."""
+
+    def cell(a):
+        import os
+
+        import numba
+        from threadpoolctl import threadpool_info
+
+        from forgetting._threads import cores
+
+        blas = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+        return {"blas": max(blas), "numba": numba.get_num_threads(), "cores": cores(), "process": os.getpid()}
+
+    return cell
+
+
+def test_dask_gives_the_digits_of_the_serial_run(cluster, tmp_path):
+    serial = Study.grid(**MEASURED, repeats=2, store=None).run(jobs=1, progress=False)
+    with joblib.parallel_config("dask"):
+        spread = Study.grid(**MEASURED, repeats=2, store=tmp_path / "s.db").run(progress=False)
+    assert spread.status.done == 6
+    assert json.dumps(spread.rows()) == json.dumps(serial.rows())
+
+
+def test_a_cell_on_dask_has_one_thread(cluster):
+    with joblib.parallel_config("dask"):
+        rows = Study([{"a": a} for a in range(6)], None, function=threads_of_a_worker()).run(progress=False).rows()
+    assert {(row["blas"], row["numba"], row["cores"]) for row in rows} == {(1, 1, 1)}
+    assert os.getpid() not in {row["process"] for row in rows}
+
+
+def test_killed_dask_worker_changes_nothing(cluster, tmp_path):
+    def cell(a, folder, seed):
+        import os
+        import signal
+        from pathlib import Path
+
+        mark = Path(folder, "died")
+        if a == 4 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"value": (seed % 1000003) / 7}
+
+    cells = [{"a": a, "folder": str(tmp_path)} for a in range(12)]
+    with joblib.parallel_config("dask"):
+        rough = Study(cells, tmp_path / "s.db", function=cell).run(progress=False)
+    assert (tmp_path / "died").exists()
+    assert rough.status == fg.studies.Status(done=12, versions=(fg.__version__,))
+    assert rough.rows() == Study(cells, None, function=cell).run(progress=False).rows()
+
+
+def test_failed_cell_on_dask_is_a_row(cluster):
+    def cell(a):
+        return 1 / a
+
+    with joblib.parallel_config("dask"):
+        study = Study([{"a": a} for a in (1, 0, 2)], None, function=cell).run(progress=False)
+    assert study.failures == {"a=0": "ZeroDivisionError: division by zero"}
+    assert [row.get("value") for row in study.rows()] == [1.0, None, 0.5]
