@@ -108,6 +108,14 @@ def test_uncertainties_hold_where_digits_are_lost(device):
         assert "31 digits" in here.detail
 
 
+def test_values_that_float64_cannot_hold_are_infinite_there_too(device):
+    for method in ("moments", "spectral"):
+        options = {"k": [1, 10, 40], "scheme": fg.schemes.SGD(1e8), "quantities": PLAIN, "method": method}
+        here, there = (fg.expect(MIXED, DRAWS, device=where, **options) for where in (None, device))
+        compare(here, there, with_doubt=True)
+        assert there.loss[-1] == np.inf
+
+
 def test_parts_that_fit_give_the_same_values(device, monkeypatch):
     whole = both("no common solution, mixed ranks", device, [5, 20], "moments")[1]
     monkeypatch.setattr(device_map, "PART", 1)
