@@ -7,7 +7,7 @@ import forgetting as fg
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
 from forgetting.expectation.asking import ask
-from forgetting.expectation.engines import device_map, spectral
+from forgetting.expectation.engines import device_map, digits, spectral
 from forgetting.expectation.engines.moment_setup import moment_map
 
 RESIDUAL = Quantity("residual", "mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE)
@@ -61,7 +61,7 @@ def compare(here, there, rtol=1e-12, *, with_doubt=False):
         assert np.array_equal(known, ~np.isnan(there.values[name])), name
         finite = known & np.isfinite(value)
         assert np.array_equal(value[known & ~finite], there.values[name][known & ~finite]), name
-        off = np.abs(value - there.values[name])[finite]
+        off = np.abs(value[finite] - there.values[name][finite])
         doubt = (here.uncertainty[name] + there.uncertainty[name])[finite]
         assert np.all(off <= doubt), name
         assert np.all(off <= rtol * np.abs(value[finite]) + with_doubt * doubt), name
@@ -106,6 +106,24 @@ def test_uncertainties_hold_where_digits_are_lost(device):
         there = fg.expect(lines, DRAWS, [1, 10, 1000], quantities=PLAIN, method="moments", device=device)
         compare(here, there, rtol=1.0)
         assert "31 digits" in here.detail
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_uncertainties_are_those_of_float64_on_the_cpu(case, device, monkeypatch):
+    monkeypatch.setattr(digits, "QUICK", 0.0)
+    monkeypatch.setattr(digits, "ENOUGH", np.inf)
+    here, there = both(case, device, [0, 1, 2, 7, 30], "moments")
+    assert "16 digits" in here.detail
+    for name, doubt in here.uncertainty.items():
+        np.testing.assert_allclose(there.uncertainty[name], doubt, rtol=1e-6, err_msg=name)
+
+
+def test_values_that_float64_cannot_hold_are_infinite_there_too(device):
+    for method in ("moments", "spectral"):
+        options = {"k": [1, 10, 40], "scheme": fg.schemes.SGD(1e8), "quantities": PLAIN, "method": method}
+        here, there = (fg.expect(MIXED, DRAWS, device=where, **options) for where in (None, device))
+        compare(here, there, with_doubt=True)
+        assert there.loss[-1] == np.inf
 
 
 def test_parts_that_fit_give_the_same_values(device, monkeypatch):

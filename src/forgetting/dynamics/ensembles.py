@@ -350,12 +350,14 @@ def batch_losses(
 def _with_unexplained(
     geometry: Geometry, orders: IntArray, found: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array]:
-    """Mean losses, and losses before and after each step, with what no w can fit."""
-    if geometry.explained:
-        return found
+    """Mean losses, and losses before and after each step, with what no w can fit, added in place."""
     losses, before, after = found
-    missed = geometry.unexplained[geometry.distinct(orders)]
-    return losses + float(geometry.unexplained @ geometry.counts) / geometry.num_tasks, before + missed, after + missed
+    if not geometry.explained:
+        losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
+        missed = geometry.unexplained[geometry.distinct(orders)]
+        before += missed
+        after += missed
+    return losses, before, after
 
 
 def batch_forgetting(

@@ -47,6 +47,10 @@ class DeviceMoments(Moments):
         return np.argsort(self.geometry.ranks[: self.geometry.num_learned], kind="stable")
 
     @cached_property
+    def _sorted_there(self) -> Any:
+        return self.device.put_index(self._sorted)
+
+    @cached_property
     def _places(self) -> IntArray:
         """For each row in the order of `_sorted`, its place among the R directions."""
         blocks = [np.arange(block.start, block.stop) for block in map(self.geometry.block, self._sorted.tolist())]
@@ -84,16 +88,30 @@ class DeviceMoments(Moments):
         return self.device.put(self.probability[0][self.geometry.owner[self._places]])
 
     @cached_property
+    def _task_chance(self) -> Any:
+        """p of each learned task, sorted by rank."""
+        return self.device.put(self.probability[0][self._sorted])
+
+    @cached_property
     def _noise(self) -> tuple[Any, Any]:
         """What reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
         noise = self.doubts.noise[self.geometry.owner[self._places]]
         return self.device.put(noise[:, 2]), self.device.put(noise[:, 3])
 
     @cached_property
-    def _identity(self) -> tuple[Any, Any]:
-        """I, and I on the coordinates of z alone."""
+    def _step_noise(self) -> tuple[float, float, float]:
+        """What a step adds to E, as multiples of A, of tr(A) I and of tr(E) I."""
+        noise, chance = self.doubts.noise, self.probability[0]
+        relative, _, errors, _ = np.max(noise[chance > 0], axis=0, initial=0.0).tolist()
+        return relative, float(chance @ noise[:, 1]), errors
+
+    @cached_property
+    def _identity(self) -> tuple[Any, Any, Any]:
+        """I, I on the coordinates of z alone, and I on the sums of iterates alone."""
         places = np.arange(self.size)
-        return self.device.put(np.eye(self.size)), self.device.put(np.diag((places < self.dim) * 1.0))
+        parts = np.ones(self.size), (places < self.dim) * 1.0, (places >= self.size // 2) * 1.0
+        identity, own, later = (self.device.put(np.diag(part)) for part in parts)
+        return identity, own, later
 
     @cached_property
     def _tests(self) -> tuple[Any, ...]:
@@ -121,7 +139,7 @@ class DeviceMoments(Moments):
     def pulled(self, moments: Any, pushes: Any) -> Any:
         xp, lead = self.device.xp, moments.shape[:-2]
         _, right, weights = self._learned
-        seen, pushes = right @ moments, xp.take(pushes, self.device.put_index(self._sorted), axis=0)
+        seen, pushes = right @ moments, xp.take(pushes, self._sorted_there, axis=0)
         parts = []
         for rank, tasks, rows in self._groups:
             number = tasks.stop - tasks.start
@@ -191,45 +209,37 @@ class DeviceMoments(Moments):
         tau, trace = self._trace_there(first) + self.doubts.base, xp.linalg.trace(error)
         ends = xp.concat([first[:, None, :], error[:, None, :]], axis=1)
         moved, squares, completed = self._mixed_there(ends)
-        now, doubt = (self._diagonals(squares, 2)[i, :] for i in range(2))
+        diagonals = self._diagonals(squares, 2)
+        now, doubt = diagonals[0, :], diagonals[1, :]
         own, reading = self._noise
-        doubt = xp.maximum(doubt, 0 * doubt) + own * trace + reading * tau
-        state.learnt = state.learnt[0] + self._chance * xp.maximum(now, 0 * now), state.learnt[1]
+        doubt = xp.clip(doubt, 0.0) + own * trace + reading * tau
+        state.learnt = state.learnt[0] + self._chance * xp.clip(now, 0.0), state.learnt[1]
         state.learnt_doubt = state.learnt_doubt + self._chance * doubt
         following = moved[:, :1, :]
         if stack.shape[1] > 1:
             following = xp.concat([following, self._mapped(stack[:, 1:, :])], axis=1)
             self._add_visits(following, first, xp.reshape(completed, (len(self._places), 2, self.size))[:, 0, :])
-        noise, active = self.doubts.noise, self.probability[0] > 0
-        expected = float(self.probability[0] @ noise[:, 1])
-        state.error = self._noisy_there(
-            moved[:, 1, :],
-            moved[:, 0, :],
-            tau,
-            trace,
-            (noise[active, 0].max(initial=0.0), expected, noise[active, 2].max(initial=0.0)),
-        )
+        state.error = self._noisy_there(moved[:, 1, :], moved[:, 0, :], tau, trace)
         state.stack = following, state.stack[1]
         state.travelled = state.travelled + tau
         state.steps += 1
 
-    def _noisy_there(self, error: Any, moments: Any, tau: Any, trace: Any, noise: tuple[float, float, float]) -> Any:
+    def _noisy_there(self, error: Any, moments: Any, tau: Any, trace: Any) -> Any:
         """Add to E what one step adds."""
-        xp, (identity, own) = self.device.xp, self._identity
+        xp, (identity, own, _), (relative, each, errors) = self.device.xp, self._identity, self._step_noise
         after = xp.linalg.trace(error)
-        after = xp.maximum(after, 0 * after)
-        relative, each, errors = map(float, noise)
+        after = xp.clip(after, 0.0)
         return error + relative * moments + (errors * (trace + after)) * identity + (each * tau) * own
 
     def _trace_there(self, matrix: Any) -> Any:
         """tr(A) without the constants and the sums."""
         diagonal = self.device.xp.linalg.diagonal(matrix)[: self.dim]
-        return self.device.xp.sum(self.device.xp.maximum(diagonal, 0 * diagonal))
+        return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0))
 
     def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
         """Add p_m S_m A S_m^T to what counts the visits to m, in place, from A and its completed products."""
         xp, left, n = self.device.xp, self._learned[0], self.size
-        chance = self.device.put(self.probability[0][self._sorted])
+        chance = self._task_chance
         most = max(1, PART // n**2)
         for rank, tasks, rows in self._groups:
             for start in range(tasks.start, tasks.stop, most):
@@ -250,7 +260,7 @@ class DeviceMoments(Moments):
         trace = xp.linalg.trace(error)
         tau = self._trace_there(first) + self.doubts.base
         squares, doubts = (xp.sum((rows @ matrix) * rows, axis=1) for matrix in (first, error))
-        doubts = xp.maximum(doubts, 0 * doubts) + own * xp.maximum(trace, 0 * trace) + reading * tau + UNDERFLOW
+        doubts = xp.clip(doubts, 0.0) + own * xp.clip(trace, 0.0) + reading * tau + UNDERFLOW
         (value, low), doubt = state.kept
         state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
 
@@ -263,8 +273,8 @@ class DeviceMoments(Moments):
         error = self._grown(state.error)
         sums = xp.sum(xp.abs(xp.linalg.diagonal(first)[half:]))
         worst = np.max(self.doubts.noise, axis=0, initial=0.0)
-        later = self.device.put(np.diag((np.arange(self.size) >= half) * 1.0))
-        rounded = (float(worst[2]) * xp.linalg.trace(error)) * self._identity[0] + (float(worst[3]) * sums) * later
+        identity, _, later = self._identity
+        rounded = (float(worst[2]) * xp.linalg.trace(error)) * identity + (float(worst[3]) * sums) * later
         state.error = error + rounded
 
     def _grown(self, matrix: Any) -> Any:
