@@ -9,6 +9,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError
+from forgetting.expectation.engines import digits, moment_map
 from forgetting.geometry import RowBlocks
 from forgetting.tasks import stacking
 from forgetting.tasks.stacking import stacked
@@ -113,6 +114,25 @@ def test_held_out_rows_of_stacked_tasks_are_their_own():
     train, test = fg.datasets.hold_out(tasks, 0.5)
     for m in range(1000):
         assert {train.task(m)[1].item(), test.task(m)[1].item()} == {2.0 * m, 2.0 * m + 1}
+
+
+@pytest.mark.parametrize("rank", [1, 3, 30])  # compiled loops, and matrix products
+@pytest.mark.parametrize("method", ["moments", "spectral"])
+def test_parts_of_the_tasks_add_up_to_all_of_them(rank, method, monkeypatch):
+    monkeypatch.setattr(digits, "QUICK", 0.0)  # float64, as for large problems
+    monkeypatch.setattr(digits, "ENOUGH", np.inf)
+    tasks = fg.families.gaussian(T=12, d=40, rank=rank, seed=2)
+    quantities = ("loss", "forgetting") if method == "moments" else "loss"
+    whole = fg.expect(tasks, "with-replacement", [3, 12], method=method, quantities=quantities)
+    cuts = moment_map.Moments._cuts
+    seen = []
+    monkeypatch.setattr(moment_map, "PART", 5 * 40)
+    monkeypatch.setattr(moment_map.Moments, "_cuts", lambda self, size: seen.append(cuts(self, size)) or seen[-1])
+    parts = fg.expect(tasks, "with-replacement", [3, 12], method=method, quantities=quantities)
+    assert max(map(len, seen)) > 3  # three parts or more
+    np.testing.assert_allclose(parts.loss, whole.loss, rtol=1e-12)
+    if method == "moments":
+        np.testing.assert_allclose(parts.forgetting, whole.forgetting, rtol=1e-11)
 
 
 SCRIPT = """
