@@ -52,7 +52,7 @@ lint: $(VENV)/ready-dev
 	$(BIN)/lint-imports
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal  # the tests of a file stay together, with what they share
 	$(BIN)/python tests/machines.py
 
 machines: $(VENV)/ready-dev

@@ -146,7 +146,7 @@ def obstacle(machine: Machine, plain: dict[str, str]) -> str | None:
 def passes(where: Machine | str, environment: dict[str, str], tests: list[str]) -> bool:
     """Run the tests there, and print the line; all that pytest says if something fails."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     said = done.stdout.strip().splitlines() or ["nothing was run"]
     if done.returncode:

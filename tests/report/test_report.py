@@ -275,10 +275,10 @@ def test_what_is_about_the_problem_comes_before_the_demonstrations():
 
 
 def test_several_processes_make_and_draw_the_same_report(tmp_path):
-    settings = Settings(fg.families.two_lines(0.7), k=8, points=3, runs=20, sections=("reductions", "plane"))
+    settings = Settings(fg.families.two_lines(0.7), k=8, points=3, runs=20, sections=("rates", "plane"))
     done = []
     one, two = build_report(settings), build_report(settings, lambda *step: done.append(step), processes=2)
-    assert {step[0] for step in done} == {"reductions", "projections", "done"}
+    assert {step[0] for step in done} == {"forgetting and loss", "projections", "done"}
     assert (one.sections, one.summary, one.findings, one.lead) == (two.sections, two.summary, two.findings, two.lead)
     for name, processes in (("one", 1), ("two", 2)):
         write_report(one, tmp_path / name, processes=processes)
