@@ -24,6 +24,9 @@ CALLS = {
     "compare": lambda **more: fg.compare(TASKS, "cyclic", "with-replacement", 9, **more),
     "audit": lambda **more: fg.audit(TASKS, **more),
     "certify": lambda **more: fg.certify(TASKS, "with-replacement", 4, **more),
+    "study": lambda progress=False: fg.Study.grid(family="orthogonal", d=[2, 3], k=5, store=None).run(
+        progress=progress
+    ),
     "hunt": lambda **more: fg.claims.get("lem:regret_bound").hunt(budget=6, **more),
 }
 

@@ -27,6 +27,7 @@ MODULES = [
     "forgetting.schemes",
     "forgetting.sets",
     "forgetting.solver",
+    "forgetting.studies",
     "forgetting.tasks",
     "forgetting.tasks.families",
 ]

@@ -165,13 +165,15 @@ class _TerminalBar:
     """A bar that rich redraws in place."""
 
     def __init__(self, what: str, console: Any) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         columns = (
             TextColumn(what),
             BarColumn(style="grey50"),
             TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
         )
         self.rich = Progress(*columns, console=console, transient=True)
         self.task = self.rich.add_task("", total=None)

@@ -133,6 +133,27 @@ def values_file() -> Path:
 
 
 @cache
+def small_study() -> fg.Study:
+    return fg.Study.grid(family="orthogonal", d=[2, 3], k=[1, 5], store=None).run(progress=False)
+
+
+def study_file() -> Path:
+    """The store of a study in the current folder."""
+    path = Path("good.db")
+    if not path.exists():
+        fg.Study([{"family": "orthogonal", "d": 2, "k": 3}], path).run(progress=False)
+    return path
+
+
+def study_config() -> Path:
+    """A study as a TOML file in the current folder."""
+    path = Path("study.toml")
+    if not path.exists():
+        path.write_text("[cells]\nfamily = 'orthogonal'\nd = [2, 3]\n")
+    return path
+
+
+@cache
 def small_certificate() -> Any:
     return fg.certify(tasks(), orderings.WithReplacement(), 2)
 
@@ -221,7 +242,7 @@ HUGE = {"10**400", "10**30", "2**63", "2**63 - 1", "10**18", "np.uint64(2**63)"}
 #: a promise to work for so long, or to make so much, is kept: huge numbers are no odd arguments of these
 WORK = {
     "budget", "trials", "evaluations", "passes", "repeats", "runs", "max_sweeps", "max_steps", "max_iter", "up_to",
-    "width", "tasks", "num_tasks", "size", "seconds", "dim", "n", "T", "d",
+    "width", "tasks", "num_tasks", "size", "seconds", "dim", "n", "T", "d", "jobs",
 }
 ORDERINGS = [
     "orderings.Cyclic()", "orderings.WithReplacement()", "orderings.WithReplacement([1, 2, 3])",
@@ -446,8 +467,34 @@ SOLVE = {
     "checkpoint_every": ["0.0", "10.0"],
     "sets": ["()", "fg.Ball([0.0, 0.0, 0.0], 5.0)"],
 }
+STUDY = {
+    "": {
+        "cells": ["[{'family': 'orthogonal', 'd': 2}]", "[{'family': 'two_lines', 'theta': 0.5, 'k': [1, 2]}]"],
+        "store": ["None", "'new.db'"],
+        "function": ["fg.studies.measure", "'forgetting.studies:measure'"],
+    },
+    ".open": {"store": ["study_file()"]},
+    ".from_toml": {"path": ["study_config()"]},
+    ".run": {"jobs": ["None", "1"], "retry": ["True"], "wait": ["False"], "finished": ["None", "lambda *_: None"]},
+    ".forget": {"where": ["lambda row: False"]},
+    ".rows": {"times": ["True"]},
+    ".columns": {"times": ["True"]},
+    ".to_frame": {"times": ["True"]},
+    ".to_parquet": {"path": ["f'{secrets.token_hex(8)}.parquet'"], "times": ["True"]},
+    ".figure": {"x": ["'k'", "None"], "y": ["'loss'", "None"], "hue": ["'d'", "None"]},
+}
 #: where the name of a parameter says too little
 GOOD_FOR = {
+    **{f"{path}.Study{name}": good for path in ("fg", "fg.studies") for name, good in STUDY.items()},
+    "fg.studies.measure": {
+        "family": ["None"],
+        "file": ["file()"],
+        "bounds": ["True", "False"],
+        "k": ["3", "[1, 3]"],
+        "scheme": ["None", "'sgd step_size=0.5'"],
+        "ordering": ["'cyclic'", "'with-replacement'"],
+        "device": ["None"],
+    },
     "fg.solve": SOLVE,
     "fg.solver.solve": SOLVE,
     "fg.orderings.laws.Adaptive": {"draws": ["True"], "greedy": ["True"], "repeat": ["False"], "skips": ["True"]},
@@ -599,7 +646,7 @@ GOOD_FOR = {
     **{f"fg.{name[:-1].split('(')[0]}.first": {"tasks": [VIEW]} for name in ORDERINGS},
 }
 #: not left out in the usual call: without them it takes long, or is refused
-GIVEN = {"budget", "baseline"}
+GIVEN = {"budget", "baseline", "file"}
 #: keywords that **options stand for
 MORE = {
     "fg.RegressionTasks.from_arrays": {"loss": ["'mean'"], "names": ["['a', 'b']"]},
@@ -611,6 +658,7 @@ MORE = {
     "fg.auditing.read_tasks": {"loss": ["'mean'"]},
     "fg.auditing.Landscape.from_npz": {"quantity": ["'accuracy'"], "complete": ["False"], "names": ["['a', 'b']"]},
     "fg.load": {"loss": ["'mean'"], "names": ["['a', 'b']"]},
+    "fg.studies.measure": {"theta": ["0.5"]},
     "fg.claims.declare": {"label": ["'demo'"]},
     "fg.bounds.declare": {
         "key": ["'demo'"],
@@ -642,6 +690,7 @@ OBJECTS = {
     "fg.Subspace": "fg.Subspace(np.eye(3)[:2])",
     "fg.Trajectory": "run()",
     "fg.solver.Solution": "solution()",
+    "fg.Study": "small_study()",
     "fg.Ensemble": "fg.run_many(tasks(), orderings.WithReplacement(), 3, 4)",
     "fg.bounds.Bound": "fg.bounds.get('trivial/loss')",
     "fg.bounds.Cell": "fg.bounds.table('regression').rows[0][2]",
@@ -671,7 +720,7 @@ RESULTS = {
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
     "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView", "fg.orderings.Visits",
     "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee", "fg.solver.History",
-    "fg.solver.Solution",
+    "fg.solver.Solution", "fg.studies.Status",
 }
 #: what the library itself calls, with arguments it has checked
 TRUSTED = {
@@ -687,6 +736,7 @@ TRUSTED = {
 LEFT_OUT = {"fg.claims.declare", "fg.bounds.declare"} | {
     f"fg.{module}.{name}" for module in ("auditing", "datasets") for name in ("digits", "mnist")
 }
+LEFT_OUT |= {f"{path}.Study.grid" for path in ("fg", "fg.studies")}  # refused without axes, which have any name
 #: refused by the objects here, which have no classes, one output and no held-out data; other tests call them
 LEFT_OUT |= {"fg.RegressionTasks.output", "fg.ConvexSets.accuracies"}
 LEFT_OUT |= {f"fg.{kind}Tasks.{name}" for kind in ("Regression", "Kernel") for name in ("accuracy", "accuracies")}

@@ -128,7 +128,8 @@ def measure(
         row: dict[str, Any] = {"k": step, "method": found.method}
         for name in wanted:
             row[name] = np.asarray(found.values[name])[place]
-            row[f"{name}_uncertainty"] = np.asarray(found.uncertainty[name])[place]
+            known = found.uncertainty.get(name)  # convex sets have none
+            row[f"{name}_uncertainty"] = None if known is None else np.asarray(known)[place]
         if bounds:
             row |= _bounds(problem, chosen, learned, step, wanted)
         rows.append(row)
@@ -136,12 +137,14 @@ def measure(
 
 
 def _problem(family: str | None, file: str | None, parameters: Mapping[str, Any], seed: Seed) -> Problem:
-    if file is not None:
+    own = {name: value for name, value in parameters.items() if name != "repeat"}
+    if file is not None and family is None and not own:
         from forgetting.tasks.readers import load
 
         return load(file)
-    assert family is not None
-    return named_family(family, {name: value for name, value in parameters.items() if name != "repeat"}, seed)
+    if family is None or file is not None:
+        raise InvalidInputError("expected either family, with its parameters, or file, which has none")
+    return named_family(family, own, seed)
 
 
 def _bounds(problem: Problem, ordering: Any, scheme: Any, k: int, quantities: Sequence[str]) -> dict[str, Any]:

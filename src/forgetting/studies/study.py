@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from forgetting._arrays import IntArray, Seed, seed_from
 from forgetting._progress import Progress, reports_progress
+from forgetting._workers import workers
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.figures.items import Item
 from forgetting.results import Shown
@@ -180,6 +181,7 @@ class Study(Shown):
         """
         if self.function.call is None:
             raise NotSupportedError(f"a study that was opened has no function ({self.function.name}); make it again")
+        workers(jobs)  # raises for a wrong number before a store is made
         self._run(jobs, finished or _ignored, retry=retry, wait=wait, progress=progress)
         failures = self.failures if check else {}
         if failures:

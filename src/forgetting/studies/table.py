@@ -49,7 +49,8 @@ def column_names(cells: Sequence[Cell], rows: Sequence[Row], *, times: bool = Fa
     there are any; with `times`, seconds and version.
     """
     asked = list(dict.fromkeys(name for cell in cells for name in cell.values if name != "seed"))
-    last = [FAILURE] * any(row.get(FAILURE) is not None for row in rows) + ["seconds", "version"] * times
+    failed = [FAILURE] if any(row.get(FAILURE) is not None for row in rows) else []
+    last = [*failed, *(["seconds", "version"] if times else [])]
     found = dict.fromkeys(name for row in rows for name in row)
     return [*asked, "seed", *(name for name in found if name not in {*asked, "seed", FAILURE, *last}), *last]
 

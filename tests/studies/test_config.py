@@ -1,0 +1,119 @@
+"""Studies as TOML files: what they say is what is computed, and what they cannot mean is named."""
+
+import pytest
+
+import forgetting as fg
+from forgetting.errors import ForgettingError
+from forgetting.studies.config import read_study
+
+GAUSSIAN = "family = 'gaussian'\nd = 9\nrank = 1\nk = [5, 50]\n"
+
+
+def write(folder, text, name="my.toml"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_the_same_study_as_the_grid(tmp_path):
+    path = write(tmp_path, f"seed = 3\nrepeats = 2\n[cells]\n{GAUSSIAN}T = [2, 4]\nordering = ['cyclic', 'reshuffled']")
+    study = fg.Study.from_toml(path)
+    same = fg.Study.grid(
+        family="gaussian", d=9, rank=1, k=[5, 50], T=[2, 4], ordering=["cyclic", "reshuffled"], repeats=2, seed=3
+    )
+    assert [cell.key for cell in study.cells] == [cell.key for cell in same.cells]
+    assert len(study) == 8
+    assert study.path == tmp_path / "my.db"
+
+
+def test_several_tables_have_repeats_of_their_own_and_come_one_after_the_other(tmp_path):
+    text = f"repeats = 2\nstore = 'other.db'\n[[cells]]\n{GAUSSIAN}T = 2\n[[cells]]\n{GAUSSIAN}T = [3, 4]\nrepeats = 3"
+    settings = read_study(write(tmp_path, text))
+    assert [(cell["T"], cell["repeat"]) for cell in settings.cells] == [
+        (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2),
+    ]  # fmt: skip
+    assert settings.store == tmp_path / "other.db"
+
+
+def test_a_function_of_a_file_beside_the_study_is_sent_to_processes_that_cannot_import_it(tmp_path):
+    write(
+        tmp_path,
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n\n@dataclass\nclass Pair:\n"
+        "    a: int\n\n\ndef twice(a, seed):\n    return {'twice': 2 * Pair(a).a, 'list': [a], 'seed_given': seed}\n",
+        "mine.py",
+    )
+    path = write(tmp_path, "function = 'mine.py:twice'\n[cells]\na = [1, 2, 3]")
+    study = fg.Study.from_toml(path).run(jobs=2, progress=False)
+    rows = study.rows()
+    assert [row["twice"] for row in rows] == [2, 4, 6]
+    assert all(row["seed_given"] == row["seed"] for row in rows)
+    again = fg.Study.from_toml(path)
+    assert again.status.done == 3
+    (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text().replace("2 *", "3 *"))
+    assert fg.Study.from_toml(path).status.waiting == 3  # an edited function is computed again
+
+
+def test_a_function_of_a_module(tmp_path):
+    path = write(tmp_path, "function = 'forgetting.studies:measure'\n[cells]\nfamily = 'orthogonal'\nd = 3")
+    assert fg.Study.from_toml(path).function.call is fg.studies.measure
+
+
+def test_files_are_beside_the_study_and_their_folder_does_not_change_the_cell(tmp_path, monkeypatch):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        fg.families.two_lines(0.5).save(tmp_path / folder / "tasks.npz")
+        write(tmp_path / folder, "[cells]\nfile = 'tasks.npz'\nk = 4")
+    first, second = (fg.Study.from_toml(tmp_path / folder / "my.toml") for folder in ("one", "two"))
+    assert first.cells[0].key == second.cells[0].key
+    assert first.cells[0].seed == second.cells[0].seed
+    first.run(progress=False)
+    monkeypatch.chdir(tmp_path / "one")
+    near = fg.Study.from_toml("my.toml")
+    assert near.status.done == 1
+    exact = fg.expect(fg.families.two_lines(0.5), "with-replacement", 4).loss
+    assert near.rows()[0]["loss"] == pytest.approx(exact, rel=1e-12)
+    fg.families.two_lines(0.25).save(tmp_path / "one" / "tasks.npz")  # a file that changed is measured again
+    assert fg.Study.from_toml("my.toml").status.done == 0
+
+
+BAD = {
+    "no TOML": ("[cells", "not a readable TOML file"),
+    "an unknown key": (f"repeat = 2\n[cells]\n{GAUSSIAN}T = 2", "unknown key 'repeat'; did you mean 'repeats'?"),
+    "no cells": ("seed = 1", "no [cells]"),
+    "cells that are no table": ("cells = 3", "cells must be a table"),
+    "no tables": ("cells = []", "cells must be a table"),
+    "a key of the study in the table": (f"[cells]\n{GAUSSIAN}T = 2\nstore = 'a.db'", "write it above the first table"),
+    "an unknown parameter": (f"[cells]\n{GAUSSIAN}T = 2\nranks = 3", "no parameter 'ranks'"),
+    "an unknown family": ("[cells]\nfamily = 'gausian'", "no family 'gausian'; did you mean 'gaussian'?"),
+    "an axis without values": (f"[cells]\n{GAUSSIAN}T = []", "T: an axis of the grid without values"),
+    "a wrong number of repeats": (f"repeats = 0\n[cells]\n{GAUSSIAN}T = 2", "repeats"),
+    "repeats of a table": (f"[[cells]]\n{GAUSSIAN}T = 2\n[[cells]]\n{GAUSSIAN}T = 3\nrepeats = 'x'", "[[cells]] 1"),
+    "a wrong seed": (f"seed = -1\n[cells]\n{GAUSSIAN}T = 2", "seed"),
+    "a wrong store": (f"store = 3\n[cells]\n{GAUSSIAN}T = 2", "store must be the name of a file"),
+    "the same cell twice": (f"[[cells]]\n{GAUSSIAN}T = 2\n[[cells]]\n{GAUSSIAN}T = 2", "cell 1 is the same as cell 0"),
+    "a date": ("[cells]\nfamily = 'orthogonal'\nd = 2020-01-01", "cell 0, d"),
+    "a missing file": ("[cells]\nfile = 'missing.npz'", "missing.npz"),
+    "a function that is no text": ("function = 3\n[cells]\na = 1", "function must be a text"),
+    "a function of a missing file": ("function = 'gone.py:f'\n[cells]\na = 1", "no such file"),
+    "a missing function of a file": ("function = 'here.py:g'\n[cells]\na = 1", "has no function 'g'"),
+    "a file that fails": ("function = 'fails.py:f'\n[cells]\na = 1", "ZeroDivisionError"),
+    "a missing module": ("function = 'no_such_module_at_all:f'\n[cells]\na = 1", "no_such_module_at_all"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_a_file_cannot_mean_is_named_with_the_file(tmp_path, name):
+    text, words = BAD[name]
+    write(tmp_path, "def f(a):\n    return a\n", "here.py")
+    write(tmp_path, "1 / 0\n", "fails.py")
+    path = write(tmp_path, text)
+    with pytest.raises(ForgettingError) as caught:
+        fg.Study.from_toml(path)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+    assert not path.with_suffix(".db").exists()
+
+
+def test_a_missing_study_is_named(tmp_path):
+    with pytest.raises(ForgettingError, match="no such file"):
+        fg.Study.from_toml(tmp_path / "gone.toml")
