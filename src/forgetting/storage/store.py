@@ -265,6 +265,12 @@ class Store:
             alive = {name: self._is_alive(name) for name in {name for _, state, name in found if state == "running"}}
         return {key: "waiting" if state == "running" and not alive[owner] else state for key, state, owner in found}
 
+    def endings(self) -> dict[str, tuple[float, str | None]]:
+        """When each finished cell was finished, in seconds since 1970, and by which version of this library."""
+        with self._errors():
+            found = self._base.execute("SELECT key, changed, version FROM cells WHERE state IN ('done', 'failed')")
+            return {key: (float(changed), version) for key, changed, version in found}
+
     def counts(self) -> dict[str, int]:
         """The number of cells in each state."""
         states = list(self.states().values())

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forgetting.expectation.engines.choice import in_time
-from forgetting.storage.store import Entry
 
 __all__ = ["Status", "status_of"]
 
@@ -56,14 +55,14 @@ class Status:
         return text
 
 
-def status_of(states: Sequence[str], entries: Sequence[Entry]) -> Status:
-    """The status of the cells with these states; `entries` are those that are finished or running."""
+def status_of(states: Sequence[str], endings: Sequence[tuple[float, str | None]]) -> Status:
+    """The status of the cells with these states; `endings` say when and by which version cells were finished."""
     counts = {state: states.count(state) for state in ("done", "failed", "running", "waiting")}
-    ended = sorted(entry.changed for entry in entries if entry.state in ("done", "failed") and entry.changed)
+    ended = sorted(changed for changed, _ in endings)
     left = None
     if counts["running"] and len(ended) > 1:
         recent = ended[-RECENT:]
         pace = max(time.time() - recent[0], 1e-3) / len(recent)  # seconds a cell, all workers together
         left = pace * (counts["running"] + counts["waiting"])
-    versions = sorted({entry.version for entry in entries if entry.version})
+    versions = sorted({version for _, version in endings if version})
     return Status(**counts, seconds_left=left, versions=tuple(versions))

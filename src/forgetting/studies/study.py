@@ -250,9 +250,9 @@ class Study(Shown):
     def status(self) -> Status:
         """How many cells are finished, failed, running and waiting, also while another process computes them."""
         with self._store() as store:
-            states, entries = store.states(), {entry.key: entry for entry in store.entries()}
+            states, endings = store.states(), store.endings()
         mine = [states.get(cell.key, "waiting") for cell in self.cells]
-        return status_of(mine, [entries[cell.key] for cell in self.cells if cell.key in entries])
+        return status_of(mine, [endings[cell.key] for cell in self.cells if cell.key in endings])
 
     @property
     def failures(self) -> dict[str, str]:
