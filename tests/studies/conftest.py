@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.fixture
+def cluster(started):
+    """A Dask cluster of two processes on this machine, both of which are there, also after a test that killed one."""
+    started.wait_for_workers(2, timeout=120)
+    return started
+
+
 @pytest.fixture(scope="module")
-def cluster():
-    """A Dask cluster of two processes on this machine, for all tests of a module."""
+def started():
+    """The cluster of all tests of a module."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(

@@ -139,15 +139,15 @@ def test_repeats_have_other_seeds_and_paired_parameters_the_same():
 
 
 def test_names_that_clash():
-    def gives_error(a):
-        return {"error": 0.1}
+    def gives_failure(a):
+        return {"failure": 0.1}
 
     def own(a, seed, repeat):
         return {"seed": seed, "seconds": 3.5, "repeat": repeat}
 
-    with pytest.raises(InvalidInputError, match="'error' is the column of the errors"):
-        Study([{"error": 1}], None, function=anything)
-    assert "use another name" in Study([{"a": 1}], None, function=gives_error).run(progress=False).failures["a=1"]
+    with pytest.raises(InvalidInputError, match="'failure' is the column of what failed"):
+        Study([{"failure": 1}], None, function=anything)
+    assert "rename it" in Study([{"a": 1}], None, function=gives_failure).run(progress=False).failures["a=1"]
     study = Study([{"a": 1, "seed": 5, "repeat": 2}], None, function=own).run(progress=False)
     (row,) = study.rows(times=True)
     assert (row["seed"], row["repeat"], row["seconds"]) == (5, 2, 3.5)

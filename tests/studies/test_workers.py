@@ -155,11 +155,11 @@ def test_failed_cells_are_rows_and_retried_on_request(tmp_path):
 
     many = [{"a": a, "file": str(tmp_path / "there")} for a in range(3)]
     study = Study(many, tmp_path / "s.db", function=cell).run(progress=False)
-    assert [row["error"] for row in study.rows()] == [None, "OSError: not there", None]
+    assert [row["failure"] for row in study.rows()] == [None, "OSError: not there", None]
     (tmp_path / "there").touch()
     assert study.run(progress=False).status.failed == 1
     assert study.run(progress=False, retry=True).status.done == 3
-    assert [row["error"] for row in study.rows()] == [None] * 3
+    assert [row["failure"] for row in study.rows()] == [None] * 3
 
 
 # ----------------------------------------------------------------------------------- several drivers, threads, nesting

@@ -22,6 +22,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.studies.sources import canonical, digest_of, plain
 
 __all__ = [
+    "FAILURE",
     "Call",
     "Cell",
     "Function",
@@ -39,7 +40,7 @@ __all__ = [
 
 Function = Callable[..., Any]
 OWN = ("seed", "repeat")  # given to a function that asks for them
-TAKEN = ("error",)  # the column of the errors of cells
+FAILURE = "failure"  # the column that says why a cell failed; not "error", which is a quantity
 MOST_CELLS = 1_000_000
 
 
@@ -129,8 +130,8 @@ class NamedFunction:
             return
         known = self.known
         for name in values:
-            if name in TAKEN:
-                raise InvalidInputError(f"{where}: {name!r} is the column of the errors of cells; use another name")
+            if name == FAILURE:
+                raise InvalidInputError(f"{where}: {name!r} is the column of what failed; use another name")
             if not self.takes_all and name not in known and name not in OWN:
                 others = nearest(name, known) if known else "; its values cannot be given by name"
                 raise InvalidInputError(f"{where}: {self.name} has no parameter {name!r:.60}{others}")
@@ -321,7 +322,7 @@ def as_rows(found: Any) -> list[dict[str, Any]]:
     for row in found:
         if not all(isinstance(name, str) for name in row):
             raise InvalidInputError(f"the function gave a dictionary whose names are not texts: {row!r:.60}")
-        if any(name in row for name in TAKEN):
-            raise InvalidInputError("the function gave a value 'error', the column of the errors; use another name")
+        if FAILURE in row:
+            raise InvalidInputError(f"the function gave a value {FAILURE!r}, the column of what failed; rename it")
         rows.append({name: plain(value, f"the value {name!r} of the function") for name, value in row.items()})
     return rows

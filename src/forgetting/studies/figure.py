@@ -11,7 +11,7 @@ import numpy as np
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.figures.items import Bars, Curves, Item, Series
-from forgetting.studies.table import FAILURE
+from forgetting.studies.cells import FAILURE
 
 __all__ = ["table_figure"]
 

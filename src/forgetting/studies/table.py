@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forgetting.storage.store import Entry
-from forgetting.studies.cells import Cell
+from forgetting.studies.cells import FAILURE, Cell
 
-__all__ = ["FAILURE", "cell_rows", "column_names", "glance", "shown", "table_rows"]
+__all__ = ["cell_rows", "column_names", "glance", "shown", "table_rows"]
 
-FAILURE = "failure"  # not "error", which is a quantity
 Row = Mapping[str, Any]
 
 
@@ -38,7 +37,7 @@ def table_rows(cells: Sequence[Cell], entries: Sequence[Entry | None], *, times:
         for row in cell_rows(cell, entry):
             if entry.state == "failed":
                 row = {name: None if name in found and isinstance(v, list) else v for name, v in row.items()}
-            made.append({**row, **more})
+            made.append({**more, **row})  # a function may give its own seconds
     return made
 
 
