@@ -13,8 +13,14 @@ import numpy as np
 import forgetting as fg
 from benchmarks.timing import race, report
 
+PEAK = """
+def peak():  # of resident memory, in MiB; ru_maxrss would begin with that of the parent
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**10
+"""
+
 MILLION = """
-import json, resource, time
+import json, time
 import numpy as np
 import forgetting as fg
 T, d = 10**6, 50
@@ -36,17 +42,17 @@ fg.expect(tasks, "with-replacement", T, quantities="loss", method="spectral")
 lap("exact loss at k = 10^6")
 fg.bounds.evaluate(tasks, "with-replacement", T)
 lap("all bounds")
-found["GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+found["GiB"] = peak() / 2**10
 print(json.dumps(found))
 """
 
 SOURCE = """
-import resource, sys
+import sys
 import numpy as np
 import forgetting as fg
 tasks = fg.RegressionTasks.from_source(sys.argv[1], np.load(sys.argv[2]), sizes=[20000] * 50, memory=2**28, cache=False)
 tasks.geometry
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10)
+print(peak())
 """
 
 
@@ -85,7 +91,9 @@ def _triangles(path: Path, y: np.ndarray) -> list[np.ndarray]:
 
 
 def _output(script: str, *arguments: str) -> str:
-    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", PEAK + script, *arguments], capture_output=True, text=True, check=True
+    ).stdout
 
 
 if __name__ == "__main__":
