@@ -9,6 +9,7 @@ import forgetting as fg
 from forgetting.auditing import search_orders
 from forgetting.auditing.orders import count_orders, order_value
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.studies import Study
 
 
 class Random(fg.schemes.Scheme):
@@ -145,3 +146,20 @@ def test_one_task_and_bad_requests():
         search_orders(tasks, scheme=Random())
     with pytest.raises(InvalidInputError, match="too many"):
         search_orders(fg.families.gaussian(T=15, d=20, rank=1, seed=0), exact=True)
+
+
+def test_restarts_find_no_less_and_do_not_depend_on_processes(tmp_path):
+    tasks = fg.families.gaussian(T=11, d=14, rank=2, seed=3)
+    options = {"exact": False, "evaluations": 60, "seed": 4}
+    one, three = (search_orders(tasks, restarts=restarts, **options) for restarts in (1, 3))
+    assert three.best.value <= one.best.value
+    assert three.worst.value >= one.worst.value
+    assert three.evaluations == 3 * one.evaluations
+    store = tmp_path / "orders.db"
+    assert search_orders(tasks, restarts=3, jobs=2, store=store, **options) == three
+    assert Study.open(store).status.done == 3
+    assert search_orders(tasks, restarts=4, store=store, **options).evaluations == 4 * one.evaluations
+    assert Study.open(store).status.done == 4  # the first three were not searched again
+    other = fg.families.gaussian(T=11, d=14, rank=2, seed=5)
+    search_orders(other, restarts=2, store=store, **options)
+    assert Study.open(store).status.done == 6

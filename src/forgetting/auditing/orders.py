@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
 from forgetting._devices import as_device
 from forgetting._threads import cores
+from forgetting.auditing.order_restarts import best_and_worst, restart_seeds
 from forgetting.auditing.passes import pass_cost, pass_ends
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
@@ -108,6 +111,9 @@ def search_orders(
     starts: Iterable[Any] = (),
     seed: Seed = 0,
     device: Any = None,
+    restarts: int = 1,
+    jobs: int | None = None,
+    store: str | Path | None = None,
 ) -> OrderSearch:
     """The best and the worst order of all tasks, by forgetting or loss after a single pass.
 
@@ -128,6 +134,10 @@ def search_orders(
         starts: orders from which the search starts, in addition to 0, 1, ..., T - 1 and greedy orders.
         seed: the seed of the local search.
         device: where orders are evaluated, as for `fg.expect`, for linear schemes; the CPU if left out.
+        restarts: how many local searches are made, each with a seed of its own; the best and the worst order of all
+            are the result. The first search has the seed `seed`, so that more restarts never find less.
+        jobs: the number of processes of the restarts, as for `fg.Study.run`.
+        store: a file that keeps finished restarts, as for `fg.Study`; a search that was killed goes on from there.
 
     >>> import forgetting as fg
     >>> search = search_orders(fg.families.back_and_forth(T=6, theta=0.3))
@@ -150,13 +160,51 @@ def search_orders(
     T = problem.num_tasks
     most = _affordable(cost, T) if evaluations is None else as_count(evaluations, "evaluations", least=1)
     begin = [np.arange(T), *(as_permutation(order, T) for order in starts)]
+    seeds = restart_seeds(seed, as_count(restarts, "restarts", least=1))
+    local = partial(_local_search, problem, quantity, chosen, space.w0, begin, most, device)
+    if len(seeds) == 1 and store is None:
+        found = [local(seed)]
+    else:
+        identity = {
+            "quantity": quantity,
+            "scheme": chosen,
+            "w0": space.w0,
+            "begin": np.array(begin, dtype=np.float64),
+            "most": most,
+        }
+        found = best_and_worst(local, problem, identity, seeds, jobs, store)
+    best, worst = (
+        min(found, key=lambda one: one["best"][1])["best"],
+        max(found, key=lambda one: one["worst"][1])["worst"],
+    )
+    spent = sum(one["evaluations"] for one in found)
+    return OrderSearch(quantity, _found(*best), _found(*worst), False, spent, seed)
+
+
+def _found(order: Sequence[int], value: float) -> FoundOrder:
+    return FoundOrder(tuple(order), value)
+
+
+def _local_search(
+    problem: Problem,
+    quantity: Quantity,
+    chosen: Scheme,
+    w0: Array,
+    begin: Sequence[IntArray],
+    most: int,
+    device: Any,
+    seed: int,
+) -> dict[str, Any]:
+    """The best and the worst order that a search with this seed finds, with their values, as plain data."""
+    value = order_value(problem, quantity, scheme=chosen, w0=w0, device=device)
     easy = (GreedyDistance(repeat=False), GreedyResidual(repeat=False))
-    upward = [_visited(problem, ordering, chosen, space.w0) for ordering in easy]
-    downward = [_visited(problem, _Reluctant(), chosen, space.w0), *(order[::-1] for order in upward)]
+    upward = [_visited(problem, ordering, chosen, w0) for ordering in easy]
+    downward = [_visited(problem, _Reluctant(), chosen, w0), *(order[::-1] for order in upward)]
     streams = np.random.SeedSequence(seed).spawn(2)
     best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
     worst, spent_on_worst = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
-    return OrderSearch(quantity, FoundOrder(best.order, -best.value), worst, False, spent + spent_on_worst, seed)
+    found = {"best": (list(best.order), -best.value), "worst": (list(worst.order), worst.value)}
+    return {**found, "evaluations": spent + spent_on_worst}
 
 
 def order_value(
