@@ -14,13 +14,14 @@ from typing import NamedTuple
 from forgetting._progress import Report, progress_bar
 from forgetting._version import __version__
 from forgetting._workers import lost_part, some_parts
-from forgetting.errors import ProblemFileError
+from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.owners import BEAT
 from forgetting.storage.store import Store
 from forgetting.studies.cells import Call, Cell, Function, as_rows
 
 __all__ = ["execute"]
 
+MOST_ROWS = 50_000_000  # characters that a cell may give
 POLL = 0.5  # seconds between two looks at the cells of other processes
 
 
@@ -44,6 +45,9 @@ class _Work:
         rows = error = trace = None
         try:
             rows = json.dumps(as_rows(self.call(cell)))
+            if len(rows) > MOST_ROWS:
+                size, rows = len(rows), None
+                raise InvalidInputError(f"the function gave {size / 1e6:.0f} MB; save arrays to files, and give names")
         except KeyboardInterrupt:
             raise
         except BaseException as caught:  # also SystemExit, and what other libraries derive from BaseException
