@@ -8,6 +8,7 @@ depend on the number of workers.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ __all__ = ["lost_part", "run_parts", "some_parts", "workers"]
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 ALONE = 2  # how often a part is computed with no other beside it before it is given up because its process dies
+THREADS = "NUMBA_NUM_THREADS"
 WATCH = 1.0  # seconds between two looks for the parent of a process
 
 
@@ -228,6 +230,9 @@ def _folder() -> str | None:
 @contextmanager
 def _one_numba_thread() -> Iterator[None]:
     """Compiled code in one thread: Dask leaves numba's number unset, and several threads of numba's pool may hang."""
+    if "numba" not in sys.modules and os.environ.get(THREADS) == "1":  # importing numba takes most of a second
+        yield
+        return
     import numba  # before the function does
 
     before = numba.get_num_threads()
@@ -247,6 +252,8 @@ def _end_with(driver: int) -> None:
     if _watched:
         return
     _watched = True
+    if "numba" not in sys.modules:  # which refuses a change later
+        os.environ[THREADS] = "1"
     import signal
 
     with suppress(ValueError):  # not in the main thread
