@@ -8,6 +8,7 @@ depend on the number of workers.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ __all__ = ["lost_part", "run_parts", "some_parts", "workers"]
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 ALONE = 2  # how often a part is computed with no other beside it before it is given up because its process dies
+THREADS = "NUMBA_NUM_THREADS"
 WATCH = 1.0  # seconds between two looks for the parent of a process
 
 
@@ -44,9 +46,14 @@ def workers(jobs: int | None) -> int | None:
     from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
-    if type(backend).__name__ != "LokyBackend":
+    if not _starts_processes(backend):
         return None
     return 1 if configured is None else int(backend.effective_n_jobs(configured))
+
+
+def _starts_processes(backend: Any) -> bool:
+    """Whether a backend of joblib is its own, whose workers are children of this process."""
+    return type(backend).__name__ == "LokyBackend"
 
 
 def run_parts(
@@ -111,6 +118,14 @@ def _dispatched(
 ) -> Iterator[tuple[int, Result]]:
     """Compute parts until there are none left or a process dies; `pending` holds the parts that are not finished."""
     from joblib import Parallel
+    from joblib.parallel import get_active_backend
+
+    class Pool(Parallel):  # type: ignore[misc,unused-ignore]
+        """joblib computes in this process if a cluster has one core, though other workers may come."""
+
+        def _initialize_backend(self) -> int:
+            cores = int(super()._initialize_backend())
+            return cores if getattr(self._backend, "supports_sharedmem", False) else max(cores, 2)
 
     task = _Task(function)
 
@@ -120,8 +135,15 @@ def _dispatched(
             yield task, (number, part), {}
 
     # 'auto' batches hold parts of 0.2 s in all; arrays are sent as they are, since read-only ones compile again
-    pool = Parallel(
-        n_jobs=count, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size="auto", max_nbytes=None
+    ours = _starts_processes(get_active_backend()[0])
+    more = {"initializer": _end_with, "initargs": (os.getpid(),)} if ours else {}  # also for workers that get no part
+    pool = Pool(
+        n_jobs=count,
+        return_as="generator_unordered",
+        pre_dispatch="2*n_jobs",
+        batch_size="auto",
+        max_nbytes=None,
+        **more,
     )
     with closing(pool(calls())) as results:
         for number, result in results:
@@ -187,17 +209,30 @@ class _Task:
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function, self.driver = function, os.getpid()
+        self.folder = _folder()
 
     def __call__(self, number: int, part: Any) -> tuple[int, Any]:
         if os.getppid() == self.driver:
             _end_with(self.driver)
+            if self.folder is not None and self.folder != _folder():  # the driver moved since it started the process
+                os.chdir(self.folder)
         with one_core(), _one_numba_thread():
             return number, self.function(part)
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder was removed
+        return None
 
 
 @contextmanager
 def _one_numba_thread() -> Iterator[None]:
     """Compiled code in one thread: Dask leaves numba's number unset, and several threads of numba's pool may hang."""
+    if "numba" not in sys.modules and os.environ.get(THREADS) == "1":  # importing numba takes most of a second
+        yield
+        return
     import numba  # before the function does
 
     before = numba.get_num_threads()
@@ -217,6 +252,8 @@ def _end_with(driver: int) -> None:
     if _watched:
         return
     _watched = True
+    if "numba" not in sys.modules:  # which refuses a change later
+        os.environ[THREADS] = "1"
     import signal
 
     with suppress(ValueError):  # not in the main thread

@@ -164,8 +164,8 @@ def test_planning_time_and_memory_are_linear():
         assert len(study) == count
         return size / count
 
-    assert planned(4000) < 2000  # bytes a cell
-    assert planned(4000) < 1.5 * planned(1000)
+    assert planned(2000) < 2000  # bytes a cell
+    assert planned(2000) < 1.5 * planned(500)
 
 
 # ---------------------------------------------------------------------------------------------------------- functions

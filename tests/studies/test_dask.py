@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import joblib
 
 import forgetting as fg
+from forgetting.storage.store import Store
 from forgetting.studies import Study
 
 MEASURED = {"family": "gaussian", "T": [2, 3, 4], "d": 8, "rank": 2, "k": [1, 10, 100]}
@@ -45,6 +48,18 @@ def test_a_cell_on_dask_has_one_thread(cluster):
     assert os.getpid() not in {row["process"] for row in rows}
 
 
+def test_cluster_with_one_core_computes_the_cells_itself(cluster, monkeypatch):
+    def cell(a):
+        import os
+
+        return {"process": os.getpid()}
+
+    monkeypatch.setattr("joblib._dask.DaskDistributedBackend.effective_n_jobs", lambda self, jobs: 1)
+    with joblib.parallel_config("dask"):
+        rows = Study([{"a": a} for a in range(3)], None, function=cell).run(progress=False).rows()
+    assert os.getpid() not in {row["process"] for row in rows}
+
+
 def test_killed_dask_worker_changes_nothing(cluster, tmp_path):
     def cell(a, folder, seed):
         import os
@@ -63,6 +78,48 @@ def test_killed_dask_worker_changes_nothing(cluster, tmp_path):
     assert (tmp_path / "died").exists()
     assert rough.status == fg.studies.Status(done=12, versions=(fg.__version__,))
     assert rough.rows() == Study(cells, None, function=cell).run(progress=False).rows()
+
+
+DRIVER = """
+import sys
+import joblib
+from distributed import Client
+from forgetting.studies import Study
+
+def cell(a, log, seed):
+    import os, time
+    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, b".")
+    os.close(file)
+    time.sleep(0.05)
+    return {"value": (seed % 1000003) / 7}
+
+store, log, scheduler = sys.argv[1:]
+study = Study([{"a": a, "log": log} for a in range(30)], store if scheduler else None, function=cell)
+if scheduler:
+    with Client(scheduler), joblib.parallel_config("dask"):
+        study.run(progress=lambda name, done, total: print(done, flush=True))
+else:
+    study.run(progress=False)
+print([row["value"] for row in study.rows()])
+"""
+
+
+def test_driver_of_a_dask_cluster_is_killed_and_resumed(cluster, tmp_path):
+    log, address = tmp_path / "log", cluster.scheduler.address
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "s.db"), str(log)]
+    with subprocess.Popen([*command, address], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        while int(child.stdout.readline()) < 5:
+            pass
+        child.kill()
+    with Store(tmp_path / "s.db") as store:
+        kept = len(store)
+    assert 5 <= kept < 30
+    again = subprocess.run([*command, address], capture_output=True, text=True, timeout=120, check=True)
+    assert again.stdout.splitlines()[0] == str(kept)
+    calm = subprocess.run([*command, ""], capture_output=True, text=True, timeout=120, check=True)
+    assert again.stdout.splitlines()[-1] == calm.stdout.splitlines()[-1]
 
 
 def test_failed_cell_on_dask_is_a_row(cluster):

@@ -178,7 +178,7 @@ def cell(a):
 study = Study([{"a": a} for a in range(100)], sys.argv[1], function=cell)
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
-for jobs in (1, 2):
+for jobs in (1,):
     try:
         study.run(jobs=jobs, progress=False)
     except ProblemFileError as error:
@@ -281,6 +281,21 @@ def test_store_is_not_used_in_a_fork(tmp_path):
 def test_cell_that_is_gone_is_an_error(tmp_path):
     with Store(tmp_path / "s.db") as store, pytest.raises(ProblemFileError, match="is gone"):
         store.finish("key0", rows="[]")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be removed")
+def test_file_that_is_removed_or_replaced_while_in_use_is_an_error(tmp_path):
+    path = tmp_path / "s.db"
+    for replaced in (False, True):
+        with Store(path) as store:
+            store.plan(plans(1))
+            path.rename(tmp_path / f"moved{replaced}.db")
+            if replaced:
+                path.touch()
+            with pytest.raises(ProblemFileError, match="removed or replaced"):
+                store.finish("key0", rows="[]")
+        for file in tmp_path.glob("s.db*"):
+            file.unlink()
 
 
 def test_interrupt_within_a_transaction_leaves_the_store_usable():

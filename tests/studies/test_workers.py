@@ -162,6 +162,54 @@ def test_failed_cells_are_rows_and_retried_on_request(tmp_path):
     assert [row["failure"] for row in study.rows()] == [None] * 3
 
 
+def test_interrupt_leaves_the_cell_waiting(tmp_path):
+    def cell(a):
+        if a == 2:
+            raise KeyboardInterrupt
+        return a
+
+    study = Study([{"a": a} for a in range(4)], tmp_path / "s.db", function=cell)
+    with pytest.raises(KeyboardInterrupt):
+        study.run(progress=False)
+    assert (study.status.done, study.status.running, study.status.waiting) == (2, 0, 2)
+
+
+def test_function_may_change_what_it_is_given():
+    def cell(a):
+        a.append(a.pop() + 1)
+        return {"b": a}
+
+    study = Study([{"a": [1, 2]}], None, function=cell).run(progress=False)
+    assert study.rows()[0] | {"seed": 0} == {"a": [1, 2], "seed": 0, "b": [1, 3], "error": None}
+
+
+def test_too_much_is_an_error_of_the_cell(monkeypatch):
+    monkeypatch.setattr("forgetting.studies.execution.MOST_ROWS", 1000)
+
+    def cell(a):
+        return {"text": "x" * a}
+
+    study = Study([{"a": a} for a in (10, 10_000)], None, function=cell).run(progress=False)
+    assert "save arrays to files" in study.failures["a=10000"]
+    assert study.status.done == 1
+
+
+def test_workers_follow_their_driver_to_another_folder(tmp_path, monkeypatch):
+    def cell(a):
+        import os
+
+        return {"folder": os.getcwd()}
+
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        study = Study([{"a": a} for a in range(4)], "s.db", function=cell)
+        study.run(jobs=2, progress=False)
+        monkeypatch.chdir(tmp_path)
+        assert {row["folder"] for row in study.rows()} == {str(folder)}
+
+
 # ----------------------------------------------------------------------------------- several drivers, threads, nesting
 
 

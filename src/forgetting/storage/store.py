@@ -114,6 +114,7 @@ class Store:
         except BaseException:
             self.close()
             raise
+        self._file = None if path is None else _file_number(path)
 
     def _open(self) -> None:
         """Create the tables in a new file; raise if the file is a database of another program."""
@@ -190,6 +191,7 @@ class Store:
         state = "done" if error is None else "failed"
         values = (state, rows, _kept(error), _kept(trace), None if seconds is None else float(seconds), version)
         with self._errors():
+            self._check_file()
             changed = self._base.execute(
                 "UPDATE cells SET (state, rows, error, trace, seconds, version) = (?1, ?2, ?3, ?4, ?5, ?6), "
                 "changed = ?7, digest = digest(place, key, function, cell, seed, ?1, ?2, ?3, ?4, ?5, ?6) "
@@ -198,6 +200,11 @@ class Store:
             ).rowcount
         if changed != 1:
             raise ProblemFileError(f"{self.path}: the cell {key} is gone; another program changed the store")
+
+    def _check_file(self) -> None:
+        """Raise if the file was removed or replaced: SQLite goes on in the old one, which nobody finds again."""
+        if self.path is not None and _file_number(self.path) != self._file:
+            raise ProblemFileError(f"{self.path}: removed or replaced while cells were computed; run the study again")
 
     def release(self, failed: Iterable[str] = ()) -> None:
         """Give back the cells that this process has not finished, and let these cells wait again if they failed."""
@@ -335,6 +342,13 @@ def _connected(path: Path | None) -> sqlite3.Connection:
     base = sqlite3.connect(where, timeout=60, isolation_level=None, check_same_thread=False, uri=uri)
     base.create_function("digest", 11, _digest, deterministic=True)
     return base
+
+
+def _file_number(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
 
 
 def _why(error: Exception) -> str:

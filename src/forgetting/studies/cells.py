@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import PurePath
@@ -220,7 +221,8 @@ class Call:
 
     def __call__(self, cell: Cell) -> Any:
         takes_all, known = self.takes_all, self.known
-        values = {name: value for name, value in cell.values.items() if takes_all or name in known or name not in OWN}
+        given = deepcopy(dict(cell.values))  # the function may change its lists
+        values = {name: value for name, value in given.items() if takes_all or name in known or name not in OWN}
         if takes_all or "seed" in known:
             values["seed"] = cell.seed
         return self.function(**values)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from forgetting._progress import Report, progress_bar
 from forgetting._version import __version__
 from forgetting._workers import lost_part, some_parts
-from forgetting.errors import ProblemFileError
+from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.owners import BEAT
 from forgetting.storage.store import Store
 from forgetting.studies.cells import Call, Cell, Function, as_rows
@@ -23,6 +23,7 @@ __all__ = ["Finished", "execute"]
 
 Finished = Callable[[Mapping[str, Any], Any], None]  # called with the values of a cell and the rows it gave
 
+MOST_ROWS = 50_000_000  # characters that a cell may give
 POLL = 0.5  # seconds between two looks at the cells of other processes
 
 
@@ -46,6 +47,9 @@ class _Work:
         rows = error = trace = None
         try:
             rows = json.dumps(as_rows(self.call(cell)))
+            if len(rows) > MOST_ROWS:
+                size, rows = len(rows), None
+                raise InvalidInputError(f"the function gave {size / 1e6:.0f} MB; save arrays to files, and give names")
         except KeyboardInterrupt:
             raise
         except BaseException as caught:  # also SystemExit, and what other libraries derive from BaseException

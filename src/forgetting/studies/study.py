@@ -79,7 +79,7 @@ class Study(Shown):
         self._open(store)
 
     def _open(self, store: str | PathLike[str] | None) -> None:
-        self.path = None if store is None else Path(store)
+        self.path = None if store is None else Path(store).absolute()  # also after a function changes the folder
         self._memory = Store(None) if store is None else None
 
     @classmethod
