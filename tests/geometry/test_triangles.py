@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 
 import forgetting as fg
 from forgetting.geometry import triangles
@@ -74,3 +75,18 @@ def test_a_geometry_by_trees_is_the_geometry(monkeypatch):
     np.testing.assert_allclose(again.geometry.rows, plain.rows, atol=1e-15)
     np.testing.assert_allclose(again.geometry.plain.weakest, plain.plain.weakest, rtol=1e-12)
     assert again.realizability.holds
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_workers_of_joblib_compute_the_same_tree(monkeypatch):
+    rows, values = graded(1003, 4, 1e-9)
+    alone = triangle_of(lambda cut: rows[cut], parts_of(rows))
+    asked = []
+    original = triangles.some_parts
+    monkeypatch.setattr(triangles, "some_parts", lambda *given: asked.append(given) or original(*given))
+    with parallel_config(n_jobs=2):
+        together = triangle_of(lambda cut: rows[cut], parts_of(rows))
+        found, _ = spectrum_of(rows)
+    assert len(asked) == 2
+    np.testing.assert_allclose(np.abs(together), np.abs(alone), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found, values, rtol=1e-6)

@@ -7,12 +7,15 @@ factorisation does not square the condition number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting._threads import cores
+from forgetting._workers import lost_part, some_parts, workers
+from forgetting.errors import WorkerError
 
 __all__ = ["is_tall", "parts_of", "spectrum_of", "triangle", "triangle_of"]
 
@@ -70,23 +73,45 @@ def triangle(rows: Array) -> Array:
 def triangle_of(part: Callable[[slice], Array], cuts: Sequence[slice]) -> Array:
     """R of the matrix whose rows part(cut) gives, as many rows as columns; zeros where there are too few rows.
 
-    Memory: a part, and eight triangles for each level of the tree.
+    Memory: a part, and eight triangles for each level of the tree. Within `joblib.parallel_config(n_jobs=...)`, or with
+    the backend of a cluster, its workers compute the triangles of the parts, eight parts at a time.
 
     >>> rows = np.arange(12.0).reshape(6, 2)
     >>> found = triangle_of(lambda cut: rows[cut], [slice(0, 3), slice(3, 6)])
     >>> bool(np.allclose(found.T @ found, rows.T @ rows))
     True
     """
-    levels: list[list[Array]] = [[]]
-    for cut in cuts:
-        level, found = 0, triangle(part(cut))
-        while True:
-            levels[level].append(found)
-            if len(levels[level]) < ARITY:
-                break
-            found, levels[level] = triangle(np.concatenate(levels[level])), []
+    levels: list[list[Array]] = [[], []]
+    alone = workers(None) == 1 or cores() == 1
+    for found in ([triangle(part(cut))] for cut in cuts) if alone else _elsewhere(part, cuts):
+        level = 0
+        levels[0] += found
+        while len(levels[level]) == ARITY:
+            joined, levels[level] = triangle(np.concatenate(levels[level])), []
             level += 1
             if level == len(levels):
                 levels.append([])
+            levels[level].append(joined)
     last = triangle(np.concatenate([found for level in levels for found in level]))
     return np.concatenate([last, np.zeros((last.shape[1] - len(last), last.shape[1]))])
+
+
+def _elsewhere(part: Callable[[slice], Array], cuts: Sequence[slice]) -> Iterator[list[Array]]:
+    """The triangles of the parts from workers of joblib, eight at a time and in the order of the parts."""
+    groups = [cuts[first : first + ARITY] for first in range(0, len(cuts), ARITY)]
+    ready: dict[int, list[Array]] = {}
+    done = 0
+    numbered = ((place, [part(cut) for cut in group]) for place, group in enumerate(groups))
+    for place, found in some_parts(_triangles, numbered, None, _lost):
+        ready[place] = found
+        while done in ready:
+            yield ready.pop(done)
+            done += 1
+
+
+def _triangles(parts: list[Array]) -> list[Array]:
+    return [triangle(part) for part in parts]
+
+
+def _lost(group: int) -> None:
+    raise WorkerError(f"{lost_part()} while it computed a QR factorisation; use fewer workers, or none")
