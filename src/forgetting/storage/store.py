@@ -243,9 +243,18 @@ class Store:
 
 def _entry(row: tuple[Any, ...]) -> Entry:
     key, place, function, cell, seed, state, rows, *others = row
-    return Entry(
-        key, place, function, json.loads(cell), int(seed), state, None if rows is None else json.loads(rows), *others
-    )
+    cell, rows = json.loads(cell), None if rows is None else json.loads(rows)
+    error, trace, seconds, changed, owner, version = others
+    texts = [value for value in (key, function, error, trace, owner, version) if value is not None]
+    numbers = [value for value in (seconds, changed) if value is not None]
+    if (
+        not isinstance(cell, dict)
+        or not (rows is None or (isinstance(rows, list) and all(isinstance(one, dict) for one in rows)))
+        or not all(isinstance(value, str) for value in texts)
+        or not all(isinstance(value, (int, float)) for value in numbers)
+    ):
+        raise ValueError(f"cell {place} has values of the wrong type")
+    return Entry(key, place, function, cell, int(seed), state, rows, error, trace, seconds, changed, owner, version)
 
 
 def _process(pid: int) -> str:

@@ -43,6 +43,9 @@ def _check(values: Mapping[str, Any]) -> None:
     parameters = {name: value for name, value in values.items() if name not in (*own, "repeat")}
     if (values.get("family") is None) == (values.get("file") is None):
         raise InvalidInputError("expected either family, with its parameters, or file")
+    for name in ("family", "file"):
+        if not isinstance(values.get(name, ""), str | None):
+            raise InvalidInputError(f"{name} must be a text, got {values[name]!r:.60}")
     if values.get("family") is not None:
         check_family(values["family"], parameters)
     elif parameters:
