@@ -112,7 +112,7 @@ def measure(
     learned = None if scheme is None else _made(scheme, schemes, as_scheme)
     wanted = [quantities] if isinstance(quantities, str) else list(quantities)
     steps = [k] if isinstance(k, (int, float)) else list(k)
-    more = {} if device is None else {"device": device}
+    more: dict[str, Any] = {} if device is None else {"device": device}
     found = expect(
         problem, chosen, steps, learned, method=method, quantities=wanted, seed=seed, runs=runs, rtol=rtol,
         patience=patience, **more,
