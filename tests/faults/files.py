@@ -14,6 +14,7 @@ import math
 import os
 import random
 import re
+import sqlite3
 import tempfile
 import tomllib
 import zipfile
@@ -54,6 +55,7 @@ from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
 from forgetting.sources.files import read_matrix
+from forgetting.studies.export import export
 from forgetting.tasks.readers import Reading
 
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run
@@ -231,6 +233,69 @@ def toml_files() -> Iterator[bytes]:
     yield b"[problem]\nfamily = 'catastrophic'\neps = 3.0\n"
     yield b"[problem]\nfamily = 'back_and_forth'\nT = 3\ntheta = 0.5\n"
     yield b"[[problem.tasks]]\nX = [[1.0, 0.0]]\ny = [1.0]\n[[problem.tasks]]\nX = [[0.5, 0.5], [1, 2]]\ny = [1, 2]\n"
+
+
+def study_files() -> Iterator[bytes]:
+    """Stores of studies, with a cell that failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "s.db")
+        axes = {"family": "gaussian", "T": 2, "d": 3, "rank": [1, 9], "k": [1, 5], "repeats": 2}
+        fg.Study.grid(**axes, store=path).run(progress=False)
+        yield path.read_bytes()
+
+
+def change_study(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """A store with one value of one cell changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "s.db")
+        path.write_bytes(data)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as base:
+            column = rng.choice(
+                ["cell", "rows", "cell", "rows", "seed", "state", "error", "seconds", "changed", "owner"]
+            )
+            key, old = rng.choice(base.execute(f"SELECT key, {column} FROM cells").fetchall())
+            odd: Any = rng.choice([None, 0, -1.5, "", "x", b"\xff", 2**62, "1e999", "[]", "null", "NaN", "9" * 5000])
+            if column in ("cell", "rows") and str(old).startswith(("{", "[")) and rng.random() < 0.8:
+                odd = change_json(rng, old.encode(), [old.encode()]).decode("utf-8", "replace")
+            with contextlib.suppress(sqlite3.IntegrityError):
+                base.execute(f"UPDATE cells SET {column} = ? WHERE key = ?", (odd, key))
+        return path.read_bytes()
+
+
+def sqlite_opens(path: Path) -> bool:
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as base:
+            return bool(base.execute("SELECT count(*) FROM cells").fetchone()[0])
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False
+
+
+def use_study(found: fg.Study, folder: Path) -> None:
+    """Look at a study in all ways."""
+    repr(found)
+    found.to_frame(times=True)
+    for ending in ("csv", "json", "parquet"):
+        path = folder / f"exported.{ending}"
+        try:
+            export(found, path)
+        finally:
+            path.unlink(missing_ok=True)
+    with contextlib.suppress(ForgettingError):
+        found.figure()
+    page = found._repr_html_()
+    if MARK in page or TAG in page:
+        raise WrongResultError("the table in a notebook holds a script that the file brought")
+
+
+def study_configs() -> Iterator[bytes]:
+    yield b"seed = 3\nstore = 'my.db'\n[cells]\nfamily = 'gaussian'\nT = [2, 3]\nd = 4\nrank = 1\nk = [1, 5]\n"
+    yield b"[[cells]]\nfamily = 'two_lines'\ntheta = 0.5\n[[cells]]\nfamily = 'orthogonal'\nd = [2, 3]\nbounds = true\n"
+    yield b"function = 'forgetting.studies:measure'\n[cells]\nfamily = 'two_lines'\ntheta = 1\nordering = ['cyclic']\n"
+
+
+def use_study_config(found: fg.Study, folder: Path) -> None:
+    str(found.status)
+    repr(found)
 
 
 def report_files() -> Iterator[bytes]:
@@ -490,6 +555,15 @@ KINDS = {
     "config": Kind(
         "toml", toml_files, change_toml, parses(tomllib.loads), lambda path, _: read_config(path), use_loaded
     ),
+    "study": Kind("db", study_files, change_study, sqlite_opens, lambda path, _: fg.Study.open(path), use_study),
+    "study config": Kind(
+        "toml",
+        study_configs,
+        change_toml,
+        parses(tomllib.loads),
+        lambda path, _: fg.Study.from_toml(path),
+        use_study_config,
+    ),
     "report": Kind(
         "json", report_files, change_json, parses(json.loads), lambda path, _: load_report(path), use_report
     ),
@@ -507,7 +581,15 @@ KINDS = {
 }
 SHARES = {"regression": 6, "instance": 6, "classification": 3, "rows": 3, "table": 3, "config": 3, "report": 3}
 SHARES |= {"other tasks": 2, "trajectory": 4, "ensemble": 3, "expectation": 3, "evaluation": 3, "table of bounds": 1}
-SHARES |= {"hunt": 1, "certificate": 2, "audit": 1, "solution": 2, "matrix": 3}  # slow ones come rarely
+SHARES |= {
+    "hunt": 1,
+    "certificate": 2,
+    "audit": 1,
+    "solution": 2,
+    "matrix": 3,
+    "study": 2,
+    "study config": 1,
+}  # slow ones come rarely
 CLOSED, REFUSED, USED = "not opened", "refused", "loaded and used"
 
 

@@ -16,7 +16,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.studies import Study, cells
 from forgetting.studies.cells import as_cells, named_function, seed_of
-from forgetting.studies.sources import digest_of
+from forgetting.studies.identity import digest_of
 
 
 def anything(**values):
@@ -252,7 +252,7 @@ def test_what_is_no_function_is_refused(function):
 
 WITHOUT_SOURCE = """
 import sys
-from forgetting.studies.sources import digest_of
+from forgetting.studies.identity import digest_of
 made = {"__name__": "made"}
 exec("def f(a):\\n    return [x for x in (lambda: {1, 2, 'b', 'c'})() if x in {'u', 'v', 'w'}]", made)
 print(digest_of(made["f"]))

@@ -1,5 +1,8 @@
 """Studies as TOML files: what they say is what is computed, and what they cannot mean is named."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 import forgetting as fg
@@ -117,3 +120,19 @@ def test_what_a_file_cannot_mean_is_named_with_the_file(tmp_path, name):
 def test_a_missing_study_is_named(tmp_path):
     with pytest.raises(ForgettingError, match="no such file"):
         fg.Study.from_toml(tmp_path / "gone.toml")
+
+
+def test_the_page_on_studies_says_what_is_true(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    study = fg.Study.from_toml(write(tmp_path, config))
+    assert len(study) == 3 * 3 * 2 * 20
+    grid, own, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(grid.split("study.run")[0], names)
+    assert [cell.key for cell in names["study"].cells] == [cell.key for cell in study.cells]
+    monkeypatch.chdir(tmp_path)
+    exec(own, {"fg": fg, "__name__": "mine"})
+    rows = fg.Study.open("decay.db").rows()
+    assert len(rows) == 40
+    assert all(0 < row["halved"] < 1 for row in rows)

@@ -34,8 +34,7 @@ def test_any_file_of_tasks_can_be_measured(tmp_path):
 def test_cells_that_differ_in_what_is_asked_have_the_same_tasks():
     study = fg.Study.grid(
         family="gaussian", T=3, d=5, rank=1, ordering=["cyclic", "with-replacement"],
-        scheme=["kaczmarz", "ridge lam=1"],
-        store=None, repeats=2,
+        scheme=["kaczmarz", "ridge lam=1"], store=None, repeats=2,
     )  # fmt: skip
     seeds = {(cell.values["repeat"], cell.seed) for cell in study.cells}
     assert len(seeds) == 2

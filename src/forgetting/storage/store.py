@@ -251,16 +251,12 @@ class Store:
         place, key, function, cell, seed, state, rows, *others, digest = row
         if state not in STATES or (state in ("done", "failed") and digest != _digest(*row[:11])):
             raise ValueError(f"the digest of cell {place} is wrong")
-        return Entry(
-            place,
-            key,
-            function,
-            json.loads(cell),
-            int(seed),
-            state,
-            None if rows is None else json.loads(rows),
-            *others,
-        )
+        texts = (key, function, *(value for value in (others[-1],) if value is not None))
+        values = json.loads(cell)
+        if not isinstance(values, dict) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"cell {place} has values of the wrong type")
+        found = None if rows is None else json.loads(rows)
+        return Entry(place, key, function, values, int(seed), state, found, *others)
 
     def states(self) -> dict[str, str]:
         """The state of each cell by its key: waiting, running, done, failed. A dead process leaves cells waiting."""

@@ -20,7 +20,7 @@ import numpy as np
 from forgetting._arrays import as_count, as_seed
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.studies.sources import canonical, digest_of, plain
+from forgetting.studies.identity import canonical, digest_of, plain
 
 __all__ = [
     "FAILURE",

@@ -52,6 +52,9 @@ def _check(values: Mapping[str, Any]) -> None:
     parameters = {name: value for name, value in values.items() if name not in (*own, "repeat")}
     if (values.get("family") is None) == (values.get("file") is None):
         raise InvalidInputError("expected either family, with its parameters, or file")
+    for name in ("family", "file"):
+        if not isinstance(values.get(name, ""), str | None):
+            raise InvalidInputError(f"{name} must be a text, got {values[name]!r:.60}")
     if values.get("family") is not None:
         check_family(values["family"], parameters)
     elif parameters:
@@ -120,7 +123,7 @@ def measure(
     steps = [k] if isinstance(k, (int, float)) else list(k)
     found = expect(
         problem, chosen, steps, learned, method=method, quantities=wanted, seed=seed, runs=runs, rtol=rtol,
-       patience=patience, device=device,
+        patience=patience, device=device,
     )  # fmt: skip
     rows = []
     for place, step in enumerate(np.asarray(found.k).tolist()):
