@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import runpy
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from forgetting.errors import InvalidInputError
 
-__all__ = ["GROUP", "load_plugin", "load_plugins", "loaded"]
+__all__ = ["GROUP", "load_missing", "load_plugin", "load_plugins", "loaded"]
 
 GROUP = "forgetting"  # of entry points
 loaded: list[str] = []  # the names of all plugins of this process, which a new process does not have
@@ -52,3 +53,17 @@ def load_plugin(name: str) -> None:
         kind = "" if isinstance(error, InvalidInputError) else f"{type(error).__name__}: "
         raise InvalidInputError(f"plugin {name}: {kind}{error}") from error
     loaded.append(name)
+
+
+def load_missing(names: Sequence[str]) -> None:
+    """Load the plugins of another process that this process does not have.
+
+    >>> load_missing([])
+    """
+    if any(name not in loaded for name in names):
+        known = {plugin.name for plugin in entry_points(group=GROUP)}
+        if known & set(names):
+            load_plugins()
+        for name in names:
+            if name not in loaded:
+                load_plugin(name)

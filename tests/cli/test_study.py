@@ -204,3 +204,13 @@ def test_an_interrupt_says_what_is_kept_and_another_terminal_sees_the_study_run(
     done = inside("study", "run", "my.toml")
     assert done.code == 0
     assert done.out.startswith("5 of 5 cells are finished\n")
+
+
+def test_plugins_reach_other_processes(forgetting, study, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import forgetting as fg\n\n\n@fg.orderings.register\nclass Backwards(fg.orderings.Cyclic):\n    pass\n"
+    )
+    study.write_text('[cells]\nfamily = "orthogonal"\nd = [2, 3, 4]\nordering = "backwards"\nk = 3\n')
+    done = forgetting("--plugin", "mine.py", "study", "run", "my.toml", "--jobs", "2")
+    assert (done.code, done.err) == (0, "")
+    assert fg.Study.open(tmp_path / "my.db").status.done == 3

@@ -93,7 +93,7 @@ def run_study(
             made.run(jobs, retry=retry)
     except KeyboardInterrupt:
         status = made.status
-        kept.append(f"{status.done + status.failed} of {status.total} cells are in {made.path}; run it again to go on")
+        kept.append(f"{status.done + status.failed} of {status.total} cells are in {made.store}; run it again to go on")
         raise
     _show(made, as_json=as_json)
     if made.status.failed:
@@ -196,10 +196,10 @@ def _show(study: Study, *, as_json: bool) -> None:
 
     status, failures = study.status, study.failures
     if as_json:
-        store = None if study.path is None else str(study.path)
+        store = None if study.store is None else str(study.store)
         print(json.dumps({**asdict(status), "total": status.total, "store": store, "failures": failures}))
         return
-    say(str(status), f"store: {study.path}")
+    say(str(status), f"store: {study.store}")
     if status.versions:
         say(f"computed by forgetting {', '.join(status.versions)}")
     for cell, error in list(failures.items())[:MOST_FAILURES]:

@@ -251,9 +251,8 @@ class Store:
         place, key, function, cell, seed, state, rows, *others, digest = row
         if state not in STATES or (state in ("done", "failed") and digest != _digest(*row[:11])):
             raise ValueError(f"the digest of cell {place} is wrong")
-        texts = (key, function, *(value for value in (others[-1],) if value is not None))
         values = json.loads(cell)
-        if not isinstance(values, dict) or not all(isinstance(text, str) for text in texts):
+        if not (isinstance(values, dict) and isinstance(key, str) and isinstance(function, str)):
             raise ValueError(f"cell {place} has values of the wrong type")
         found = None if rows is None else json.loads(rows)
         return Entry(place, key, function, values, int(seed), state, found, *others)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from forgetting._plugins import load_missing, loaded
 from forgetting._progress import Report, progress_bar
 from forgetting._version import __version__
 from forgetting._workers import lost_part, some_parts
@@ -40,12 +41,13 @@ class _Work:
     """A cell as a worker computes it; an error becomes a result, so that other cells go on."""
 
     def __init__(self, function: Function) -> None:
-        self.call = Call(function)
+        self.call, self.plugins = Call(function), tuple(loaded)
 
     def __call__(self, cell: Cell) -> _Found:
         began, process = time.perf_counter(), os.getpid()
         rows = error = trace = None
         try:
+            load_missing(self.plugins)
             rows = json.dumps(as_rows(self.call(cell)))
             if len(rows) > MOST_ROWS:
                 size, rows = len(rows), None

@@ -12,7 +12,7 @@ from forgetting._arrays import IntArray, Seed, seed_from
 from forgetting._progress import Progress, reports_progress
 from forgetting._workers import workers
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
-from forgetting.figures.items import Item
+from forgetting.figures.items import Item, Table
 from forgetting.results import Shown
 from forgetting.storage.store import Entry, Plan, Store
 from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_function
@@ -60,6 +60,8 @@ class Study(Shown):
     [6, 10]
     """
 
+    _seen: list[dict[str, Any]] | None = None  # the rows, while a table is made of them
+
     def __init__(
         self,
         cells: Iterable[Mapping[str, Any]],
@@ -79,7 +81,8 @@ class Study(Shown):
         self._open(store)
 
     def _open(self, store: str | PathLike[str] | None) -> None:
-        self.path = None if store is None else Path(store).absolute()  # also after a function changes the folder
+        self.store = None if store is None else Path(store)  # as it was given
+        self.path = None if self.store is None else self.store.absolute()  # also after a function changes the folder
         self._memory = Store(None) if store is None else None
 
     @classmethod
@@ -299,15 +302,26 @@ class Study(Shown):
 
         return table_figure(f"Study of {len(self)} cells", self.rows(), x, y, hue)
 
+    def to_table(self, most: int | None = None) -> Table:
+        """The values as a table: all rows, or at most so many. The store is read once."""
+        self._seen = self.rows()
+        try:
+            return super().to_table(most)
+        finally:
+            self._seen = None
+
+    def _table(self) -> list[dict[str, Any]]:
+        return self.rows() if self._seen is None else self._seen
+
     def _num_rows(self) -> int:
-        return len(self.rows())
+        return len(self._table())
 
     def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
-        table = self.rows()
+        table = self._table()
         return {name: [shown(table[i].get(name)) for i in rows] for name in glance(self.cells, table)[0]}
 
     def _remarks(self) -> tuple[str, ...]:
-        said = glance(self.cells, self.rows())[1]
+        said = glance(self.cells, self._table())[1]
         failed = [f"{cell}: {error}" for cell, error in list(self.failures.items())[:3]]
         return (*([said] if said else []), *failed)
 
