@@ -44,7 +44,7 @@ class Device:
     where: Any = None
     speed: float = 1.0
     _back: Callable[[Any], Any] = field(default=np.asarray, repr=False)
-    _free: Callable[[], float] = field(default=available_memory, repr=False)
+    _free: Callable[[], float] | None = field(default=None, repr=False)
 
     @property
     def host(self) -> bool:
@@ -54,7 +54,7 @@ class Device:
     @property
     def memory(self) -> float:
         """Bytes that are free there now."""
-        return float(self._free())
+        return available_memory() if self._free is None else float(self._free())
 
     def put(self, array: Array) -> Any:
         """Numbers in float64, there; not to be changed in place, since they may share memory with the array."""

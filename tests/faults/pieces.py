@@ -602,6 +602,14 @@ GOOD_FOR = {
         "labels": ["[vector()] * 3"],
         "names": ["['a', 'b', 'c']"],
     },
+    "fg.RegressionTasks.from_source": {
+        "X": ["matrix()"],
+        "groups": ["None", "[0, 0, 1, 1]"],
+        "sizes": ["[2, 2]"],
+        "memory": ["1e9"],
+        "cache": ["None", "False", "'new.npz'"],
+        "jobs": ["1"],
+    },
     "fg.RegressionTasks.from_labels": {
         "X": ["matrix()"],
         "labels": ["[0, 1, 0, 1]", "['a', 'b', 'c', 'a']"],
@@ -646,7 +654,7 @@ GOOD_FOR = {
     **{f"fg.{name[:-1].split('(')[0]}.first": {"tasks": [VIEW]} for name in ORDERINGS},
 }
 #: not left out in the usual call: without them it takes long, or is refused
-GIVEN = {"budget", "baseline", "file"}
+GIVEN = {"budget", "baseline", "file", "sizes"}
 #: keywords that **options stand for
 MORE = {
     "fg.RegressionTasks.from_arrays": {"loss": ["'mean'"], "names": ["['a', 'b']"]},

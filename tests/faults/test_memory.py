@@ -188,7 +188,7 @@ def test_cells_of_a_large_file_are_refused(tmp_path, monkeypatch):
 def test_what_is_simulated_for_want_of_memory_says_so(monkeypatch):
     tasks = fg.families.gaussian(T=3, d=40, rank=10, seed=0)
     exact = fg.expect(tasks, WithReplacement(), k=3)
-    monkeypatch.setattr("forgetting.expectation.asking.available_memory", lambda: 1e4)
+    monkeypatch.setattr("forgetting._devices.available_memory", lambda: 1e4)
     poor = fg.expect(tasks, WithReplacement(), k=3, runs=64)
     assert (exact.method, poor.method) == ("moments", "monte-carlo")
     assert any("'moments' was left out: it would need about" in note for note in poor.notes)

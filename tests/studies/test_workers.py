@@ -180,7 +180,7 @@ def test_function_may_change_what_it_is_given():
         return {"b": a}
 
     study = Study([{"a": [1, 2]}], None, function=cell).run(progress=False)
-    assert study.rows()[0] | {"seed": 0} == {"a": [1, 2], "seed": 0, "b": [1, 3], "error": None}
+    assert study.rows()[0] | {"seed": 0} == {"a": [1, 2], "seed": 0, "b": [1, 3], "failure": None}
 
 
 def test_too_much_is_an_error_of_the_cell(monkeypatch):

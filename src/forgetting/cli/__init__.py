@@ -15,7 +15,7 @@ from typing import Any
 from forgetting._progress import shown
 from forgetting._text import one_line
 from forgetting.cli.app import make_app
-from forgetting.cli.interrupts import exit_code, uninterrupted
+from forgetting.cli.interrupts import exit_code, pressed, uninterrupted
 from forgetting.errors import ForgettingError
 from forgetting.storage.atomic import clean_up, kept
 
@@ -59,10 +59,10 @@ def _run(arguments: list[str]) -> int:
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
-    except ForgettingError as error:
-        return _complain(str(error), BAD_INPUT)
     except KeyboardInterrupt:
         return _interrupted()
+    except ForgettingError as error:
+        return _interrupted() if pressed() else _complain(str(error), BAD_INPUT)
     except BrokenPipeError:  # the reader of a pipe has gone: nothing to complain about
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -73,7 +73,7 @@ def _run(arguments: list[str]) -> int:
     except SystemExit:  # how the printer of tables ends when the reader of a pipe has gone
         return 0
     except Exception as error:
-        return _usage(error)
+        return _interrupted() if pressed() else _usage(error)
 
 
 def _usage(error: Any) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupted", "exit_code", "uninterrupted"]
+__all__ = ["Interrupted", "exit_code", "pressed", "uninterrupted"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -25,6 +25,11 @@ def exit_code() -> int:
     number = _pressed[-1] if _pressed else signal.SIGINT
     _pressed.clear()
     return 128 + number
+
+
+def pressed() -> bool:
+    """Whether a signal came that was not answered yet. A library may have made another error of the interrupt."""
+    return bool(_pressed)
 
 
 @contextmanager
