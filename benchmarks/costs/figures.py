@@ -1,0 +1,49 @@
+"""The figures of the page: seconds and memory against one axis, a curve for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from forgetting.figures.items import Curves, Series
+from forgetting.figures.svg import figure_drawing
+
+EXACT = ("moments", "spectral", "subsets", "deterministic")
+WORDS = {
+    "T": "tasks T",
+    "d": "dimension d",
+    "rank": "rank of each task",
+    "k": "steps k",
+    "N": "rows N of all tasks",
+    "runs": "runs",
+}
+#: axis, whether the exact engines or the other calls, seconds or bytes
+WANTED = (
+    ("T", True, "seconds"), ("T", False, "seconds"), ("d", True, "seconds"), ("d", False, "seconds"),
+    ("k", True, "seconds"), ("k", False, "seconds"), ("T", True, "bytes"), ("T", False, "bytes"),
+)  # fmt: skip
+
+
+def figures(points: list[Mapping[str, Any]]) -> Iterator[Curves]:
+    """A figure for each of WANTED that has points."""
+    for axis, exact, what in WANTED:
+        chosen = [row for row in points if row["axis"] == axis and row["call"].startswith(EXACT) is exact]
+        names = list(dict.fromkeys(row["call"] for row in chosen))
+        unit = 2.0**20 if what == "bytes" else 1.0
+        series = tuple(
+            Series(name, *zip(*pairs, strict=True))
+            for name in names
+            if (pairs := [(float(r["value"]), r[what] / unit) for r in chosen if r["call"] == name and r[what]])
+        )
+        if series:
+            group = "exact engines" if exact else "other calls"
+            noun = "Peak of memory" if unit > 1 else "Time of one core"
+            yield Curves(
+                f"how_far-{what}-{axis}-{'exact' if exact else 'other'}", f"{noun} against {WORDS[axis]}, {group}", "",
+                WORDS[axis], "MiB" if unit > 1 else "seconds", series,
+            )  # fmt: skip
+
+
+def as_svg(figure: Curves) -> str:
+    """An <svg> element on one line, with the colours of the style sheet of the page."""
+    return " ".join(figure_drawing(figure).svg.split()) + "\n"

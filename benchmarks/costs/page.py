@@ -1,0 +1,327 @@
+"""The page "How far it goes", written from the data alone, so that no number on the page is copied by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.costs.calls import CALLS, CONTESTS, Call
+from benchmarks.costs.figures import as_svg, figures
+from benchmarks.costs.fits import Fit, crossing, fit
+from forgetting.expectation.engines.choice import in_time
+
+AXES = ("T", "d", "rank", "k", "N", "runs")
+FLOORS = {"seconds": 2e-3, "bytes": 4.0 * 2**20}  # below this, a fit is about what every call costs
+ROOM = 24.0 * 2**30
+LINEAR = 1.25  # a fitted exponent of memory above this, by more than two standard errors, is no linear growth
+FACTOR = 3.0  # estimates are meant to be this close
+Row = Mapping[str, Any]
+Laws = dict[tuple[str, str, str], Fit | None]
+
+
+def write_page(data: Mapping[str, Any], page: Path) -> None:
+    """The page and its figures, which lie in a folder `images` beside the page."""
+    drawn = {f"{figure.key}.svg": as_svg(figure) for figure in figures(_plain(data["points"]))}
+    folder = page.parent / "images"
+    folder.mkdir(exist_ok=True)
+    for name, text in drawn.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    page.write_text(page_text(data, list(drawn)), encoding="utf-8")
+
+
+def laws_of(data: Mapping[str, Any]) -> Laws:
+    """The fitted law of each call, axis and cost."""
+    found: Laws = {}
+    for call in CALLS:
+        for axis in call.axes:
+            rows = [row for row in data["points"] if row["call"] == call.name and row["axis"] == axis]
+            for what, floor in FLOORS.items():
+                points = [(float(row["value"]), float(row[what])) for row in rows if row[what]]
+                grows = axis in call.exponential
+                found[call.name, axis, what] = fit(points, floor, exponential=grows) if points else None
+    return found
+
+
+def page_text(data: Mapping[str, Any], drawn: Sequence[str]) -> str:
+    """The page in Markdown."""
+    laws = laws_of(data)
+    parts = [_opening(data), *_times(data, laws, drawn), *_memory(data, laws, drawn), *_fits_in(laws)]
+    parts += [*_changes(data), *_estimates(data), *_devices(), *_workers(data)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _plain(points: Sequence[Row]) -> list[Row]:
+    """The points of calls, without those of contests."""
+    names = {call.name for call in CALLS}
+    return [row for row in points if row["call"] in names]
+
+
+def _opening(data: Mapping[str, Any]) -> str:
+    machine = data["machine"]
+    return f"""# How far it goes
+
+What calls cost in time and memory against the number of tasks T, the dimension d, the rank of each task, the steps k, the
+rows N and the number of runs: measured by `make bench`, which writes this page from [its data](how_far.json).
+[How to choose a method](choosing.md) says what each method computes; [the benchmarks](benchmarks.md) compare with peers.
+
+forgetting {machine["forgetting"]}, Python {machine["python"]}, NumPy {machine["numpy"]}, {machine["processor"]}. Each number is
+from a process of its own that uses one core and has compiled everything before. Times are seconds of the processor, the least
+of up to five calls; memory is the peak of the process above what it used before it made the tasks, so that the tasks are
+counted. Tasks are Gaussian and one w solves them; T times the rank is at least d, so that their joint row space has dimension
+D = d."""
+
+
+# ------------------------------------------------------------------------------------------------------------ exponents
+
+
+def _times(data: Mapping[str, Any], laws: Laws, drawn: Sequence[str]) -> Iterator[str]:
+    yield """## Time
+
+Exponents a of time ~ axis^a, fitted by least squares on logarithms over the upper two thirds of the values, with standard
+errors. Where time grows exponentially, the base is given. A dash stands for a call that took less than 2 ms on too much of the
+axis, and an empty cell for an axis that the call does not have, or that was not varied."""
+    yield _exponents(laws, "seconds")
+    yield "What was varied, from which sizes, and the seconds at the largest value of each axis:"
+    yield _measured_sizes(data)
+    yield from _shown(drawn, "seconds")
+
+
+def _exponents(laws: Laws, what: str) -> str:
+    rows = [[f"`{call.name}`" if _is_code(call) else call.name, *(_law(laws, call, axis, what) for axis in AXES)]
+            for call in CALLS]  # fmt: skip
+    return _table(["call", *AXES], rows)
+
+
+def _is_code(call: Call) -> bool:
+    return call.request is None and "-" not in call.name
+
+
+def _law(laws: Laws, call: Call, axis: str, what: str) -> str:
+    if axis not in call.axes:
+        return ""
+    law = laws[call.name, axis, what]
+    if law is None:
+        return "–"  # noqa: RUF001
+    if law.exponential:
+        return f"{np.exp(law.exponent):.2f}^{axis}"
+    return f"{law.exponent:.2f} ± {law.error:.2f}"
+
+
+def _measured_sizes(data: Mapping[str, Any]) -> str:
+    rows = []
+    for call in CALLS:
+        base = ", ".join(f"{name} = {value:,}" for name, value in call.base.items())
+        ends = []
+        for axis in call.axes:
+            of_axis = [row for row in data["points"] if row["call"] == call.name and row["axis"] == axis]
+            if of_axis:
+                last = max(of_axis, key=lambda row: row["value"])
+                ends.append(f"{axis} = {last['value']:,}: {last['seconds']:.2g} s")
+        rows.append([call.name, base + (", k = T" if call.all_tasks else ""), "; ".join(ends)])
+    return _table(["call", "other sizes", "time at the largest value"], rows, numbers=False)
+
+
+def _shown(drawn: Sequence[str], what: str) -> Iterator[str]:
+    for name in drawn:
+        if f"-{what}-" in name:
+            yield f"```{{raw}} html\n:file: images/{name}\n```"
+
+
+# --------------------------------------------------------------------------------------------------------------- memory
+
+
+def _memory(data: Mapping[str, Any], laws: Laws, drawn: Sequence[str]) -> Iterator[str]:
+    yield """## Memory
+
+The same exponents of the peak of memory, with the tasks themselves. A dash stands for less than 4 MiB on too much of the axis."""
+    yield _exponents(laws, "bytes")
+    yield steep_growth(laws)
+    yield """`run_many` and simulations carry R = sum of ranks numbers instead of D where a step then costs less, and need the
+R x R matrix of inner products for that: at most 512 MiB, because they do so up to R = 8192 only. Where forgetting is exact, one
+D x D matrix for each task is the recursion itself. `audit` compares all pairs of up to 1,000 tasks."""
+    yield from _shown(drawn, "bytes")
+
+
+def steep_growth(laws: Laws) -> str:
+    """A sentence that names what grows faster than linearly in T, N, k or runs, or says that nothing does."""
+    steep = [
+        f"{name} against {axis} ({law.exponent:.2f} ± {law.error:.2f})"
+        for (name, axis, what), law in laws.items()
+        if what == "bytes" and law is not None and axis in ("T", "N", "k", "runs") and not law.exponential
+        and law.exponent > LINEAR + 2 * law.error
+    ]  # fmt: skip
+    if not steep:
+        return "Memory grows at most linearly with T, N, k and runs in all of these calls, subsets apart."
+    return f"Memory grows faster than linearly in: {'; '.join(steep)}."
+
+
+def _fits_in(laws: Laws) -> Iterator[str]:
+    yield """## What fits in 24 GiB
+
+The largest value of one axis within 24 GiB by the fitted laws, the other sizes as above, and the time that the call would then
+take by the law of time. "any" stands for an axis on which memory does not grow. These are extrapolations: times beyond a few
+hours mean that time is the limit, and not memory."""
+    rows = []
+    for call in CALLS:
+        row = [call.name]
+        for axis in ("T", "d", "k", "N", "runs"):
+            row.append(_most(laws, call, axis))
+        rows.append(row)
+    yield _table(["call", "T", "d", "k", "N", "runs"], rows, numbers=False)
+
+
+def _most(laws: Laws, call: Call, axis: str) -> str:
+    if axis not in call.axes:
+        return ""
+    memory, time = laws[call.name, axis, "bytes"], laws[call.name, axis, "seconds"]
+    most = np.inf if memory is None else memory.reach(ROOM)
+    if most > 1e15:
+        return "any"
+    taken = f" ({in_time(time.at(most))})" if time is not None else ""
+    return f"{_round_number(most)}{taken}"
+
+
+def _round_number(number: float) -> str:
+    """Two digits.
+
+    >>> _round_number(123456.0), _round_number(19.4), _round_number(2.5e9)
+    ('120,000', '19', '2.5e9')
+    """
+    if number >= 1e8:
+        mantissa, _, power = f"{number:.1e}".partition("e")
+        return f"{mantissa}e{int(power)}"
+    rounded = round(number, 1 - int(np.floor(np.log10(max(number, 1.0)))))
+    return f"{int(rounded):,}"
+
+
+# -------------------------------------------------------------------------------------------------------------- choices
+
+
+def _changes(data: Mapping[str, Any]) -> Iterator[str]:
+    yield """## Where a method should change
+
+Measured curves of two methods for the same question, with the bases of 31 digits: where the second becomes the quicker one, where
+it does by the estimates that `auto` uses, and where `auto` changes. `auto` keeps the first method, which has more digits, while
+that is estimated to take less than 2 seconds, and an exact method up to `patience=` (30 seconds)."""
+    rows = []
+    chosen = {row["question"]: row for row in data["auto"]}
+    for contest in CONTESTS:
+        measured, estimated = (
+            crossing(*([(row["value"], row[what]) for row in data["points"] if row["call"] == call.name and row[what]]
+                       for call in contest.calls))
+            for what in ("seconds", "estimated_seconds")
+        )  # fmt: skip
+        names = " to ".join(call.engine for call in contest.calls)
+        auto = chosen.get(contest.question, {"value": None})
+        last = max(contest.calls[0].axes[contest.axis])
+        change = f"never up to {contest.last:,}" if auto["value"] is None else f"{auto['value']:,} ({auto['then']})"
+        rows.append(
+            [contest.question, names, contest.axis, _crossed(measured, last), _crossed(estimated, last), change]
+        )
+    yield _table(["question", "methods", "axis", "measured", "estimated", "`auto`"], rows, numbers=False)
+
+
+def _crossed(value: float | None, last: int) -> str:
+    return f"not up to {last:,}" if value is None else f"{value:,.0f}"
+
+
+def _estimates(data: Mapping[str, Any]) -> Iterator[str]:
+    yield """## How good the estimates are
+
+Measured seconds divided by estimated ones (`expectation/engines/timing.py`), where at least 10 ms were measured; the 31-digit
+bases are not part of either. Peak of memory divided by the estimate, where at least 16 MiB were measured."""
+    rows, outside = [], []
+    for call in CALLS:
+        mine = [row for row in data["points"] if row["call"] == call.name]
+        times = [(row["seconds"] / row["estimated_seconds"], row) for row in mine
+                 if row["seconds"] > 0.01 and row.get("estimated_seconds")]  # fmt: skip
+        sizes = [row["bytes"] / row["estimated_bytes"] for row in mine
+                 if (row["bytes"] or 0) > 2**24 and row.get("estimated_bytes")]  # fmt: skip
+        if not times:
+            continue
+        ratios = [ratio for ratio, _ in times]
+        rows.append([call.name, _range(ratios), _range(sizes)])
+        outside += [
+            f"{call.name}, {row['axis']} = {row['value']:,}: {ratio:.2g}" for ratio, row in times
+            if not 1 / FACTOR <= ratio <= FACTOR
+        ]  # fmt: skip
+    yield _table(["method", "time: median (least to most)", "memory: median (least to most)"], rows, numbers=False)
+    if outside:
+        yield f"Estimates of time that are off by more than a factor of {FACTOR:g}: {'; '.join(outside)}."
+    else:
+        yield f"All estimates of time are within a factor of {FACTOR:g}."
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return f"{np.median(ratios):.2g} ({min(ratios):.2g} to {max(ratios):.2g})" if ratios else ""
+
+
+# ---------------------------------------------------------------------------------------------------- GPUs and workers
+
+
+def _devices() -> Iterator[str]:
+    known = json.loads(Path(__file__).with_name("h200.json").read_text(encoding="utf-8"))
+    yield f"""## What a GPU adds
+
+Measured by `{known["command"]}` on {known["device"]}; `device="cuda"` is for `expect` (moments, spectral), `run_many` and searches."""
+    yield _table(
+        ["what", "measured", ""], [[r["what"], r["figure"], r["against"]] for r in known["rows"]], numbers=False
+    )
+
+
+def _workers(data: Mapping[str, Any]) -> Iterator[str]:
+    yield "## What more workers add"
+    team = {row["jobs"]: row for row in data["workers"]}
+    if not {0, 1, 2} <= set(team):
+        yield "Not measured."
+        return
+    model = Workers.of(team)
+    yield f"""`Study.run(jobs=n)` on {model.count} small problems (T = 10, d = 20, k up to 1,000; exact loss and forgetting), which take
+{model.parallel / model.count * 1e3:.0f} ms each in a bare loop. By the model, n workers take
+
+    seconds(n) = serial + parallel / n + cells x overhead of a cell
+
+with parallel = {model.parallel:.2f} s, the bare loop; {model.overhead * 1e3:.2f} ms a cell, which the process that asks spends however
+many workers there are, measured on cells that compute nothing; and serial = {model.serial:.2f} s, the rest of what two workers took.
+One and two workers are measured, more are by the model, and a cluster adds its network to the overhead of a cell."""
+    rows = [["bare loop", f"{team[0]['seconds']:.2f}", "", "1"]]
+    for n in (1, 2, 4, 8, 16, 64, 256):
+        known = f"{team[n]['seconds']:.2f}" if n in team else ""
+        seconds = team[n]["seconds"] if n in team else model.seconds(n)
+        rows.append([f"{n} worker{'s' * (n > 1)}", known, f"{model.seconds(n):.2f}", f"{model.parallel / seconds:.1f}"])
+    yield _table(["", "measured (s)", "by the model (s)", "times the loop"], rows)
+    most = model.parallel / model.count / model.overhead
+    yield f"""Workers beyond about {_round_number(most)} have nothing to do here: handing out a cell then takes as long as computing
+its share. Cells that take longer use more workers, in proportion."""
+
+
+class Workers:
+    """seconds(n) = serial + parallel / n + count * overhead.
+
+    >>> team = {0: {"seconds": 4.0, "count": 40}, 1: {"seconds": 4.2}, 2: {"seconds": 2.2, "cell": 1e-3}}
+    >>> model = Workers.of(team)
+    >>> round(model.serial, 3), round(model.seconds(4), 3)
+    (0.16, 1.2)
+    """
+
+    def __init__(self, count: int, serial: float, parallel: float, overhead: float) -> None:
+        self.count, self.serial, self.parallel, self.overhead = count, serial, parallel, overhead
+
+    @classmethod
+    def of(cls, team: Mapping[int, Row]) -> Workers:
+        """From a bare loop (0), and from two workers."""
+        count, parallel, overhead = team[0]["count"], team[0]["seconds"], team[2]["cell"]
+        return cls(count, max(0.0, team[2]["seconds"] - parallel / 2 - count * overhead), parallel, overhead)
+
+    def seconds(self, n: int) -> float:
+        """What n workers take."""
+        return self.serial + self.parallel / n + self.count * self.overhead
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
+    rule = ["---", *(["---:" if numbers else "---"] * (len(columns) - 1))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, rule, *rows)).replace("| --- |", "|---|")
