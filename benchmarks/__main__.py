@@ -1,8 +1,8 @@
 """Run all benchmarks, and with --page FILE write the ratios as a page of the docs.
 
-Each module is a cell of a study and runs in a process of its own. With --page, finished modules are kept beside the page
-until the page is written: after a kill, the same command goes on with the next module. Modules of other code, or of
-other benchmarks, are measured anew.
+Each module is a cell of a study and runs in a process of its own. With --page, finished modules are kept beside the
+page until the page is written: after a kill, the same command goes on with the next module. Modules of other code, or
+of other benchmarks, are measured anew.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-
 from benchmarks.costs.calls import CALLS, CONTESTS, call_named
 from benchmarks.costs.fits import crossing, fit
 from benchmarks.costs.page import Workers, laws_of, page_text, steep_growth, write_page

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import inspect
 import json
 import os
 import platform
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import forgetting as fg
-from benchmarks.costs.calls import CALLS, CONTESTS
+from benchmarks.costs.calls import CALLS, CONTESTS, Call
 from benchmarks.costs.contests import where_auto_changes
 from benchmarks.costs.measuring import measured
 from benchmarks.costs.page import write_page
@@ -29,10 +30,10 @@ from forgetting.studies.partial import finished_parts
 
 
 def cells(only: str = "") -> list[dict[str, Any]]:
-    """All that is measured: a call, an axis and a value each."""
+    """All that is measured: a call, an axis and a value each, and what decides what is measured there."""
     calls = [*CALLS, *(call for contest in CONTESTS for call in contest.calls)]
     return [
-        {"call": call.name, "axis": axis, "value": value}
+        {"call": call.name, "axis": axis, "value": value, "sizes": call.sizes(axis, value), "code": digest(call)}
         for call in calls
         if only in call.name
         for axis, values in call.axes.items()
@@ -42,8 +43,7 @@ def cells(only: str = "") -> list[dict[str, Any]]:
 
 def measure_all(store: Path | None, only: str = "") -> dict[str, Any]:
     """The data of the page."""
-    code = code_digest() + _own_digest()
-    study = Study([{**cell, "code": code} for cell in cells(only)], store, function=measured)
+    study = Study(cells(only), store, function=measured)
     study.run(jobs=1, retry=True, check=True, finished=_say)
     names = ("call", "axis", "value", "seconds", "rounds", "bytes", "detail", "estimated_seconds", "estimated_bytes")
     data: dict[str, Any] = {
@@ -56,7 +56,7 @@ def measure_all(store: Path | None, only: str = "") -> dict[str, Any]:
         "auto": [],
     }  # fmt: skip
     if not only:
-        teams = Study([{"jobs": jobs, "code": code} for jobs in (0, 1, 2)], store, function=with_workers)
+        teams = Study([{"jobs": jobs, "code": digest()} for jobs in (0, 1, 2)], store, function=with_workers)
         teams.run(jobs=1, progress=False, retry=True, check=True)
         rows = teams.rows()
         data["workers"] = [{name: row[name] for name in ("jobs", "count", "seconds", "cell")} for row in rows]
@@ -70,11 +70,13 @@ def _say(cell: dict[str, Any], rows: Any) -> None:
     print(f"{cell['call']:<40} {cell['axis']:>5} = {cell['value']:<9} {row['seconds']:9.4f} s {size}", flush=True)
 
 
-def _own_digest() -> str:
-    """Of the sources that decide what is measured, and how."""
-    total = hashlib.sha256()
-    for name in ("calls.py", "measuring.py", "warm.py", "workers.py"):
+def digest(call: Call | None = None) -> str:
+    """Of the library, of how costs are measured, and of what a call does: other code is measured anew."""
+    total = hashlib.sha256(code_digest().encode())
+    for name in ("measuring.py", "warm.py", "workers.py"):
         total.update(Path(__file__).with_name(name).read_bytes())
+    for part in () if call is None else (call.prepare, call.work):
+        total.update(inspect.getsource(part).encode())
     return total.hexdigest()
 
 

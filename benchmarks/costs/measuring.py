@@ -19,7 +19,8 @@ from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.timing import reduction
 
 LIMIT = 300.0  # seconds after which a call is given up
-ROUNDS, ENOUGH = 5, 0.6  # calls at most, and seconds after which no further call is made
+ROUNDS, ENOUGH = 5, 0.6  # calls at most, and seconds after which no third call is made
+LONG = 3.0  # seconds after which no second call is made: the first may have loaded what the small call did not need
 STATUS = Path("/proc/self/status")
 
 
@@ -51,8 +52,11 @@ def in_child(target: Any, *arguments: Any) -> Any:
         receiver.close()
 
 
-def measured(call: str, axis: str, value: int, code: str) -> dict[str, Any]:
-    """A row of the table: seconds and bytes of a call with one size replaced. `code` says which code was measured."""
+def measured(call: str, axis: str, value: int, sizes: dict[str, int], code: str) -> dict[str, Any]:
+    """A row of the table: seconds and bytes of a call with one size replaced.
+
+    `sizes` and `code` tell results apart that were measured at other sizes, or of other code.
+    """
     found: dict[str, Any] = in_child(_measure, call, axis, value)
     return found
 
@@ -65,7 +69,7 @@ def _measure(sender: Connection, name: str, axis: str, value: int) -> None:
         call.work(call.prepare(call.tiny), call.tiny)
         gc.collect()
         before, seconds, used = reset_peak(), [], None
-        while len(seconds) < ROUNDS and sum(seconds) < ENOUGH:
+        while len(seconds) < ROUNDS and sum(seconds) < (LONG if len(seconds) < 2 else ENOUGH):
             made = call.prepare(sizes)  # anew each time: results of a call may be kept with the tasks
             start = time.process_time()
             answer = call.work(made, sizes)
@@ -73,6 +77,8 @@ def _measure(sender: Connection, name: str, axis: str, value: int) -> None:
             if used is None:
                 used = None if before is None else max(0, peak() - before)
             detail = getattr(answer, "detail", "")
+            if call.digits and f"{call.digits} digits" not in detail:
+                raise ForgettingError(f"{name}: {axis} = {value} was computed otherwise: {detail}; choose other sizes")
             del made, answer
         row = {"seconds": min(seconds), "rounds": len(seconds), "bytes": used, "detail": detail}
         if call.request is not None:

@@ -64,25 +64,33 @@ def _opening(data: Mapping[str, Any]) -> str:
     machine = data["machine"]
     return f"""# How far it goes
 
-What calls cost in time and memory against the number of tasks T, the dimension d, the rank of each task, the steps k, the
+What calls cost in time and memory against the number of tasks T, the dimension d, the rank of each task, the steps
+k, the
 rows N and the number of runs: measured by `make bench`, which writes this page from [its data](how_far.json).
-[How to choose a method](choosing.md) says what each method computes; [the benchmarks](benchmarks.md) compare with peers.
+[How to choose a method](choosing.md) says what each method computes; [the benchmarks](benchmarks.md) compare with
+peers.
 
-forgetting {machine["forgetting"]}, Python {machine["python"]}, NumPy {machine["numpy"]}, {machine["processor"]}. Each number is
-from a process of its own that uses one core and has compiled everything before. Times are seconds of the processor, the least
-of up to five calls; memory is the peak of the process above what it used before it made the tasks, so that the tasks are
-counted. Tasks are Gaussian and one w solves them; T times the rank is at least d, so that their joint row space has dimension
+forgetting {machine["forgetting"]}, Python {machine["python"]}, NumPy {machine["numpy"]}, {machine["processor"]}.
+Each number is
+from a process of its own that uses one core and has compiled everything before. Times are seconds of the processor,
+the least
+of up to five calls; memory is the peak of the process above what it used before it made the tasks, so that the tasks
+are
+counted. Tasks are Gaussian and one w solves them; T times the rank is at least d, so that their joint row space has
+dimension
 D = d."""
 
 
-# ------------------------------------------------------------------------------------------------------------ exponents
+# ----------------------------------------------------------------------------------------------------------- exponents
 
 
 def _times(data: Mapping[str, Any], laws: Laws, drawn: Sequence[str]) -> Iterator[str]:
     yield """## Time
 
-Exponents a of time ~ axis^a, fitted by least squares on logarithms over the upper two thirds of the values, with standard
-errors. Where time grows exponentially, the base is given. A dash stands for a call that took less than 2 ms on too much of the
+Exponents a of time ~ axis^a, fitted by least squares on logarithms over the upper two thirds of the values, with
+standard
+errors. Where time grows exponentially, the base is given. A dash stands for a call that took less than 2 ms on too
+much of the
 axis, and an empty cell for an axis that the call does not have, or that was not varied."""
     yield _exponents(laws, "seconds")
     yield "What was varied, from which sizes, and the seconds at the largest value of each axis:"
@@ -131,17 +139,20 @@ def _shown(drawn: Sequence[str], what: str) -> Iterator[str]:
             yield f"```{{raw}} html\n:file: images/{name}\n```"
 
 
-# --------------------------------------------------------------------------------------------------------------- memory
+# -------------------------------------------------------------------------------------------------------------- memory
 
 
 def _memory(data: Mapping[str, Any], laws: Laws, drawn: Sequence[str]) -> Iterator[str]:
     yield """## Memory
 
-The same exponents of the peak of memory, with the tasks themselves. A dash stands for less than 4 MiB on too much of the axis."""
+The same exponents of the peak of memory, with the tasks themselves. A dash stands for less than 4 MiB on too much of
+the axis."""
     yield _exponents(laws, "bytes")
     yield steep_growth(laws)
-    yield """`run_many` and simulations carry R = sum of ranks numbers instead of D where a step then costs less, and need the
-R x R matrix of inner products for that: at most 512 MiB, because they do so up to R = 8192 only. Where forgetting is exact, one
+    yield """`run_many` and simulations carry R = sum of ranks numbers instead of D where a step then costs less, and
+need the
+R x R matrix of inner products for that: at most 512 MiB, because they do so up to R = 8192 only. Where forgetting is
+exact, one
 D x D matrix for each task is the recursion itself. `audit` compares all pairs of up to 1,000 tasks."""
     yield from _shown(drawn, "bytes")
 
@@ -162,16 +173,14 @@ def steep_growth(laws: Laws) -> str:
 def _fits_in(laws: Laws) -> Iterator[str]:
     yield """## What fits in 24 GiB
 
-The largest value of one axis within 24 GiB by the fitted laws, the other sizes as above, and the time that the call would then
-take by the law of time. "any" stands for an axis on which memory does not grow. These are extrapolations: times beyond a few
+The largest value of one axis within 24 GiB by the fitted laws, the other sizes as above, and the time that the call
+would then
+take by the law of time. "any" stands for an axis on which memory does not grow. These are extrapolations: times
+beyond a few
 hours mean that time is the limit, and not memory."""
-    rows = []
-    for call in CALLS:
-        row = [call.name]
-        for axis in ("T", "d", "k", "N", "runs"):
-            row.append(_most(laws, call, axis))
-        rows.append(row)
-    yield _table(["call", "T", "d", "k", "N", "runs"], rows, numbers=False)
+    axes = ("T", "d", "k", "N", "runs")
+    rows = [[call.name, *(_most(laws, call, axis) for axis in axes)] for call in CALLS]
+    yield _table(["call", *axes], rows, numbers=False)
 
 
 def _most(laws: Laws, call: Call, axis: str) -> str:
@@ -198,14 +207,16 @@ def _round_number(number: float) -> str:
     return f"{int(rounded):,}"
 
 
-# -------------------------------------------------------------------------------------------------------------- choices
+# ------------------------------------------------------------------------------------------------------------- choices
 
 
 def _changes(data: Mapping[str, Any]) -> Iterator[str]:
     yield """## Where a method should change
 
-Measured curves of two methods for the same question, with the bases of 31 digits: where the second becomes the quicker one, where
-it does by the estimates that `auto` uses, and where `auto` changes. `auto` keeps the first method, which has more digits, while
+Measured curves of two methods for the same question, with the bases of 31 digits: where the second becomes the
+quicker one, where
+it does by the estimates that `auto` uses, and where `auto` changes. `auto` keeps the first method, which has more
+digits, while
 that is estimated to take less than 2 seconds, and an exact method up to `patience=` (30 seconds)."""
     rows = []
     chosen = {row["question"]: row for row in data["auto"]}
@@ -232,7 +243,8 @@ def _crossed(value: float | None, last: int) -> str:
 def _estimates(data: Mapping[str, Any]) -> Iterator[str]:
     yield """## How good the estimates are
 
-Measured seconds divided by estimated ones (`expectation/engines/timing.py`), where at least 10 ms were measured; the 31-digit
+Measured seconds divided by estimated ones (`expectation/engines/timing.py`), where at least 10 ms were measured; the
+31-digit
 bases are not part of either. Peak of memory divided by the estimate, where at least 16 MiB were measured."""
     rows, outside = [], []
     for call in CALLS:
@@ -267,7 +279,8 @@ def _devices() -> Iterator[str]:
     known = json.loads(Path(__file__).with_name("h200.json").read_text(encoding="utf-8"))
     yield f"""## What a GPU adds
 
-Measured by `{known["command"]}` on {known["device"]}; `device="cuda"` is for `expect` (moments, spectral), `run_many` and searches."""
+Measured by `{known["command"]}` on {known["device"]}; `device="cuda"` is for `expect` (moments, spectral),
+`run_many` and searches."""
     yield _table(
         ["what", "measured", ""], [[r["what"], r["figure"], r["against"]] for r in known["rows"]], numbers=False
     )
@@ -280,13 +293,16 @@ def _workers(data: Mapping[str, Any]) -> Iterator[str]:
         yield "Not measured."
         return
     model = Workers.of(team)
-    yield f"""`Study.run(jobs=n)` on {model.count} small problems (T = 10, d = 20, k up to 1,000; exact loss and forgetting), which take
+    yield f"""`Study.run(jobs=n)` on {model.count} small problems (T = 10, d = 20, k up to 1,000; exact loss and
+forgetting), which take
 {model.parallel / model.count * 1e3:.0f} ms each in a bare loop. By the model, n workers take
 
     seconds(n) = serial + parallel / n + cells x overhead of a cell
 
-with parallel = {model.parallel:.2f} s, the bare loop; {model.overhead * 1e3:.2f} ms a cell, which the process that asks spends however
-many workers there are, measured on cells that compute nothing; and serial = {model.serial:.2f} s, the rest of what two workers took.
+with parallel = {model.parallel:.2f} s, the bare loop; {model.overhead * 1e3:.2f} ms a cell, which the process that
+asks spends however
+many workers there are, measured on cells that compute nothing; and serial = {model.serial:.2f} s, the rest of what
+two workers took.
 One and two workers are measured, more are by the model, and a cluster adds its network to the overhead of a cell."""
     rows = [["bare loop", f"{team[0]['seconds']:.2f}", "", "1"]]
     for n in (1, 2, 4, 8, 16, 64, 256):
@@ -295,7 +311,8 @@ One and two workers are measured, more are by the model, and a cluster adds its 
         rows.append([f"{n} worker{'s' * (n > 1)}", known, f"{model.seconds(n):.2f}", f"{model.parallel / seconds:.1f}"])
     yield _table(["", "measured (s)", "by the model (s)", "times the loop"], rows)
     most = model.parallel / model.count / model.overhead
-    yield f"""Workers beyond about {_round_number(most)} have nothing to do here: handing out a cell then takes as long as computing
+    yield f"""Workers beyond about {_round_number(most)} have nothing to do here: handing out a cell then takes as
+long as computing
 its share. Cells that take longer use more workers, in proportion."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-import forgetting.auditing  # noqa: F401
+import forgetting.auditing
 import forgetting.bounds  # noqa: F401
 from benchmarks.costs.calls import CALLS
 from forgetting._threads import one_core
