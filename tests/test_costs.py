@@ -111,7 +111,7 @@ def test_the_page_has_all_numbers_from_its_data(tmp_path) -> None:
     assert "within a factor of 3" in text  # the estimates are half of what was measured
     fast = [{**row, "estimated_seconds": row["estimated_seconds"] and row["seconds"] / 5} for row in known["points"]]
     assert "off by more than a factor of 3: moments, 31 digits: loss, T = 40" in page_text(
-        {**known, "points": fast}, []
+        {**known, "points": fast}, {}
     )
     assert "| 4 workers |  | 1.20 | 3.3 |" in text  # 4.0 / 4 + 0.2
     # 24 GiB / 8 MiB = 3072 runs; memory that does not grow has no limit

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 import forgetting as fg
 from forgetting.expectation.asking import ask
-from forgetting.expectation.engines import engines
+from forgetting.expectation.engines import engines, spectral
 from forgetting.expectation.request import Request, Simulation
 
 WR, WOR = "with-replacement", "without-replacement"
@@ -241,12 +242,16 @@ class Contest:
         axis: what varies.
         last: the largest value at which `auto` is asked.
         calls: the contestants.
+        names: of the contestants.
+        order: of two forms of one method: the order D (D + 1) / 2 up to which the method takes the first form.
     """
 
     question: str
     axis: str
     last: int
     calls: list[Call]
+    names: tuple[str, ...]
+    order: int | None = None
 
 
 def _contest(
@@ -263,7 +268,23 @@ def _contest(
                 prepare=_tasks)
         for engine, several in values.items()
     ]  # fmt: skip
-    return Contest(question, axis, last, calls)
+    return Contest(question, axis, last, calls, tuple(values))
+
+
+def _forms(quantities: tuple[str, ...], values: list[int], order: int) -> Contest:
+    """The two forms of `spectral`: all eigenvectors of Q, or as many Lanczos steps as it takes."""
+    base = {"T": 40, "d": 40, "rank": 1, "k": 10_000}
+
+    def call(name: str, limit: int) -> Call:
+        def work(tasks: Any, sizes: Sizes) -> object:
+            with patch.multiple(spectral, DENSE_LIMIT=limit, ONE_RUN_LIMIT=limit):
+                return engines.get("spectral").solve(ask(tasks, WR, sizes["k"], quantities=quantities).request)
+
+        return Call(f"{question} by {name}", base, {"d": values}, TINY, _refined, work)
+
+    question = f"{quantities[-1]} by the spectrum, T = 40, rank 1, k = 10,000"
+    names = "diagonalising", "Lanczos"
+    return Contest(question, "d", values[-1], [call(names[0], 10**9), call(names[1], 0)], names, order)
 
 
 CONTESTS = [
@@ -285,6 +306,8 @@ CONTESTS = [
         {"subsets": [8, 10, 12, 14], "monte-carlo": [8, 10, 12, 14]},
         {"d": 10, "rank": 1}, BOTH, 24, WOR,
     ),
+    _forms(LOSS, [8, 12, 16, 24, 32, 40], spectral.ONE_RUN_LIMIT),
+    _forms(BOTH, [8, 12, 16, 24, 32, 40], spectral.DENSE_LIMIT),
 ]  # fmt: skip
 
 

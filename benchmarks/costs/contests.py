@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from benchmarks.costs.calls import Contest
@@ -13,6 +14,9 @@ def where_auto_changes(contest: Contest) -> dict[str, Any]:
 
     The value is None if `auto` takes the first contestant up to the last value.
     """
+    if contest.order is not None:
+        change = next(D for D in count(1) if contest.order < D * (D + 1) // 2)
+        return {"first": contest.names[0], "axis": contest.axis, "value": change, "then": contest.names[1]}
     call = contest.calls[0]
     first = call.axes[contest.axis][0]
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import matplotlib
+
+from forgetting.figures.drawing import draw
 from forgetting.figures.items import Curves, Series
-from forgetting.figures.svg import figure_drawing
+from forgetting.figures.looks import PAGE, drawing
 
 EXACT = ("moments", "spectral", "subsets", "deterministic")
 WORDS = {
@@ -28,11 +34,13 @@ def figures(points: list[Mapping[str, Any]]) -> Iterator[Curves]:
     """A figure for each of WANTED that has points."""
     for axis, exact, what in WANTED:
         chosen = [row for row in points if row["axis"] == axis and row["call"].startswith(EXACT) is exact]
-        names = list(dict.fromkeys(row["call"] for row in chosen))
+        every = dict.fromkeys(
+            row["call"] for row in points if row["call"].startswith(EXACT) is exact
+        )  # one colour each
         unit = 2.0**20 if what == "bytes" else 1.0
         series = tuple(
-            Series(name, *zip(*pairs, strict=True))
-            for name in names
+            Series(name, *zip(*pairs, strict=True), group=place)
+            for place, name in enumerate(every)
             if (pairs := [(float(r["value"]), r[what] / unit) for r in chosen if r["call"] == name and r[what]])
         )
         if series:
@@ -45,5 +53,20 @@ def figures(points: list[Mapping[str, Any]]) -> Iterator[Curves]:
 
 
 def as_svg(figure: Curves) -> str:
-    """An <svg> element on one line, with the colours of the style sheet of the page."""
-    return " ".join(figure_drawing(figure).svg.split()) + "\n"
+    """An <svg> element on one line, as in the gallery: with the colours of the style sheet, and letters as outlines."""
+    with drawing(PAGE) as studio, matplotlib.rc_context(gallery.STYLE):
+        return gallery.drawing(draw(figure, studio, PAGE), figure.key) + "\n"
+
+
+def _gallery_figures() -> ModuleType:
+    """The tool that draws the figures of the gallery, which belongs to the pages and to no package."""
+    path = Path(__file__).parents[2] / "docs" / "_tools" / "gallery_figures.py"
+    spec = spec_from_file_location("gallery_figures", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+gallery = _gallery_figures()

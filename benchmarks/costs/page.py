@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from forgetting.expectation.engines.choice import in_time
 AXES = ("T", "d", "rank", "k", "N", "runs")
 FLOORS = {"seconds": 2e-3, "bytes": 4.0 * 2**20}  # below this, a fit is about what every call costs
 ROOM = 24.0 * 2**30
+FLAT = 2.0**19  # bytes; a peak that varies by less on an axis does not depend on the axis
 LINEAR = 1.25  # a fitted exponent of memory above this, by more than two standard errors, is no linear growth
 FACTOR = 3.0  # estimates are meant to be this close
 Row = Mapping[str, Any]
@@ -25,12 +27,13 @@ Laws = dict[tuple[str, str, str], Fit | None]
 
 def write_page(data: Mapping[str, Any], page: Path) -> None:
     """The page and its figures, which lie in a folder `images` beside the page."""
-    drawn = {f"{figure.key}.svg": as_svg(figure) for figure in figures(_plain(data["points"]))}
-    folder = page.parent / "images"
+    titles, folder = {}, page.parent / "images"
     folder.mkdir(exist_ok=True)
-    for name, text in drawn.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    page.write_text(page_text(data, list(drawn)), encoding="utf-8")
+    for figure in figures(_plain(data["points"])):
+        name = f"{figure.key}.svg"
+        titles[name] = figure.title
+        (folder / name).write_text(as_svg(figure), encoding="utf-8")
+    page.write_text(page_text(data, titles), encoding="utf-8")
 
 
 def laws_of(data: Mapping[str, Any]) -> Laws:
@@ -46,12 +49,19 @@ def laws_of(data: Mapping[str, Any]) -> Laws:
     return found
 
 
-def page_text(data: Mapping[str, Any], drawn: Sequence[str]) -> str:
+def page_text(data: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
     """The page in Markdown."""
     laws = laws_of(data)
-    parts = [_opening(data), *_times(data, laws, drawn), *_memory(data, laws, drawn), *_fits_in(laws)]
+    parts = [_opening(data), *_times(data, laws, drawn), *_memory(data, laws, drawn), *_fits_in(data, laws)]
     parts += [*_changes(data), *_estimates(data), *_devices(), *_workers(data)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(_wrapped(block) for part in parts for block in part.split("\n\n")) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    """A paragraph in lines of at most 120 letters; tables, headings, code and figures as they are."""
+    if block.startswith(("#", "|", "`" * 3, "    ")):
+        return block
+    return textwrap.fill(block, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _plain(points: Sequence[Row]) -> list[Row]:
@@ -65,33 +75,26 @@ def _opening(data: Mapping[str, Any]) -> str:
     return f"""# How far it goes
 
 What calls cost in time and memory against the number of tasks T, the dimension d, the rank of each task, the steps
-k, the
-rows N and the number of runs: measured by `make bench`, which writes this page from [its data](how_far.json).
-[How to choose a method](choosing.md) says what each method computes; [the benchmarks](benchmarks.md) compare with
-peers.
+k, the rows N and the number of runs: measured by `make bench`, which writes this page from [its
+data](how_far.json). [How to choose a method](choosing.md) says what each method computes; [the
+benchmarks](benchmarks.md) compare with peers.
 
 forgetting {machine["forgetting"]}, Python {machine["python"]}, NumPy {machine["numpy"]}, {machine["processor"]}.
-Each number is
-from a process of its own that uses one core and has compiled everything before. Times are seconds of the processor,
-the least
-of up to five calls; memory is the peak of the process above what it used before it made the tasks, so that the tasks
-are
-counted. Tasks are Gaussian and one w solves them; T times the rank is at least d, so that their joint row space has
-dimension
-D = d."""
+Each number is from a process of its own that uses one core and has compiled everything before. Times are seconds of
+the processor, the least of up to five calls; memory is the peak of the process above what it used before it made
+the tasks, so that the tasks are counted. Tasks are Gaussian and one w solves them; T times the rank is at least d,
+so that their joint row space has dimension D = d."""
 
 
 # ----------------------------------------------------------------------------------------------------------- exponents
 
 
-def _times(data: Mapping[str, Any], laws: Laws, drawn: Sequence[str]) -> Iterator[str]:
+def _times(data: Mapping[str, Any], laws: Laws, drawn: Mapping[str, str]) -> Iterator[str]:
     yield """## Time
 
 Exponents a of time ~ axis^a, fitted by least squares on logarithms over the upper two thirds of the values, with
-standard
-errors. Where time grows exponentially, the base is given. A dash stands for a call that took less than 2 ms on too
-much of the
-axis, and an empty cell for an axis that the call does not have, or that was not varied."""
+standard errors. Where time grows exponentially, the base is given. A dash stands for a call that took less than 2
+ms on too much of the axis, and an empty cell for an axis that the call does not have, or that was not varied."""
     yield _exponents(laws, "seconds")
     yield "What was varied, from which sizes, and the seconds at the largest value of each axis:"
     yield _measured_sizes(data)
@@ -133,27 +136,27 @@ def _measured_sizes(data: Mapping[str, Any]) -> str:
     return _table(["call", "other sizes", "time at the largest value"], rows, numbers=False)
 
 
-def _shown(drawn: Sequence[str], what: str) -> Iterator[str]:
-    for name in drawn:
+def _shown(drawn: Mapping[str, str], what: str) -> Iterator[str]:
+    for name, title in drawn.items():
         if f"-{what}-" in name:
+            yield f"{title}:"
             yield f"```{{raw}} html\n:file: images/{name}\n```"
 
 
 # -------------------------------------------------------------------------------------------------------------- memory
 
 
-def _memory(data: Mapping[str, Any], laws: Laws, drawn: Sequence[str]) -> Iterator[str]:
+def _memory(data: Mapping[str, Any], laws: Laws, drawn: Mapping[str, str]) -> Iterator[str]:
     yield """## Memory
 
-The same exponents of the peak of memory, with the tasks themselves. A dash stands for less than 4 MiB on too much of
-the axis."""
+The same exponents of the peak of memory, with the tasks themselves. A dash stands for less than 4 MiB on too much
+of the axis."""
     yield _exponents(laws, "bytes")
     yield steep_growth(laws)
-    yield """`run_many` and simulations carry R = sum of ranks numbers instead of D where a step then costs less, and
-need the
-R x R matrix of inner products for that: at most 512 MiB, because they do so up to R = 8192 only. Where forgetting is
-exact, one
-D x D matrix for each task is the recursion itself. `audit` compares all pairs of up to 1,000 tasks."""
+    yield """`run_many` and simulations carry R = sum of ranks numbers instead of D where a step then costs less,
+and need the R x R matrix of inner products for that: at most 512 MiB, because they do so up to R = 8192 only. Where
+forgetting is exact, one D x D matrix for each task is the recursion itself. `audit` compares all pairs of up to
+1,000 tasks."""
     yield from _shown(drawn, "bytes")
 
 
@@ -170,23 +173,24 @@ def steep_growth(laws: Laws) -> str:
     return f"Memory grows faster than linearly in: {'; '.join(steep)}."
 
 
-def _fits_in(laws: Laws) -> Iterator[str]:
+def _fits_in(data: Mapping[str, Any], laws: Laws) -> Iterator[str]:
     yield """## What fits in 24 GiB
 
 The largest value of one axis within 24 GiB by the fitted laws, the other sizes as above, and the time that the call
-would then
-take by the law of time. "any" stands for an axis on which memory does not grow. These are extrapolations: times
-beyond a few
-hours mean that time is the limit, and not memory."""
+would then take by the law of time. "any" stands for an axis on which memory does not grow, a dash for too little
+memory to tell. These are extrapolations: times beyond a few hours mean that time is the limit, and not memory."""
     axes = ("T", "d", "k", "N", "runs")
-    rows = [[call.name, *(_most(laws, call, axis) for axis in axes)] for call in CALLS]
+    rows = [[call.name, *(_most(data, laws, call, axis) for axis in axes)] for call in CALLS]
     yield _table(["call", *axes], rows, numbers=False)
 
 
-def _most(laws: Laws, call: Call, axis: str) -> str:
+def _most(data: Mapping[str, Any], laws: Laws, call: Call, axis: str) -> str:
     if axis not in call.axes:
         return ""
     memory, time = laws[call.name, axis, "bytes"], laws[call.name, axis, "seconds"]
+    used = [row["bytes"] or 0 for row in data["points"] if (row["call"], row["axis"]) == (call.name, axis)]
+    if memory is None and (not used or max(used) - min(used) > FLAT):
+        return "–"  # noqa: RUF001
     most = np.inf if memory is None else memory.reach(ROOM)
     if most > 1e15:
         return "any"
@@ -214,10 +218,9 @@ def _changes(data: Mapping[str, Any]) -> Iterator[str]:
     yield """## Where a method should change
 
 Measured curves of two methods for the same question, with the bases of 31 digits: where the second becomes the
-quicker one, where
-it does by the estimates that `auto` uses, and where `auto` changes. `auto` keeps the first method, which has more
-digits, while
-that is estimated to take less than 2 seconds, and an exact method up to `patience=` (30 seconds)."""
+quicker one, where it does by the estimates that `auto` uses, and where `auto` changes. `auto` keeps the first
+method, which has more digits, while that is estimated to take less than 2 seconds, and an exact method up to
+`patience=` (30 seconds)."""
     rows = []
     chosen = {row["question"]: row for row in data["auto"]}
     for contest in CONTESTS:
@@ -226,13 +229,12 @@ that is estimated to take less than 2 seconds, and an exact method up to `patien
                        for call in contest.calls))
             for what in ("seconds", "estimated_seconds")
         )  # fmt: skip
-        names = " to ".join(call.engine for call in contest.calls)
+        names = " to ".join(contest.names)
+        guess = _crossed(estimated, max(contest.calls[0].axes[contest.axis])) if contest.order is None else ""
         auto = chosen.get(contest.question, {"value": None})
         last = max(contest.calls[0].axes[contest.axis])
         change = f"never up to {contest.last:,}" if auto["value"] is None else f"{auto['value']:,} ({auto['then']})"
-        rows.append(
-            [contest.question, names, contest.axis, _crossed(measured, last), _crossed(estimated, last), change]
-        )
+        rows.append([contest.question, names, contest.axis, _crossed(measured, last), guess, change])
     yield _table(["question", "methods", "axis", "measured", "estimated", "`auto`"], rows, numbers=False)
 
 
@@ -243,9 +245,9 @@ def _crossed(value: float | None, last: int) -> str:
 def _estimates(data: Mapping[str, Any]) -> Iterator[str]:
     yield """## How good the estimates are
 
-Measured seconds divided by estimated ones (`expectation/engines/timing.py`), where at least 10 ms were measured; the
-31-digit
-bases are not part of either. Peak of memory divided by the estimate, where at least 16 MiB were measured."""
+Measured seconds divided by estimated ones (`expectation/engines/timing.py`), where at least 10 ms were measured;
+the 31-digit bases are not part of either. Peak of memory divided by the estimate, where at least 16 MiB were
+measured."""
     rows, outside = [], []
     for call in CALLS:
         mine = [row for row in data["points"] if row["call"] == call.name]
@@ -294,16 +296,15 @@ def _workers(data: Mapping[str, Any]) -> Iterator[str]:
         return
     model = Workers.of(team)
     yield f"""`Study.run(jobs=n)` on {model.count} small problems (T = 10, d = 20, k up to 1,000; exact loss and
-forgetting), which take
-{model.parallel / model.count * 1e3:.0f} ms each in a bare loop. By the model, n workers take
+forgetting), which take {model.parallel / model.count * 1e3:.0f} ms each in a bare loop. By the model, n workers
+take
 
     seconds(n) = serial + parallel / n + cells x overhead of a cell
 
 with parallel = {model.parallel:.2f} s, the bare loop; {model.overhead * 1e3:.2f} ms a cell, which the process that
-asks spends however
-many workers there are, measured on cells that compute nothing; and serial = {model.serial:.2f} s, the rest of what
-two workers took.
-One and two workers are measured, more are by the model, and a cluster adds its network to the overhead of a cell."""
+asks spends however many workers there are, measured on cells that compute nothing; and serial = {model.serial:.2f}
+s, the rest of what two workers took. One and two workers are measured, more are by the model, and a cluster adds
+its network to the overhead of a cell."""
     rows = [["bare loop", f"{team[0]['seconds']:.2f}", "", "1"]]
     for n in (1, 2, 4, 8, 16, 64, 256):
         known = f"{team[n]['seconds']:.2f}" if n in team else ""
@@ -312,8 +313,7 @@ One and two workers are measured, more are by the model, and a cluster adds its 
     yield _table(["", "measured (s)", "by the model (s)", "times the loop"], rows)
     most = model.parallel / model.count / model.overhead
     yield f"""Workers beyond about {_round_number(most)} have nothing to do here: handing out a cell then takes as
-long as computing
-its share. Cells that take longer use more workers, in proportion."""
+long as computing its share. Cells that take longer use more workers, in proportion."""
 
 
 class Workers:
@@ -340,5 +340,5 @@ class Workers:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
-    rule = ["---", *(["---:" if numbers else "---"] * (len(columns) - 1))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, rule, *rows)).replace("| --- |", "|---|")
+    rule = "|".join(["", "---", *(["---:" if numbers else "---"] * (len(columns) - 1)), ""])
+    return "\n".join([f"| {' | '.join(columns)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)])
