@@ -19,8 +19,9 @@ from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.timing import reduction
 
 LIMIT = 300.0  # seconds after which a call is given up
-ROUNDS, ENOUGH = 5, 0.6  # calls at most, and seconds after which no third call is made
-LONG = 3.0  # seconds after which no second call is made: the first may have loaded what the small call did not need
+ROUNDS = 5  # calls at most
+ENOUGH = 1.5  # seconds, with those of making the tasks, after which no third call is made
+LONG = 4.0  # and no second call, which is there because the first may load what the small call did not need
 STATUS = Path("/proc/self/status")
 
 
@@ -68,8 +69,8 @@ def _measure(sender: Connection, name: str, axis: str, value: int) -> None:
         warnings.simplefilter("ignore")
         call.work(call.prepare(call.tiny), call.tiny)
         gc.collect()
-        before, seconds, used = reset_peak(), [], None
-        while len(seconds) < ROUNDS and sum(seconds) < (LONG if len(seconds) < 2 else ENOUGH):
+        before, begun, seconds, used = reset_peak(), time.process_time(), [], None
+        while len(seconds) < ROUNDS and time.process_time() - begun < (LONG if len(seconds) < 2 else ENOUGH):
             made = call.prepare(sizes)  # anew each time: results of a call may be kept with the tasks
             start = time.process_time()
             answer = call.work(made, sizes)
