@@ -130,3 +130,6 @@ def test_every_call_can_be_made_and_every_axis_has_enough_values(call) -> None:
         assert len(values) >= 3
         assert values == sorted(set(values))
         assert call.sizes(axis, values[0])[axis] == values[0]
+        for value in values if "rank" in call.base else ():
+            sizes = call.sizes(axis, value)
+            assert sizes["T"] * sizes["rank"] >= sizes["d"]  # so that D = d, as the page says

@@ -192,8 +192,8 @@ CALLS = [
         TINY,
     ),
     _expect(
-        "subsets: forgetting", "subsets", BOTH, {"T": 10, "d": 10, "rank": 1},
-        {"T": [9, 10, 11, 12, 13, 14], "d": [10, 20, 40, 80], "rank": [1, 2, 4, 8]},
+        "subsets: forgetting", "subsets", BOTH, {"T": 10, "d": 16, "rank": 2},
+        {"T": [8, 9, 10, 11, 12, 13], "d": [8, 12, 16, 20], "rank": [2, 4, 8]},
         TINY, ordering=WOR, exponential=("T",),
     ),
     _expect(
@@ -222,7 +222,7 @@ CALLS = [
     ),
     Call(
         "audit", {"T": 24, "d": 50, "N": 100},
-        {"T": [24, 36, 48, 72], "d": [50, 100, 200], "N": [100, 1000, 10_000]},
+        {"T": [24, 36, 48, 72], "d": [50, 100, 200], "N": [100, 300, 1000, 3000]},
         {"T": 3, "d": 4, "N": 6}, _rows, lambda pairs, sizes: fg.audit(pairs),
     ),
     Call(

@@ -13,7 +13,7 @@ from forgetting.studies import Study, measure
 
 PROBLEM: dict[str, Any] = {"family": "gaussian", "T": 10, "d": 20, "rank": 2, "k": [1, 3, 10, 30, 100, 300, 1000]}
 COUNT, EMPTY = 40, 1000
-ROUNDS = 3
+ROUNDS = 2
 
 
 def nothing(a: int) -> int:
