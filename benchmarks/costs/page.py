@@ -156,10 +156,11 @@ of the axis."""
     yield _exponents(laws, "bytes")
     yield steep_growth(laws)
     part = 8 * PART / 2**20
-    yield f"""Two of these laws end. `run_many` and simulations carry R = sum of ranks numbers instead of D where a step then
-costs less, and need the R x R matrix of inner products for that, up to R = {MOST_DUAL:,} ({8 * MOST_DUAL**2 / 2**20:.0f} MiB).
-`audit` splits forgetting over pairs of tasks for many orders at once, in arrays that grow with T^2 until they have
-{part:.0f} MiB. Where forgetting is exact, one D x D matrix for each task is the recursion itself."""
+    yield f"""Two of these laws end. `run_many` and simulations carry R = sum of ranks numbers instead of D where a
+step then costs less, and need the R x R matrix of inner products for that, up to R = {MOST_DUAL:,}
+({8 * MOST_DUAL**2 / 2**20:.0f} MiB). `audit` splits forgetting over pairs of tasks for many orders at once, in arrays
+that grow with T^2 until they have {part:.0f} MiB. Where forgetting is exact, one D x D matrix for each task is the
+recursion itself."""
     yield from _shown(drawn, "bytes")
 
 
@@ -228,7 +229,7 @@ method, which has more digits, while that is estimated to take less than 2 secon
     chosen = {row["question"]: row for row in data["auto"]}
     for contest in CONTESTS:
         measured, estimated = (
-            crossing(*([(row["value"], row[what]) for row in data["points"] if row["call"] == call.name and row[what]]
+            crossing(*([(row["value"], row[what]) for row in data["points"] if row["call"] == call.name and row.get(what)]
                        for call in contest.calls))
             for what in ("seconds", "estimated_seconds")
         )  # fmt: skip
