@@ -24,9 +24,11 @@ def data(memory_of_t: float = 1.0) -> dict:
                 seconds = 0.5 * 2.0 ** (value - 12) if axis in call.exponential else 0.1 * value ** EXPONENTS[axis]
                 points.append({
                     "call": call.name, "axis": axis, "value": value, "seconds": seconds, "bytes": 2**23 * value**power,
-                } | ({"estimated_seconds": seconds / 2, "estimated_bytes": 2.0**23} if call.request else {}))  # fmt: skip
+                })  # fmt: skip
+                if call.request is not None:
+                    points[-1] |= {"estimated_seconds": seconds / 2, "estimated_bytes": 2.0**23}
     workers = [
-        {"jobs": 0, "count": 40, "seconds": 4.0, "cell": 0.0},
+        {"jobs": 0, "count": 40, "seconds": 4.0, "cpu": 3.9, "cell": 0.0},
         {"jobs": 1, "count": 40, "seconds": 4.2, "cell": 5e-4},
         {"jobs": 2, "count": 40, "seconds": 2.2, "cell": 1e-3},
     ]
@@ -84,6 +86,21 @@ def test_workers_follow_the_model() -> None:
     assert Workers.of(team).seconds(16) == pytest.approx(1.0 + 0.5 + 1.0)
 
 
+def test_times_on_the_clock_of_a_busy_machine_are_not_shown() -> None:
+    known = data()
+    known["workers"][0]["cpu"] = 2.0  # of 4 seconds
+    assert "Not measured: other programs" in page_text(known, {})
+    assert "Not measured" not in page_text(data(), {})
+
+
+def test_what_does_not_depend_on_x_promises_nothing_beyond_the_data() -> None:
+    law = fit([(x, 100.0 + x) for x in (10, 20, 40, 80)], floor=0.0)
+    assert law.exponent < 0.5
+    assert law.at_least(1.0).reach(1800.0) == pytest.approx(800)
+    flat = fit([(x, 100.0) for x in (10, 20, 40, 80)], floor=0.0)
+    assert flat.at_least(1.0) == flat
+
+
 def test_laws_of_the_data_are_those_that_made_them() -> None:
     for (name, axis, what), law in laws_of(data()).items():
         if axis in call_named(name).exponential:
@@ -108,7 +125,10 @@ def test_the_page_has_all_numbers_from_its_data(tmp_path) -> None:
     assert "2.00^T" in text
     assert "1,234 (spectral)" in text
     assert "within a factor of 3" in text  # the estimates are half of what was measured
-    fast = [row | {"estimated_seconds": row["seconds"] / 5} for row in known["points"]]
+    fast = [
+        row | ({"estimated_seconds": row["seconds"] / 5} if "estimated_seconds" in row else {})
+        for row in known["points"]
+    ]
     assert "off by more than a factor of 3: moments, 31 digits: loss, T = 40" in page_text(
         {**known, "points": fast}, {}
     )

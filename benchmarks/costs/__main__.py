@@ -59,7 +59,7 @@ def measure_all(store: Path | None, only: str = "") -> dict[str, Any]:
         teams = Study([{"jobs": jobs, "code": digest()} for jobs in (0, 1, 2)], store, function=with_workers)
         teams.run(jobs=1, progress=False, retry=True, check=True)
         rows = teams.rows()
-        data["workers"] = [{name: row[name] for name in ("jobs", "count", "seconds", "cell")} for row in rows]
+        data["workers"] = [{name: row[name] for name in ("jobs", "count", "seconds", "cpu", "cell")} for row in rows]
         data["auto"] = [{"question": contest.question, **where_auto_changes(contest)} for contest in CONTESTS]
     return data
 

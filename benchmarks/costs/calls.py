@@ -289,21 +289,21 @@ def _forms(quantities: tuple[str, ...], values: list[int], order: int) -> Contes
 
 CONTESTS = [
     _contest(
-        "loss, T = 80, d = 80, rank 1", "k", {"moments": [100, 300, 1000, 3000], "spectral": [100, 300, 1000, 3000]},
+        "loss, T = 80, d = 80, rank 1", "k", {"moments": [3, 10, 30, 100, 1000], "spectral": [3, 10, 30, 100, 1000]},
         {"T": 80, "d": 80, "rank": 1}, LOSS, 10**8,
     ),
     _contest(
         "forgetting, T = 20, d = 20, rank 1", "k",
-        {"moments": [100, 300, 1000, 3000, 10_000], "spectral": [100, 300, 1000, 3000, 10_000]},
+        {"moments": [3, 10, 30, 100, 1000, 10_000], "spectral": [3, 10, 30, 100, 1000, 10_000]},
         {"T": 20, "d": 20, "rank": 1}, BOTH, 10**8,
     ),
     _contest(
-        "loss, T = 200, rank 1, k = 1000", "d", {"moments": [25, 50, 100, 200], "spectral": [25, 50, 100, 200]},
+        "loss, T = 200, rank 1, k = 1000", "d", {"moments": [6, 12, 25, 50, 100], "spectral": [6, 12, 25, 50, 100]},
         {"T": 200, "rank": 1, "k": 1000}, LOSS, 200,
     ),
     _contest(
         "forgetting after all tasks without replacement, d = 10, rank 1", "T",
-        {"subsets": [8, 10, 12, 14], "monte-carlo": [8, 10, 12, 14]},
+        {"subsets": [4, 6, 8, 10, 12], "monte-carlo": [4, 6, 8, 10, 12]},
         {"d": 10, "rank": 1}, BOTH, 24, WOR,
     ),
     _forms(LOSS, [8, 12, 16, 24, 32, 40], spectral.ONE_RUN_LIMIT),

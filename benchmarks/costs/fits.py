@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,10 +34,22 @@ class Fit:
         end, cost = self.last
         return cost * float(np.exp(self.exponent * (x - end)) if self.exponential else (x / end) ** self.exponent)
 
+    @property
+    def grows(self) -> bool:
+        """Whether the cost depends on x, as far as the fit can tell."""
+        return self.exponent > max(0.05, self.error)
+
+    def at_least(self, power: float) -> Fit:
+        """The same with an exponent of `power` at least, if the cost grows.
+
+        A smaller exponent comes from what does not depend on x, and would promise too much far beyond the data.
+        """
+        return replace(self, exponent=max(self.exponent, power)) if self.grows and not self.exponential else self
+
     def reach(self, cost: float) -> float:
         """The x at which the law has this cost; infinite where the cost does not grow."""
         end, known = self.last
-        if self.exponent <= max(0.05, self.error):
+        if not self.grows:
             return np.inf
         steps = np.log(cost / known) / self.exponent
         return float(end + steps) if self.exponential else float(end * np.exp(min(steps, 700.0)))

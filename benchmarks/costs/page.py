@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.costs.calls import CALLS, CONTESTS, Call
 from benchmarks.costs.figures import as_svg, figures
 from benchmarks.costs.fits import Fit, crossing, fit
+from forgetting.auditing.api import MOST_TASKS
 from forgetting.auditing.passes import PART
 from forgetting.dynamics.ensembles import MOST_DUAL
 from forgetting.expectation.engines.choice import in_time
@@ -22,6 +23,8 @@ FLOORS = {"seconds": 2e-3, "bytes": 4.0 * 2**20}  # below this, a fit is about w
 ROOM = 24.0 * 2**30
 FLAT = 2.0**19  # bytes; a peak that varies by less on an axis does not depend on the axis
 LINEAR = 1.25  # a fitted exponent of memory above this, by more than two standard errors, is no linear growth
+QUADRATIC = ("moments", "spectral", "subsets")  # engines with matrices of order D
+BUSY = 1.15  # a bare loop that takes so many times its seconds of the processor had no core for itself
 FACTOR = 3.0  # estimates are meant to be this close
 Row = Mapping[str, Any]
 Laws = dict[tuple[str, str, str], Fit | None]
@@ -178,11 +181,13 @@ def steep_growth(laws: Laws) -> str:
 
 
 def _fits_in(data: Mapping[str, Any], laws: Laws) -> Iterator[str]:
-    yield """## What fits in 24 GiB
+    yield f"""## What fits in 24 GiB
 
 The largest value of one axis within 24 GiB by the fitted laws, the other sizes as above, and the time that the call
-would then take by the law of time. "any" stands for an axis on which memory does not grow, a dash for too little
-memory to tell. These are extrapolations: times beyond a few hours mean that time is the limit, and not memory."""
+would then take. What grows is taken to grow at least linearly, and with D^2 where an engine has D x D matrices. "any"
+stands for an axis on which memory does not grow, a dash for too little memory to tell; 31 digits end where they would
+take about two seconds, long before memory does, and `audit` takes at most {MOST_TASKS:,} tasks. These are
+extrapolations: times beyond a few hours mean that time is the limit, and not memory."""
     axes = ("T", "d", "k", "N", "runs")
     rows = [[call.name, *(_most(data, laws, call, axis) for axis in axes)] for call in CALLS]
     yield _table(["call", *axes], rows, numbers=False)
@@ -193,12 +198,13 @@ def _most(data: Mapping[str, Any], laws: Laws, call: Call, axis: str) -> str:
         return ""
     memory, time = laws[call.name, axis, "bytes"], laws[call.name, axis, "seconds"]
     used = [row["bytes"] or 0 for row in data["points"] if (row["call"], row["axis"]) == (call.name, axis)]
-    if memory is None and (not used or max(used) - min(used) > FLAT):
+    if call.digits == 31 or (memory is None and (not used or max(used) - min(used) > FLAT)):
         return "–"  # noqa: RUF001
-    most = np.inf if memory is None else memory.reach(ROOM)
+    power = 2.0 if axis == "d" and call.engine in QUADRATIC else 1.0
+    most = np.inf if memory is None else memory.at_least(power).reach(ROOM)
     if most > 1e15:
         return "any"
-    taken = f" ({in_time(time.at(most))})" if time is not None else ""
+    taken = f" ({in_time(time.at_least(power).at(most))})" if time is not None else ""
     return f"{_round_number(most)}{taken}"
 
 
@@ -228,22 +234,28 @@ method, which has more digits, while that is estimated to take less than 2 secon
     rows = []
     chosen = {row["question"]: row for row in data["auto"]}
     for contest in CONTESTS:
-        measured, estimated = (
-            crossing(*([(row["value"], row[what]) for row in data["points"] if row["call"] == call.name and row.get(what)]
-                       for call in contest.calls))
+        curves = {
+            what: [_curve(data["points"], call.name, what) for call in contest.calls]
             for what in ("seconds", "estimated_seconds")
-        )  # fmt: skip
+        }
+        measured, estimated = (crossing(*pair) for pair in curves.values())
+        values = [x for x, _ in curves["seconds"][0]] or [0]
         names = " to ".join(contest.names)
-        guess = _crossed(estimated, max(contest.calls[0].axes[contest.axis])) if contest.order is None else ""
+        guess = _crossed(estimated, values) if contest.order is None else ""
         auto = chosen.get(contest.question, {"value": None})
-        last = max(contest.calls[0].axes[contest.axis])
         change = f"never up to {contest.last:,}" if auto["value"] is None else f"{auto['value']:,} ({auto['then']})"
-        rows.append([contest.question, names, contest.axis, _crossed(measured, last), guess, change])
+        rows.append([contest.question, names, contest.axis, _crossed(measured, values), guess, change])
     yield _table(["question", "methods", "axis", "measured", "estimated", "`auto`"], rows, numbers=False)
 
 
-def _crossed(value: float | None, last: int) -> str:
-    return f"not up to {last:,}" if value is None else f"{value:,.0f}"
+def _curve(points: Sequence[Row], name: str, what: str) -> list[tuple[int, float]]:
+    return sorted((row["value"], row[what]) for row in points if row["call"] == name and row.get(what))
+
+
+def _crossed(value: float | None, values: Sequence[int]) -> str:
+    if value is None:
+        return f"not up to {values[-1]:,}"
+    return f"before {values[0]:,}" if value <= values[0] * (1 + 1e-9) else f"{value:,.0f}"
 
 
 def _estimates(data: Mapping[str, Any]) -> Iterator[str]:
@@ -295,8 +307,9 @@ Measured by `{known["command"]}` on {known["device"]}; `device="cuda"` is for `e
 def _workers(data: Mapping[str, Any]) -> Iterator[str]:
     yield "## What more workers add"
     team = {row["jobs"]: row for row in data["workers"]}
-    if not {0, 1, 2} <= set(team):
-        yield "Not measured."
+    if not {0, 1, 2} <= set(team) or team[0]["seconds"] > BUSY * team[0].get("cpu", 0.0):
+        yield """Not measured: other programs used the cores meanwhile, and these are times on the clock. `make bench`
+on a quiet machine with two cores or more fills in this section."""
         return
     model = Workers.of(team)
     yield f"""`Study.run(jobs=n)` on {model.count} small problems (T = 10, d = 20, k up to 1,000; exact loss and
