@@ -199,10 +199,10 @@ CALLS = [
     _expect(
         "deterministic: forgetting", "deterministic", BOTH, {"T": 200, "d": 100, "rank": 1, "k": 20_000},
         {
-            "T": [1000, 2000, 4000, 8000, 16_000], "d": [50, 100, 150, 200], "rank": [1, 2, 4, 8],
+            "T": [1000, 2000, 4000, 8000, 16_000], "d": [100, 125, 150, 200], "rank": [1, 2, 4, 8],
             "k": [10**4, 3 * 10**4, 10**5, 3 * 10**5],
         },
-        TINY, ordering="cyclic",
+        TINY, ordering="cyclic", digits=16,
     ),
     _expect(
         "monte-carlo: forgetting", "monte-carlo", BOTH, {"T": 1000, "d": 50, "rank": 1, "k": 500, "runs": 500},

@@ -13,6 +13,7 @@ import matplotlib
 from forgetting.figures.drawing import draw
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.looks import PAGE, drawing
+from forgetting.figures.palette import COLOURS
 
 EXACT = ("moments", "spectral", "subsets", "deterministic")
 WORDS = {
@@ -39,7 +40,7 @@ def figures(points: list[Mapping[str, Any]]) -> Iterator[Curves]:
         )  # one colour each
         unit = 2.0**20 if what == "bytes" else 1.0
         series = tuple(
-            Series(name, *zip(*pairs, strict=True), group=place)
+            Series(name, *zip(*pairs, strict=True), group=place, role="exact" if place < len(COLOURS) else "reference")
             for place, name in enumerate(every)
             if (pairs := [(float(r["value"]), r[what] / unit) for r in chosen if r["call"] == name and r[what]])
         )

@@ -46,7 +46,7 @@ def laws_of(data: Mapping[str, Any]) -> Laws:
     found: Laws = {}
     for call in CALLS:
         for axis in call.axes:
-            rows = [row for row in data["points"] if row["call"] == call.name and row["axis"] == axis]
+            rows = [row for row in _plain(data["points"]) if row["call"] == call.name and row["axis"] == axis]
             for what, floor in FLOORS.items():
                 points = [(float(row["value"]), float(row[what])) for row in rows if row[what]]
                 grows = axis in call.exponential
@@ -70,9 +70,9 @@ def _wrapped(block: str) -> str:
 
 
 def _plain(points: Sequence[Row]) -> list[Row]:
-    """The points of calls, without those of contests."""
-    names = {call.name for call in CALLS}
-    return [row for row in points if row["call"] in names]
+    """The points of calls, without those of contests and of values that are measured no longer."""
+    axes = {call.name: call.axes for call in CALLS}
+    return [row for row in points if row["value"] in axes.get(row["call"], {}).get(row["axis"], ())]
 
 
 def _opening(data: Mapping[str, Any]) -> str:
