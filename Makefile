@@ -16,7 +16,7 @@ help:
 	@echo "make machines     a part of the tests again, on other processors and with other settings of numba"
 	@echo "make docs         the site, into docs/_build/html"
 	@echo "make docs-check   the site, and its pages in a Chromium of this machine"
-	@echo "make bench        timings against peers, as ratios"
+	@echo "make bench        timings against peers, as ratios; what calls cost; goes on where it was stopped"
 	@echo "make hunt         the long searches; then \`make oldest\`, \`make newest\` and \`make sdist\`"
 	@echo "make fuzz         damaged files, odd calls, kills: hours; what goes wrong is kept in fuzz-out/"
 	@echo "make oldest       the tests with the oldest dependencies that pyproject.toml allows, in .venv-oldest"
@@ -60,6 +60,7 @@ machines: $(VENV)/ready-dev
 
 bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks --page docs/benchmarks.md
+	$(BIN)/python -m benchmarks.costs --page docs/how_far.md
 
 docs: $(VENV)/ready
 	@$(call INSTALL,'.[docs]')

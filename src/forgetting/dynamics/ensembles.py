@@ -34,6 +34,7 @@ from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
+MOST_DUAL = 8192  # the most rows R of a block Gram matrix for runs in the dual form: 512 MiB
 
 __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
 
@@ -403,7 +404,7 @@ def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
     """
     total, dim = len(geometry.sigma), geometry.dim
     rank = max(total / geometry.num_distinct, 1.0)
-    return rank * total + recorded * total < 2 * rank * dim + recorded * min(total, dim) * dim and total <= 8192
+    return rank * total + recorded * total < 2 * rank * dim + recorded * min(total, dim) * dim and total <= MOST_DUAL
 
 
 def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) -> tuple[Any, ...]:
