@@ -393,7 +393,11 @@ def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str, *, l
     bad = np.flatnonzero((raw < least) | (raw >= (2**63 if bound is None else bound)))
     if bad.size:
         first = int(bad[0])
-        span = "a task number" if bound is None else f"between {least} and {bound - 1}"
+        span = (
+            ("a task number" if least == 0 else f"at least {least}")
+            if bound is None
+            else f"between {least} and {bound - 1}"
+        )
         raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but must be {span}")
     return raw.astype(np.int64)
 

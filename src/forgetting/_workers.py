@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from forgetting._arrays import as_count
 from forgetting._threads import cores, one_core
-from forgetting.errors import WorkerError
+from forgetting.errors import NotSupportedError, WorkerError
 
 __all__ = ["lost_part", "run_parts", "some_parts", "workers"]
 
@@ -42,7 +42,7 @@ def workers(jobs: int | None) -> int | None:
     3
     """
     if jobs is not None:
-        return cores() if jobs == -1 else as_count(jobs, "jobs", least=1)
+        return cores() if jobs == -1 else as_count(jobs, "jobs (-1: all cores)", least=1)
     from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
@@ -134,8 +134,14 @@ def _dispatched(
             pending[number] = part
             yield task, (number, part), {}
 
+    backend = get_active_backend()[0]
+    if not backend.supports_return_generator:
+        raise NotSupportedError(
+            f"joblib's {type(backend).__name__} gives results only when all parts are finished; use the backend "
+            "'loky', 'threading' or 'dask' in joblib.parallel_config"
+        )
     # 'auto' batches hold parts of 0.2 s in all; arrays are sent as they are, since read-only ones compile again
-    ours = _starts_processes(get_active_backend()[0])
+    ours = _starts_processes(backend)
     more = {"initializer": _end_with, "initargs": (os.getpid(),)} if ours else {}  # also for workers that get no part
     pool = Pool(
         n_jobs=count,

@@ -154,3 +154,22 @@ def test_the_short_table_names_what_is_the_same_and_shows_what_varies():
     assert "in all rows: family = gaussian, d = 4, rank = 1" in table.notes
     assert "in all rows" in repr(study)
     assert "<table" in study._repr_html_()
+
+
+def test_orderings_and_schemes_are_the_words_that_make_them():
+    schemes = [fg.schemes.Ridge(0.5), None]
+    study = fg.Study.grid(
+        family="two_lines", theta=0.5, ordering=fg.orderings.Cyclic(), scheme=schemes, k=3, store=None
+    )
+    rows = study.run(progress=False).rows()
+    assert [(row["ordering"], row["scheme"]) for row in rows] == [("cyclic", "ridge lam=0.5"), ("cyclic", None)]
+    assert (
+        rows[0]["loss"]
+        == fg.studies.measure("two_lines", theta=0.5, k=3, ordering="cyclic", scheme="ridge lam=0.5")[0]["loss"]
+    )
+    assert "ordering = cyclic" in str(study)
+    given = {"ordering": fg.orderings.Explicit([0, 1, 1]), "k": 3}
+    (row,) = fg.Study.grid(family="two_lines", theta=0.5, **given, store=None).run(progress=False).rows()
+    assert row["ordering"] == "explicit seq=[0,1,1]"
+    again = fg.studies.measure("two_lines", theta=0.5, ordering=row["ordering"], k=3)
+    assert again[0]["loss"] == row["loss"]

@@ -47,3 +47,8 @@ def test_cells_that_differ_in_what_is_asked_have_the_same_tasks():
 def test_a_family_or_a_file(values):
     with pytest.raises(ForgettingError, match="either family, with its parameters, or file"):
         fg.studies.measure(**values)
+
+
+def test_k_that_is_a_text_is_named_as_it_was_given():
+    with pytest.raises(ForgettingError, match="k must be a whole number, got 'ten'"):
+        fg.studies.measure("two_lines", theta=0.5, k="ten")

@@ -343,3 +343,15 @@ def test_retry_leaves_failures_of_other_studies(tmp_path):
     two.run(progress=False, retry=True)
     assert (one.status.failed, two.status.failed) == (1, 1)
     assert one.failures == {"a=1": "ValueError: 1"}
+
+
+def test_failed_cells_of_equal_values_are_all_told_when_a_store_is_opened(tmp_path):
+    with Store(tmp_path / "s.db") as store:
+        store.plan([Plan(key * 64, 0, "mine:cell", json.dumps({"T": 1}), 7) for key in "abc"])
+        for key in "abc":
+            store.claim(key * 64)
+            store.finish(key * 64, error=f"ValueError: {key}", trace="here", seconds=0.5, version="1")
+    opened = Study.open(tmp_path / "s.db")
+    assert opened.status.failed == len(opened.failures) == 3
+    assert sorted(opened.failures.values()) == ["ValueError: a", "ValueError: b", "ValueError: c"]
+    assert sum(words == "T=1" for words in opened.failures) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from forgetting._threads import cores, one_core
 from forgetting._workers import run_parts, some_parts, workers
-from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.storage.store import Store
 from forgetting.studies import Study
 
@@ -341,6 +341,11 @@ def test_store_that_breaks_in_the_middle_is_an_error_and_does_not_hang(tmp_path,
 def test_errors_of_parts_are_raised():
     with pytest.raises(ZeroDivisionError):
         list(run_parts(eval, ["1 / 0", "2"], jobs=2))
+
+
+def test_backend_that_gives_results_only_at_the_end_is_refused():
+    with joblib.parallel_config("multiprocessing", n_jobs=2), pytest.raises(NotSupportedError, match=r"use .*'loky'"):
+        list(run_parts(abs, [-1, 2], jobs=None))
 
 
 @pytest.mark.parametrize("jobs", [0, -2, 1.5, "two"])

@@ -276,7 +276,7 @@ def test_damaged_factors_are_noticed_and_computed_again(tmp_path):
     file.write_bytes(content)
     tasks = fg.RegressionTasks.from_source(*paths, groups)
     np.testing.assert_array_equal(tasks.task(3)[0], whole.task(3)[0])
-    assert any("damaged" in note and "checksum" in note for note in tasks.notes)
+    assert any("computed again: " in note and "damaged" in note and "checksum" in note for note in tasks.notes)
     assert fg.RegressionTasks.from_source(*paths, groups).notes == whole.notes  # written anew
     file.write_bytes(file.read_bytes()[:-2000])
     with pytest.raises(ProblemFileError, match="not written by forgetting"):  # it does not even say whose it is
@@ -345,6 +345,13 @@ def test_memory_that_is_too_small_is_refused_with_what_is_needed():
         ((np.eye(3), np.ones(3)), {"sizes": [3], "cache": True}, "not known where the data are"),
         ((np.eye(3), np.ones(3)), {"sizes": [3], "loss": "median"}, "'sum' or 'mean'"),
         ((np.eye(3), np.ones(3), "task"), {}, "names a column"),
+        ((np.eye(3), np.ones(3)), {"sizes": [0, 3]}, r"sizes\[0\] is 0, but must be at least 1"),
+        ((np.eye(3), np.ones(3)), {"sizes": [3], "jobs": 0}, "jobs .* must be at least 1"),
+        (
+            ({"A": np.eye(3), "B": np.eye(3)}, np.ones(3)),
+            {"sizes": [3]},
+            "dict with the arrays 'A', 'B'; give an array",
+        ),
         ((np.array([[1.0], [np.nan]]), np.ones(2)), {"sizes": [2]}, "row 1, column 0 is nan"),
         ((Rows(np.array([[1.0], [np.nan]])), np.ones(2)), {"sizes": [2]}, "X: entry at row 1, column 0 is nan"),
         ((np.eye(2), np.array([1.0, np.inf])), {"sizes": [2]}, "y: entry at row 1, column 0 is inf"),
@@ -353,6 +360,15 @@ def test_memory_that_is_too_small_is_refused_with_what_is_needed():
 def test_mistakes_are_named(arguments, options, message):
     with pytest.raises(InvalidInputError, match=message):
         fg.RegressionTasks.from_source(*arguments, **options)
+
+
+def test_files_that_are_not_read_are_named(tmp_path):
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    with pytest.raises(ProblemFileError, match=r"<U1; arrays of truth values or numbers are read"):
+        fg.RegressionTasks.from_source(tmp_path / "words.npy", np.ones(1), sizes=[1])
+    (tmp_path / "X.h5").write_bytes(b"")
+    with pytest.raises(ProblemFileError, match=r"unknown ending .*h5py\.File"):
+        fg.RegressionTasks.from_source(tmp_path / "X.h5", np.ones(1), sizes=[1])
 
 
 def test_small_rows_of_a_tall_task_are_warned_of():

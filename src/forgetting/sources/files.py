@@ -36,7 +36,8 @@ def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
     """
     ending = Path(path).suffix.lower()
     if ending not in READERS:
-        raise ProblemFileError(f"{path}: unknown ending of a file with {what}; use {', '.join(ENDINGS)}")
+        hint = " (open other files, and give an array of them, as in h5py.File(path)['X'])"
+        raise ProblemFileError(f"{path}: unknown ending of a file with {what}; use {', '.join(ENDINGS)}{hint}")
     found = READERS[ending](Path(path), what)
     if found.dtype.kind not in "biuf":
         raise ProblemFileError(f"{path}: {what} holds {found.dtype}, expected real numbers")

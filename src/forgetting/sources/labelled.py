@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,7 +89,7 @@ class MatrixRows(LabelledRows):
             starts = self.X.starts(max(size - size % self.X.unit, min(size, self.X.unit))).tolist()
         else:
             starts = [*range(0, self.shape[0], size), self.shape[0]]
-        return list(pairwise(starts))
+        return list(itertools.pairwise(starts))
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         rows = self.X.read(start, stop) if isinstance(self.X, Source) else self.X[start:stop]
@@ -147,6 +147,11 @@ def _source(X: Any, what: str) -> Any:
     """A source, or a matrix in memory."""
     if isinstance(X, str | os.PathLike) and Path(X).suffix != ".npy" and not Path(X).is_dir():
         return as_matrix(read_matrix(X, what), str(X))
+    if not hasattr(X, "shape") and callable(getattr(X, "keys", None)):  # a file or a group of h5py or zarr
+        names = ", ".join(itertools.islice(map(repr, X.keys()), 5))
+        raise InvalidInputError(
+            f"{what}: expected a matrix, got {type(X).__name__} with the arrays {names}; give an array"
+        )
     found = as_source(X, what)
     return as_matrix(X, what) if found is None else found
 

@@ -281,9 +281,8 @@ def array_header(member: IO[bytes], where: str, kinds: str = KINDS) -> Described
     if dtype.hasobject:
         raise ProblemFileError(f"{where}: it holds pickled objects, which are never loaded")
     if dtype.kind not in kinds or dtype.subdtype is not None or dtype.itemsize == 0:
-        raise ProblemFileError(
-            f"{where}: of dtype {dtype}; arrays of truth values, numbers or text are read, no others"
-        )
+        readable = "truth values, numbers or text" if "U" in kinds else "truth values or numbers"
+        raise ProblemFileError(f"{where}: of dtype {dtype}; arrays of {readable} are read, no others")
     if not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 32:
         raise ProblemFileError(f"{where}: damaged (impossible shape {shape!r:.80})")
     return shape, fortran, dtype, len(start) + len(counted) + length

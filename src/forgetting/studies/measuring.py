@@ -120,7 +120,7 @@ def measure(
     chosen = _made(ordering, orderings, as_ordering)
     learned = None if scheme is None else _made(scheme, schemes, as_scheme)
     wanted = [quantities] if isinstance(quantities, str) else list(quantities)
-    steps = [k] if isinstance(k, (int, float)) else list(k)
+    steps: list[Any] = list(k) if isinstance(k, (list, tuple, range, np.ndarray)) else [k]
     found = expect(
         problem, chosen, steps, learned, method=method, quantities=wanted, seed=seed, runs=runs, rtol=rtol,
         patience=patience, device=device,

@@ -259,9 +259,17 @@ class Study(Shown):
 
     @property
     def failures(self) -> dict[str, str]:
-        """The errors of the cells that failed, by the cells in words."""
-        pairs = zip(self.cells, self._entries(), strict=True)
-        return {str(cell): str(entry.error) for cell, entry in pairs if entry is not None and entry.state == "failed"}
+        """The errors of the cells that failed, by the cells in words.
+
+        In a study that was opened, cells of several functions, or of one that was edited, may have the same values: the
+        later ones are told apart by their keys in the store.
+        """
+        found: dict[str, str] = {}
+        for cell, entry in zip(self.cells, self._entries(), strict=True):
+            if entry is not None and entry.state == "failed":
+                words = str(cell)
+                found[f"{words} (key {cell.key[:8]})" if words in found else words] = str(entry.error)
+        return found
 
     @property
     def headline(self) -> str:

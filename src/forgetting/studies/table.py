@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from forgetting._registry import dashed
 from forgetting.storage.store import Entry
 from forgetting.studies.cells import FAILURE, Cell
 
@@ -19,8 +20,20 @@ def cell_rows(cell: Cell, entry: Entry) -> list[dict[str, Any]]:
 
     What the function gave replaces a value of the cell of the same name: a list of several k becomes one k in each row.
     """
-    own = {**cell.values, "seed": cell.seed}
+    own = {**{name: _in_words(value) for name, value in cell.values.items()}, "seed": cell.seed}
     return [{**own, **row, FAILURE: entry.error} for row in entry.rows or [{}]]
+
+
+def _in_words(value: Any) -> Any:
+    """An ordering or a scheme as a user types it, so that tables can be grouped by it; other values as they are."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("class"), str):
+        return value
+    settings = (
+        f"{name}={entry if isinstance(entry, str) else json.dumps(entry, separators=(',', ':'))}"
+        for name, entry in value.items()
+        if name != "class" and entry is not None
+    )
+    return " ".join((dashed(value["class"]), *settings))
 
 
 def table_rows(cells: Sequence[Cell], entries: Sequence[Entry | None], *, times: bool = False) -> list[dict[str, Any]]:
@@ -61,7 +74,11 @@ def glance(cells: Sequence[Cell], rows: Sequence[Row]) -> tuple[list[str], str]:
     """
     values = {name: {json.dumps(cell.values.get(name)) for cell in cells} for cell in cells[:1] for name in cell.values}
     found = {name for row in rows for name in row} - {name for cell in cells for name in cell.values}
-    same = {name: shown(cells[0].values[name]) for name, several in values.items() if len(several) == 1 < len(cells)}
+    same = {
+        name: shown(_in_words(cells[0].values[name]))
+        for name, several in values.items()
+        if len(several) == 1 < len(cells)
+    }
     varied = {
         name for name in same if len({json.dumps(row.get(name)) for row in rows}) > 1
     }  # a list, one k in each row

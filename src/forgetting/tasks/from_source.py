@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray, as_count, as_number
+from forgetting._arrays import EPS, Array, IntArray, as_number
+from forgetting._workers import workers
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError, SmallRowWarning
 from forgetting.geometry import RowBlocks, offsets_of
 from forgetting.sources.labelled import LabelledRows, Owners, labelled_rows, owners_of
@@ -37,7 +38,7 @@ def tasks_from_source(
     options: dict[str, Any],
 ) -> RegressionTasks:
     """See `RegressionTasks.from_source`."""
-    budget, workers = as_number(memory, "memory", above=0), as_count(jobs, "jobs", least=1)
+    budget, count = as_number(memory, "memory", above=0), workers(jobs) or 1
     rows = labelled_rows(X, y)
     owners = owners_of(rows, groups, sizes, options.pop("names", None))
     loss, rank_tol = options.get("loss", "sum"), options.get("rank_tol")
@@ -48,7 +49,7 @@ def tasks_from_source(
     kept, note = _kept(path, mark, budget)
     if kept is None:
         scratch = None if path is None else path.absolute().parent
-        made = factored(rows, owners, budget, workers, rank_tol, scratch)
+        made = factored(rows, owners, budget, count, rank_tol, scratch)
         if made.small is not None and rank_tol is None:
             _warn_of_small_rows(owners.names[made.small], made.small)
         _scale(made, owners.counts, loss)
@@ -108,7 +109,8 @@ def _kept(path: Path | None, mark: str, budget: float) -> tuple[Any, tuple[str, 
         return None, ()
     if not is_ours(path):
         raise ProblemFileError(
-            f"{path} exists, was not written by forgetting, and is kept; move it away, or give another name, cache="
+            f"{path} exists, is damaged or was not written by forgetting, and is kept; move it away, or give another "
+            "name, cache="
         )
     form = str(read_arrays(path, only="format")["format"])
     if form != FORMAT:
@@ -123,7 +125,7 @@ def _kept(path: Path | None, mark: str, budget: float) -> tuple[Any, tuple[str, 
             if X.ndim != 2 or y.ndim != 2 or not len(X) == len(y) == int(sizes.sum()) or sizes.min() < 1:
                 raise ForgettingError("its arrays do not fit together")
     except ProblemFileError as error:
-        return None, (f"the factors were computed again, because of {error}",)
+        return None, (f"the factors were computed again: {error}",)
     return (X, y, sizes.astype(np.int64)), ()
 
 

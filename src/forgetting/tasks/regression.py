@@ -254,7 +254,8 @@ class RegressionTasks(LinearTasks):
             cache: the .npz file in which factors are kept, with checksums. By default it is beside the data, as
                 X.npy.factors.npz, if these are in a file; False for none. It is used again as long as sizes and times
                 of files, groups and 64 sampled rows are the same; otherwise, or if it is damaged, it is written again.
-            jobs: processes that read and factorise; the factors do not depend on their number.
+            jobs: processes that read and factorise, -1 for as many as there are cores; the factors do not depend on
+                their number.
             progress: see `fg.run`.
             options: loss, rank_tol, rtol and names, as for `RegressionTasks`. Ranks of reduced tasks are relative to
                 the largest singular value of a task.
