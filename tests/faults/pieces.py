@@ -132,8 +132,8 @@ def values_file() -> Path:
     return path
 
 
-@cache
 def small_study() -> fg.Study:
+    """A new one each time: a study changes, as when it forgets."""
     return fg.Study.grid(family="orthogonal", d=[2, 3], k=[1, 5], store=None).run(progress=False)
 
 
@@ -277,6 +277,10 @@ GOOD = {
     "quantities": ["('loss',)", "('loss', 'forgetting', 'regret', 'error', 'task_losses')"],
     "rtol": ["0.5"],
     "memory": ["1e9", "1.0"],
+    "device": ["None", "'array-api-strict'"],
+    "restarts": ["1", "2"],
+    "jobs": ["None", "1"],
+    "store": ["None"],
     "confidence": ["0.9"],
     "first": ["orderings.Cyclic()", "(orderings.Cyclic(), schemes.SGD(0.5))", "('cyclic', 'sgd')", "[0, 1, 2]"],
     "second": ["orderings.WithReplacement()"],

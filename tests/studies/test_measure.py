@@ -3,7 +3,7 @@
 import pytest
 
 import forgetting as fg
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, InvalidInputError
 
 
 def test_rows_are_the_expectation_and_the_tightest_bounds():
@@ -52,3 +52,8 @@ def test_a_family_or_a_file(values):
 def test_k_that_is_a_text_is_named_as_it_was_given():
     with pytest.raises(ForgettingError, match="k must be a whole number, got 'ten'"):
         fg.studies.measure("two_lines", theta=0.5, k="ten")
+
+
+def test_a_quantity_that_does_not_exist_is_named_before_anything_is_computed():
+    with pytest.raises(InvalidInputError, match=r"cell 0: no quantity 'los'; did you mean 'loss'"):
+        fg.Study.grid(family="orthogonal", d=[2, 3], k=5, quantities=["los"], store=None)

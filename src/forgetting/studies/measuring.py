@@ -16,6 +16,7 @@ from forgetting._arrays import Seed
 from forgetting._registry import from_settings
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
+from forgetting.expectation.quantities import resolved
 from forgetting.orderings import registry as orderings
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import registry as schemes
@@ -64,6 +65,8 @@ def _check(values: Mapping[str, Any]) -> None:
     _made(values.get("ordering", "with-replacement"), orderings, as_ordering)
     if values.get("scheme") is not None:
         _made(values["scheme"], schemes, as_scheme)
+    if "quantities" in values:
+        resolved(values["quantities"])
 
 
 def _made(value: Any, registry: Any, convert: Any) -> Any:
