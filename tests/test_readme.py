@@ -28,7 +28,12 @@ def test_the_code_in_a_page_runs_and_prints_what_it_says(name, least):
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def marked(path):
+    """The study of 2,025 problems takes a minute of two cores; tests/studies has small ones."""
+    return pytest.param(path, marks=pytest.mark.slow) if path.stem == "15_study" else path
+
+
+@pytest.mark.parametrize("example", map(marked, EXAMPLES), ids=lambda path: path.stem)
 def test_the_examples_of_the_gallery_run(example, monkeypatch, capsys):
     monkeypatch.setenv("MPLBACKEND", "agg")
     figures = []
