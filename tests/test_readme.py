@@ -33,7 +33,7 @@ def marked(path):
     return pytest.param(path, marks=pytest.mark.slow) if path.stem == "15_study" else path
 
 
-@pytest.mark.parametrize("example", map(marked, EXAMPLES), ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", [marked(path) for path in EXAMPLES], ids=lambda path: path.stem)
 def test_the_examples_of_the_gallery_run(example, monkeypatch, capsys):
     monkeypatch.setenv("MPLBACKEND", "agg")
     figures = []
