@@ -13,9 +13,10 @@ import pytest
 
 from forgetting._threads import cores, one_core
 from forgetting._workers import run_parts, some_parts, workers
-from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.storage.store import Store
 from forgetting.studies import Study
+from forgetting.studies.partial import finished_parts
 
 MEASURED = {"family": "gaussian", "T": [2, 3, 4], "d": 8, "rank": 2, "k": [1, 10, 100]}
 
@@ -358,3 +359,39 @@ def test_as_many_workers_as_cores():
     assert workers(-1) == os.cpu_count()
     with one_core():
         assert workers(-1) == 1
+
+
+def test_finished_cells_of_earlier_runs_are_told_first_and_failures_raised_at_the_end(tmp_path):
+    def cell(a):
+        if a == 2 and not (tmp_path / "go").exists():
+            raise OSError("not there")
+        return {"b": 10 * a}
+
+    def tell(values, rows):
+        told.append((values["a"], rows[0]["b"]))
+
+    told = []
+    study = Study([{"a": a} for a in range(4)], None, function=cell)
+    with pytest.raises(WorkerError, match="1 of 4 cells failed; the first is a=2: OSError: not there"):
+        study.run(progress=False, check=True, finished=tell)
+    assert told == [(0, 0), (1, 10), (3, 30)]
+    (tmp_path / "go").touch()
+    told.clear()
+    study.run(progress=False, check=True, retry=True, finished=tell)
+    assert told == [(0, 0), (1, 10), (3, 30), (2, 20)]
+
+
+def test_looking_for_finished_parts_makes_no_file(tmp_path):
+    def interrupted(out):
+        with finished_parts(out):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path / "new" / "page.md")
+    with finished_parts(tmp_path / "page.md"):
+        pass
+    (tmp_path / "mine.md.partial").write_text("years of work")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path / "mine.md")
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.md.partial"}
+    assert (tmp_path / "mine.md.partial").read_text() == "years of work"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from forgetting._arrays import as_count, as_seed
 from forgetting._registry import values_in
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.storage.toml_text import read_toml
 from forgetting.studies.named_problems import named_family
 from forgetting.tasks import Problem, prepare
 from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
@@ -109,14 +109,7 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
     ...     read_config(Path(here, "my.toml")).problem.num_tasks
     3
     """
-    try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ProblemFileError(f"{path}: no such file") from None
-    except RecursionError:
-        raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
-    except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
-        raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
+    config = read_toml(path)
     (columns or Columns()).require_unused(f"{path} is a config, which says in [problem] how its file is read")
     _known(config, TOP, f"{path}: unknown key")
     for name in ("problem", "report"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
@@ -12,7 +11,8 @@ from typing import Any
 
 from forgetting._arrays import as_count, as_seed
 from forgetting._text import nearest
-from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.storage.toml_text import read_toml
 from forgetting.studies.cells import Function, NamedFunction, grid, named_function, takes
 from forgetting.studies.measuring import measure
 
@@ -46,7 +46,7 @@ def read_study(path: Path) -> Settings:
     >>> len(settings.cells), settings.store.name, settings.cells[0]
     (4, 'my.db', {'family': 'gaussian', 'T': 2, 'd': 9, 'rank': 1, 'repeat': 0})
     """
-    values = _content(path)
+    values = read_toml(path)
     unknown = next((name for name in values if name not in TOP), None)
     if unknown is not None:
         raise InvalidInputError(f"{path}: unknown key {unknown!r:.60}{nearest(unknown, TOP)}")
@@ -61,17 +61,6 @@ def read_study(path: Path) -> Settings:
     except ForgettingError as error:
         raise InvalidInputError(f"{path}: {error}") from error
     return Settings(cells, path.parent / store, function, seed)
-
-
-def _content(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ProblemFileError(f"{path}: no such file") from None
-    except RecursionError:
-        raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
-    except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
-        raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
 
 
 def _cells(tables: Any, repeats: int, function: NamedFunction, folder: Path) -> list[dict[str, Any]]:

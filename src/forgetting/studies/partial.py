@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from forgetting.errors import ProblemFileError
 from forgetting.storage.atomic import kept
 from forgetting.storage.store import Store
 
@@ -29,13 +30,24 @@ def finished_parts(out: Path | None) -> Iterator[Path | None]:
     try:
         yield path
     except BaseException:
-        with Store(path) as store:
-            count = len(store)
+        with suppress(ProblemFileError), _there(path) as store:  # the error of the block says more
+            count = 0 if store is None else len(store)
             if count:
                 parts = "1 finished part is" if count == 1 else f"{count} finished parts are"
                 kept.append(f"{parts} in {path}: the same command goes on from there")
-            else:
+            elif store is not None:
                 store.remove()
         raise
+    with _there(path) as store:
+        if store is not None:
+            store.remove()
+
+
+@contextmanager
+def _there(path: Path) -> Iterator[Store | None]:
+    """The store, if there is such a file: looking for it makes none."""
+    if not path.is_file():
+        yield None
+        return
     with Store(path) as store:
-        store.remove()
+        yield store

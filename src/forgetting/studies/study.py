@@ -185,7 +185,7 @@ class Study(Shown):
         if self.function.call is None:
             raise NotSupportedError(f"a study that was opened has no function ({self.function.name}); make it again")
         workers(jobs)  # raises for a wrong number before a store is made
-        self._run(jobs, finished or _ignored, retry=retry, wait=wait, progress=progress)
+        self._run(jobs, finished, retry=retry, wait=wait, progress=progress)
         failures = self.failures if check else {}
         if failures:
             cell, error = next(iter(failures.items()))
@@ -194,7 +194,7 @@ class Study(Shown):
 
     @reports_progress
     def _run(
-        self, jobs: int | None, finished: Finished, *, retry: bool, wait: bool, progress: Progress = False
+        self, jobs: int | None, finished: Finished | None, *, retry: bool, wait: bool, progress: Progress = False
     ) -> None:
         plans = [
             Plan(cell.key, place, self.function.name, cell.text, cell.seed) for place, cell in enumerate(self.cells)
@@ -202,11 +202,12 @@ class Study(Shown):
         assert self.function.call is not None
         with self._store(create=True) as store:
             store.plan(plans)
-            known = {entry.key: entry for entry in store.entries() if entry.state == "done"}
-            for cell in self.cells:
-                if cell.key in known:
-                    finished(cell.values, known[cell.key].rows)
-            execute(store, self.cells, self.function.call, jobs, finished, retry=retry, wait=wait)
+            if finished is not None:
+                known = {entry.key: entry.rows for entry in store.entries() if entry.state == "done"}
+                for cell in self.cells:
+                    if cell.key in known:
+                        finished(cell.values, known[cell.key])
+            execute(store, self.cells, self.function.call, jobs, finished or _ignored, retry=retry, wait=wait)
 
     @contextmanager
     def _store(self, *, create: bool = False) -> Iterator[Store]:
@@ -237,7 +238,13 @@ class Study(Shown):
     # ----------------------------------------------------------------------------------------------------- looking at
 
     def results(self) -> list[dict[str, Any]]:
-        """What the function gave for each cell that is done, without the values of the cell, in the order of cells."""
+        """What the function gave for each cell that is done, without the values of the cell, in the order of cells.
+
+        >>> import forgetting as fg
+        >>> study = fg.Study([{"x": -2.0}, {"x": 3.0}], store=None, function=lambda x: abs(x)).run(progress=False)
+        >>> study.results()
+        [{'value': 2.0}, {'value': 3.0}]
+        """
         return [row for entry in self._entries() if entry is not None and entry.state == "done" for row in entry.rows]
 
     def __len__(self) -> int:
