@@ -131,6 +131,8 @@ _LATER = {
     "solve": "forgetting.solver",
     "solver": None,
     "studies": None,
+    "worst_case": "forgetting.worstcase",
+    "worstcase": None,
 }
 
 if not TYPE_CHECKING:

@@ -1,0 +1,174 @@
+"""`worst_case`: the largest expected loss or forgetting that any tasks have, with a proof and tasks that attain it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from forgetting._arrays import Array, as_count
+from forgetting._text import nearest
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.expectation.asking import expect
+from forgetting.orderings import WithReplacement
+from forgetting.orderings.base import Ordering, OrderingLike, as_ordering
+from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Reshuffled
+from forgetting.orderings.view import TaskView
+from forgetting.tasks import ConvexSets, RegressionTasks
+from forgetting.worstcase import algebra
+from forgetting.worstcase.cliques import Reach
+from forgetting.worstcase.dual_certificate import certified
+from forgetting.worstcase.extraction import candidates, num_errors
+from forgetting.worstcase.program import Program, program
+from forgetting.worstcase.result import WorstCase
+from forgetting.worstcase.solving import Solved, solve
+from forgetting.worstcase.tree import Alike, Given, Shuffles, Tree, Walk, Weighted, tree
+from forgetting.worstcase.words import Word
+
+__all__ = ["worst_case"]
+
+KINDS = ("subspaces", "convex")
+QUANTITIES = ("loss", "forgetting", "next_loss")
+MOST_ERRORS = 2000  # that tasks are read off from: more would cost minutes
+MOST_ROWS = 400_000  # of the semidefinite program: more do not fit in 24 GiB
+ENOUGH = 1e-8  # tasks of fewer dimensions are preferred if they lose no more than this
+
+
+def worst_case(
+    T: float, k: int, kind: str = "subspaces", quantity: str = "loss", ordering: OrderingLike | None = None
+) -> WorstCase:
+    """The supremum of an expected quantity over all collections of T tasks, with |w*| = 1 and radius 1.
+
+    The tasks may have any dimension and any ranks. For subspaces (regression tasks, learned to convergence) this is a
+    semidefinite program over the inner products of all iterates: numbers of words in the projections P_m, P_m^2 = P_m.
+    Where all tasks are alike the program is reduced by relabelling of tasks and block-diagonalisation, so that its size
+    stops growing once T >= 2k + 1. The dual solution, rounded to whole numbers, is a proof of an upper bound that a
+    short script checks in exact arithmetic; tasks that attain the value are read off the moments, and their value is
+    computed by `fg.expect`.
+
+    Args:
+        T: the number of tasks; `np.inf` for the supremum over all T, and over all weights of draws for "next_loss" and
+            "forgetting".
+        k: the number of steps.
+        kind: "subspaces", or "convex" for closed convex sets with a common point at distance 1 from w_0, whose loss is
+            1/2 dist^2: their projections obey <x - P x, P x - y> >= 0 for all y in the set (Taylor, Hendrickx and
+            Glineur 2017), which costs many more variables.
+        quantity: "loss" E L(w_k), the mean over all tasks; "forgetting" E F(k); "next_loss" E L_tau(k+1)(w_k), the loss
+            of the task that comes next, which equals "loss" for uniform draws.
+        ordering: with replacement if left out; also weighted, without replacement, reshuffled, cyclic and given ones.
+            The loss of a start that no draw may reach is trivial: quantity="next_loss" weighs tasks by their draws.
+
+    Returns:
+        `WorstCase`, with `.value`, `.upper` (proved), `.tasks`, `.certificate`.
+
+    Cost: with replacement and T >= 2k + 1, 19, 168 and 2788 variables for k = 2, 3 and 4. Needs clarabel.
+
+    >>> import forgetting as fg
+    >>> worst = fg.worst_case(3, 2)
+    >>> round(worst.value, 6), round(worst.upper, 6), worst.tasks.num_tasks
+    (0.091044, 0.091044, 3)
+    >>> round(float(fg.expect(worst.tasks, "random", k=2).loss), 6)
+    0.091044
+    """
+    steps, order = as_count(k, "k", least=1), as_ordering(WithReplacement() if ordering is None else ordering)
+    _one_of(kind, "kind", KINDS)
+    _one_of(quantity, "quantity", QUANTITIES)
+    count = None if isinstance(T, float | np.floating) and T == math.inf else as_count(T, "T", least=1)
+    runs = tree(_walk(order, count, steps + (quantity == "next_loss")), steps, quantity)
+    rules = _rules(kind, runs.walk)
+    posed = program(runs, rules)
+    _check_size(posed, count, steps)
+    solved = solve(posed)
+    proof = certified(posed, solved)
+    found, lower, why = _attaining(posed, solved, order)
+    return WorstCase(
+        num_tasks=count, k=steps, sets=kind, quantity=quantity, ordering=order,
+        value=solved.primal if lower is None else lower, primal=solved.primal, dual=solved.dual, lower=lower,
+        tasks=found, why_no_tasks=why, certificate=proof, num_variables=posed.num_variables,
+        block_sizes=tuple(matrix.size for matrix in posed.matrices), status=solved.status,
+    )  # fmt: skip
+
+
+def _one_of(value: Any, what: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidInputError(f"no {what} {value!r:.80}{nearest(value, known)}")
+
+
+def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
+    law: Law = ordering.law
+    if isinstance(law, Independent) and law.p is None:
+        return Alike(count)
+    if count is None:
+        raise InvalidInputError(f"T = inf is for uniform draws with replacement, not for {ordering}; give a number of tasks")
+    limit = law.limit(count)
+    if limit is not None and steps > limit:
+        raise InvalidInputError(f"{ordering} ends after {limit} steps, but {steps} are needed")
+    law.check(count)
+    if isinstance(law, Permutation | Reshuffled):
+        return Shuffles(count)
+    view = TaskView(count, np.ones(count))
+    if isinstance(law, Independent):
+        weights = [Fraction(float(weight)) for weight in law.weights(view)[0]]
+        return Weighted(count, tuple(weight / sum(weights) for weight in weights))
+    if isinstance(law, Fixed):
+        return Given(count, tuple(int(task) for task in ordering.first(view, steps, np.random.default_rng(0))))
+    raise NotSupportedError(
+        f"{ordering} has no worst case here: worst cases cover draws with replacement, shuffles, cycles and given orders"
+    )
+
+
+def _rules(kind: str, walk: Walk) -> algebra.Algebra:
+    if kind == "convex":
+        return algebra.ConvexSets(walk.num_tasks, walk.symmetric)
+    rules = algebra.Projections if isinstance(walk, Given) else algebra.Reflections
+    return rules(walk.num_tasks, walk.symmetric)
+
+
+def _check_size(posed: Program, count: int | None, k: int) -> None:
+    rows = sum(matrix.size * (matrix.size + 1) // 2 for matrix in posed.matrices)
+    if rows > MOST_ROWS:
+        raise NotSupportedError(
+            f"T = {'inf' if count is None else count}, k = {k}: a semidefinite program of {posed.num_variables} variables and "
+            f"{rows} rows is out of reach; use a smaller k, or fg.adversarial_search for a lower bound"
+        )
+
+
+def _attaining(
+    posed: Program, solved: Solved, ordering: Ordering
+) -> tuple[RegressionTasks | ConvexSets | None, float | None, str]:
+    """The tasks of fewest dimensions among those that attain the largest value; why there are none."""
+    size = num_errors(posed.tree, Reach(posed.tree, posed.algebra))
+    if posed.tree.walk.num_tasks is None:
+        return None, None, "the supremum over all numbers of tasks may be a limit: ask for a finite T"
+    if size > MOST_ERRORS:
+        return None, None, f"the tasks would have up to {size:.0f} dimensions: use fg.adversarial_search"
+    best: tuple[float, RegressionTasks | ConvexSets] | None = None
+    for tasks in candidates(posed, solved.moments):
+        value = _value(tasks, ordering, posed.tree)
+        if best is None or value > best[0] + ENOUGH:
+            best = value, tasks
+        if value > solved.primal - ENOUGH:
+            break
+    assert best is not None
+    return best[1], best[0], ""
+
+
+def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) -> float:
+    """The exact value of tasks: by `fg.expect`, or by projecting on the sets along all runs."""
+    if isinstance(tasks, RegressionTasks):
+        return float(getattr(expect(tasks, ordering, runs.k, quantities=(runs.quantity,)), runs.quantity))
+    points: dict[Word, Array] = {(): np.zeros(tasks.dim)}
+    total = 0.0
+    for (word, last), weight in runs.losses.items():
+        seen = max(*word, last) + 1
+        namings = list(permutations(range(tasks.num_tasks), seen)) if runs.walk.symmetric else [range(seen)]
+        for names in namings:
+            for end in range(1, len(word) + 1):
+                named = tuple(names[letter] for letter in word[:end])
+                if named not in points:
+                    points[named] = tasks.sets[named[-1]].project(points[named[:-1]])
+            total += float(weight) / len(namings) * tasks.sets[names[last]].distance(points[named]) ** 2
+    return total

@@ -1,0 +1,231 @@
+"""What must be positive semidefinite: the inner products of errors, and of their projections by one task.
+
+For a task m, take all errors of the tree and their projections by P_m where P_m is applied. Points of a Hilbert space
+with such inner products, and subspaces (or convex sets) that project them so, exist if and only if these inner
+products form a positive semidefinite matrix for each m that obeys the rules of projections: the matrices of two tasks
+share the errors of the tree alone, so that they can be completed to one matrix (a chordal pattern; Grone et al. 1984),
+and P_m is a projection onto a subspace if <P x, P x'> = <P x, x'> for all its arguments. Where P_m is applied to all
+errors, the matrix splits into the products of P_m x and those of x - P_m x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, permutations, product
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.worstcase.algebra import Algebra, Terms
+from forgetting.worstcase.tree import Tree
+from forgetting.worstcase.words import Word, relabelled
+from forgetting.worstcase.young import partitions, representation
+
+__all__ = ["Block", "Point", "Reach", "blocks", "points_of", "watched"]
+
+Part = Literal["kept", "lost", "error"]
+
+
+class Point(NamedTuple):
+    """An error x = P_word z, or what a projection of it keeps (P_m x) or loses (x - P_m x)."""
+
+    part: Part
+    word: Word
+    task: int
+
+    def terms(self, algebra: Algebra) -> Terms:
+        """As a combination of errors."""
+        if self.part == "error":
+            return ((Fraction(1), self.word),)
+        return (algebra.kept if self.part == "kept" else algebra.lost)(self.word, self.task)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A diagonal block: sums over images of inner products.
+
+    Attributes:
+        name: of the representation that the block belongs to.
+        points: one for each row of the block, the representative of an orbit.
+        rows: for each row, the row of the representation.
+        images: for each row, its images under the group, each with the matrix of its group element.
+        scale: for each row, by which its vector is multiplied.
+        dim: the dimension of the representation.
+    """
+
+    name: str
+    points: list[Point]
+    rows: list[int]
+    images: list[list[tuple[Point, Array]]]
+    scale: Array
+    dim: int
+
+    def element(self, row: int) -> list[tuple[float, Point]]:
+        """The vector of a row, as a combination of points."""
+        at = self.rows[row]
+        return [(float(self.scale[row] * matrix[0, at]), point) for point, matrix in self.images[row]]
+
+
+def watched(tree: Tree) -> list[int]:
+    """One task of each kind: task 0 where all are alike, else all of them."""
+    assert tree.walk.num_tasks is not None or tree.walk.symmetric
+    return [0] if tree.walk.symmetric else list(range(tree.walk.num_tasks or 0))
+
+
+class Reach:
+    """Which errors occur in a tree, and which of them the projection of a task is applied to.
+
+    Attributes:
+        words: of the errors, named by first appearance where tasks are alike.
+    """
+
+    def __init__(self, tree: Tree, algebra: Algebra) -> None:
+        self._tree, self._all = tree, algebra.closed
+        self.symmetric = tree.walk.symmetric
+        self.words = _closed(tree.words) if algebra.closed else tree.words
+
+    def has(self, word: Word) -> bool:
+        """Whether the error occurs."""
+        return self._named(word) in self.words
+
+    def applied(self, word: Word, task: int) -> bool:
+        """Whether the projection of a task is applied to an error that it changes."""
+        if word[-1:] == (task,):
+            return False
+        return self._all or self.has((*word, task)) or self._named(word) in self._tree.ends
+
+    def errors(self) -> list[Word]:
+        """The words of all errors, with the names of all tasks; the start comes first."""
+        if not self.symmetric:
+            return sorted(self.words, key=_by_length)
+        letters = range(self._tree.walk.num_tasks or 0)
+        named = {tuple(names[letter] for letter in word) for word in self.words
+                 for names in permutations(letters, len(set(word)))}  # fmt: skip
+        return sorted(named, key=_by_length)
+
+    def _named(self, word: Word) -> Word:
+        return relabelled(word) if self.symmetric else word
+
+
+def _by_length(word: Word) -> tuple[int, Word]:
+    return len(word), word
+
+
+def points_of(tree: Tree, task: int, algebra: Algebra) -> list[Point]:
+    """The points of the matrix of one task; other letters are named 1, 2, ... where all tasks are alike."""
+    reach, most = Reach(tree, algebra), tree.walk.num_tasks
+    words = {named for word in reach.words for named in _with_zero(word)} if reach.symmetric else reach.words
+    points = []
+    for word in sorted(words, key=_by_length):
+        if reach.symmetric and most is not None and len({*word, 0}) > most:
+            continue
+        if algebra.splits and word[-1:] == (task,):
+            continue  # this is what the task keeps, or loses, of a shorter word
+        applied = reach.applied(word, task)
+        if applied and algebra.splits:
+            points += [Point("kept", word, task), Point("lost", word, task)]
+        else:
+            points.append(Point("error", word, task))
+            if applied and not reach.has((*word, task)):
+                points.append(Point("error", (*word, task), task))
+    return points
+
+
+def _closed(words: frozenset[Word]) -> frozenset[Word]:
+    """With all words that arise when letters are left out."""
+    found, queue = set(words), list(words)
+    symmetric = all(word == relabelled(word) for word in words)
+    while queue:
+        word = queue.pop()
+        for at in range(len(word)):
+            shorter = word[:at]
+            for letter in word[at + 1 :]:
+                shorter = shorter[:-1] if shorter[-1:] == (letter,) else (*shorter, letter)
+            shorter = relabelled(shorter) if symmetric else shorter
+            if shorter not in found:
+                found.add(shorter)
+                queue.append(shorter)
+    return frozenset(found)
+
+
+def _with_zero(word: Word) -> Iterator[Word]:
+    """The names of a word's letters when one of them, or none, is task 0."""
+    seen = len(set(word))
+    for zero in range(seen + 1):  # the last: none
+        yield tuple(0 if letter == zero else letter + (letter < zero) for letter in word)
+
+
+def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[Block]:
+    """The diagonal blocks of the matrix of one task."""
+    points = points_of(tree, task, algebra)
+    if not tree.walk.symmetric:
+        yield Block("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
+                    np.ones(len(points)), 1)  # fmt: skip
+        return
+    others = None if tree.walk.num_tasks is None else tree.walk.num_tasks - 1
+    most = max((len({*point.word} - {0}) for point in points), default=0)
+    if others is None or others >= 2 * most:
+        yield from _many(points, most)
+    else:
+        yield from _few(points, others)
+
+
+def _few(points: list[Point], others: int) -> Iterator[Block]:
+    """By the representations of all permutations of the other tasks."""
+    for shape in partitions(others):
+        found = representation(shape)
+        chosen: list[tuple[Point, int, list[tuple[Point, Array]], float]] = []
+        group = float(np.prod(np.arange(1, others + 1)))
+        for point in points:
+            used = len({*point.word} - {0})
+            unused = others - used
+            rows = found.kept_by_first(unused)
+            if not rows:
+                continue
+            images = []
+            for named in permutations(range(others), used):
+                rest = [letter for letter in range(others) if letter not in named]
+                matrix = found.of((*rest, *named))
+                images.append((_renamed(point, {at + 1: letter + 1 for at, letter in enumerate(named)}), matrix))
+            kept = float(np.prod(np.arange(1, unused + 1)))
+            first = _renamed(point, {at + 1: unused + at + 1 for at in range(used)})
+            chosen += [(first, row, images, np.sqrt(found.dim * kept / group)) for row in rows]
+        if chosen:
+            yield _block(str(shape), chosen, found.dim)
+
+
+def _many(points: list[Point], most: int) -> Iterator[Block]:
+    """By the representations (n - r, shape): r named tasks, each minus a partner, the rest averages."""
+    for named in range(most + 1):
+        for shape in partitions(named):
+            found = representation(shape)
+            chosen: list[tuple[Point, int, list[tuple[Point, Array]], float]] = []
+            group = 2.0**named * float(np.prod(np.arange(1, named + 1)))
+            moves = [(order, signs, found.of(order) * np.prod(signs)) for order in permutations(range(named))
+                     for signs in product((1, -1), repeat=named)]  # fmt: skip
+            for point in points:
+                used = sorted({*point.word} - {0})
+                for marked in combinations(used, named):
+                    averaged = [letter for letter in used if letter not in marked]
+                    names = {letter: at + 1 for at, letter in enumerate(marked)}
+                    names |= {letter: -at - 1 for at, letter in enumerate(averaged)}
+                    first = _renamed(point, names)
+                    images = []
+                    for order, signs, matrix in moves:
+                        to = {at + 1: order[at] + 1 + (named if signs[order[at]] < 0 else 0) for at in range(named)}
+                        images.append((_renamed(first, to), matrix))
+                    chosen += [(first, row, images, np.sqrt(found.dim / group)) for row in range(found.dim)]
+            if chosen:
+                yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen, found.dim)
+
+
+def _renamed(point: Point, names: dict[int, int]) -> Point:
+    return point._replace(word=tuple(names.get(letter, letter) for letter in point.word))
+
+
+def _block(name: str, chosen: Iterable[tuple[Point, int, list[tuple[Point, Array]], float]], dim: int) -> Block:
+    points, rows, images, scale = zip(*chosen, strict=True)
+    return Block(name, list(points), list(rows), list(images), np.array(scale), dim)

@@ -1,0 +1,133 @@
+"""A proof of an upper bound: the dual solution as squares with whole coefficients, checked in exact arithmetic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from forgetting._arrays import Array
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.storage.atomic import as_file_error, write
+from forgetting.storage.json_text import decode_json
+from forgetting.worstcase.check_certificate import check, digest
+from forgetting.worstcase.program import Matrix, Program
+from forgetting.worstcase.solving import Solved
+from forgetting.worstcase.words import Word
+
+__all__ = ["DualCertificate", "certified"]
+
+FORMAT = "forgetting worst case 1"
+BITS = 36  # coefficients are whole multiples of 2^-BITS
+DIGITS = 12  # of the upper bound that a certificate claims, after the point
+SMALL = 1e-14  # eigenvalues of a multiplier below this share of the largest one prove nothing
+
+
+@dataclass(frozen=True)
+class DualCertificate:
+    """A proof that no tasks have a larger expected quantity: a sum of squares.
+
+    `upper` - E[quantity] is written as a sum of squares of combinations of errors, whose coefficients are whole
+    numbers times 2^-36, plus a small rest that counts in full. Squares are nonnegative, whatever the tasks are, so
+    that checking the proof is multiplying out.
+
+    Attributes:
+        data: what the JSON file contains.
+
+    >>> import forgetting as fg
+    >>> proof = fg.worst_case(2, 1).certificate
+    >>> round(proof.upper, 8), proof.verify() <= proof.upper        # 4/27
+    (0.14814815, True)
+    """
+
+    data: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def upper(self) -> float:
+        """The upper bound that the certificate claims, rounded up to 12 decimals."""
+        return float(Fraction(self.data["upper"]))
+
+    @property
+    def num_squares(self) -> int:
+        """How many squares there are."""
+        return sum(len(rows) for _, rows in self.data["squares"])
+
+    def verify(self) -> float:
+        """Multiply the squares out in exact arithmetic, and return the upper bound that they prove.
+
+        The work is done by `forgetting/worstcase/check_certificate.py`, a script that uses Python's whole numbers and
+        fractions, and nothing else of this library. An error says so if the squares prove less than the claim.
+        """
+        try:
+            return float(check(self.data))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"the certificate does not prove its upper bound: {error}") from error
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        return json.dumps(dict(self.data), separators=(",", ":"))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a JSON file that `check_certificate.py` reads."""
+        write(Path(path), self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a file that `save` wrote, or that somebody else wrote; `verify` says whether the file is a proof."""
+        with as_file_error(Path(path)):
+            return cls.from_json(Path(path).read_bytes())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` gave."""
+        data = decode_json(text)
+        if data.get("format") != FORMAT:
+            raise ProblemFileError(f"not a certificate of a worst case, which says format: {FORMAT!r}")
+        return cls(data)
+
+    def __str__(self) -> str:
+        return f"a proof by {self.num_squares} squares that the worst case is at most {self.upper:.{DIGITS}g}"
+
+
+def certified(program: Program, solved: Solved) -> DualCertificate:
+    """The certificate that an approximate dual solution gives. Its upper bound is what the squares prove."""
+    tree = program.tree
+    data: dict[str, Any] = {
+        "format": FORMAT, "kind": program.algebra.kind, "quantity": tree.quantity, "k": tree.k,
+        "tasks": tree.walk.num_tasks, "law": tree.walk.in_words(), "bits": BITS,
+        "squares": [_squares(matrix, dual, program) for matrix, dual in zip(program.matrices, solved.duals, strict=True)],
+        "normals": [[*form.between, round(max(factor, 0.0) * 2.0**BITS)] for form, factor in
+                    zip(program.normals, solved.multipliers, strict=True)],
+        "upper": "1",
+    }  # fmt: skip
+    proved = check(data | {"digest": digest(data)})
+    data["upper"] = _rounded_up(proved)
+    return DualCertificate(data | {"digest": digest(data)})
+
+
+def _rounded_up(value: Fraction) -> str:
+    whole = -((-value.numerator * 10**DIGITS) // value.denominator)
+    return f"{whole // 10**DIGITS}.{whole % 10**DIGITS:0{DIGITS}d}"
+
+
+def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[list[Word], list[list[int]]]:
+    """The words of a matrix, and for each square the whole coefficients of these words."""
+    values, vectors = np.linalg.eigh(dual)
+    kept = values > SMALL * max(values[-1], 0.0)
+    roots = (vectors[:, kept] * np.sqrt(values[kept])).T
+    columns: dict[Word, int] = {}
+    entries: list[tuple[int, int, float]] = []
+    for row, member in enumerate(matrix.members):
+        for factor, point in matrix.block.element(member):
+            for share, word in point.terms(program.algebra):
+                entries.append((row, columns.setdefault(word, len(columns)), factor * float(share)))
+    basis = np.zeros((matrix.size, len(columns)))
+    np.add.at(basis, tuple(np.array([entry[:2] for entry in entries]).T), [entry[2] for entry in entries])
+    whole = np.rint(roots @ basis * 2.0**BITS)
+    return list(columns), [[int(value) for value in row] for row in whole]

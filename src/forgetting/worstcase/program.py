@@ -1,0 +1,156 @@
+"""The semidefinite program of a worst case: moments that maximise the expected quantity.
+
+Variables are the inner products of errors, one for each class of products that projections and symmetry make equal;
+their value at the start, |z|^2, is 1. Each block of `cliques` is positive semidefinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from forgetting._arrays import Array
+from forgetting.worstcase.algebra import Algebra, combined
+from forgetting.worstcase.cliques import Block, Reach, blocks, points_of, watched
+from forgetting.worstcase.tree import Tree
+from forgetting.worstcase.words import Word
+
+__all__ = ["Matrix", "Normal", "Program", "program"]
+
+
+@dataclass
+class Matrix:
+    """A matrix that is linear in the moments: for each nonzero, its row, column, class and factor."""
+
+    block: Block
+    members: list[int]  # rows of the block, where the block falls apart
+    rows: Array
+    cols: Array
+    names: Array
+    factors: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """<x - P x, P x - y> >= 0 for the projection on a convex set that contains y.
+
+    Attributes:
+        between: the task, the word of x, and the word of v where y = P v; None for the common point y = 0.
+        form: the inner product, by the places of the moments.
+    """
+
+    between: tuple[int, Word, Word | None]
+    form: dict[int, float]
+
+
+@dataclass
+class Program:
+    """Maximise objective . y over moments y, y[0] = 1, all matrices positive semidefinite, all normals nonnegative."""
+
+    tree: Tree
+    algebra: Algebra
+    names: list[Word]  # the first is the start
+    objective: Array
+    expected: dict[Word, Fraction] = field(repr=False)
+    matrices: list[Matrix] = field(repr=False)
+    normals: list[Normal] = field(repr=False, default_factory=list)
+
+    @property
+    def num_variables(self) -> int:
+        return len(self.names) - 1
+
+
+def program(tree: Tree, algebra: Algebra) -> Program:
+    """The program of a tree of runs."""
+    index: dict[Word, int] = {algebra.name((), ()): 0}
+    matrices: list[Matrix] = []
+    for task in watched(tree):
+        for block in blocks(tree, task, algebra):
+            matrices += _matrices(block, algebra, index)
+    expected = combined((weight, algebra.loss(word, task)) for (word, task), weight in tree.losses.items())
+    objective = np.zeros(len(index))
+    for name, value in expected.items():
+        objective[index[name]] += float(value)
+    normals = [] if algebra.splits else list(_normals(tree, algebra, index))
+    return Program(tree, algebra, list(index), objective, expected, matrices, normals)
+
+
+def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[Normal]:
+    """What projections on convex sets obey, once for each form."""
+    reach, seen = Reach(tree, algebra), set()
+    for task in watched(tree):
+        points = points_of(tree, task, algebra)
+        words = [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
+        for word, other in product(words, [None, *words]):
+            if other == word:
+                continue
+            for there in [other] if other is None or not tree.walk.symmetric else _namings(word, other, tree):
+                target = algebra.kept(word, task) if there is None else (
+                    *algebra.kept(word, task), *((-share, after) for share, after in algebra.kept(there, task)))  # fmt: skip
+                form = algebra.product(algebra.lost(word, task), target)
+                found = {index[name]: float(value) for name, value in form.items()}
+                key = frozenset(found.items())
+                if found and key not in seen:
+                    seen.add(key)
+                    yield Normal((task, word, there), found)
+
+
+def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
+    """The second word with all names of its letters other than 0, as seen from the first: old ones and new ones."""
+    mine, letters = sorted({*word} - {0}), sorted({*other} - {0})
+    most = (tree.walk.num_tasks or len(mine) + len(letters) + 1) - 1
+    names = [*mine, *range(len(mine) + 1, min(most, len(mine) + len(letters)) + 1)]
+    for chosen in permutations(names, len(letters)):
+        to = dict(zip(letters, chosen, strict=True))
+        yield tuple(to.get(letter, letter) for letter in other)
+
+
+def _matrices(block: Block, algebra: Algebra, index: dict[Word, int]) -> list[Matrix]:
+    starts = [at for at in range(len(block.points)) if at == 0 or block.images[at] is not block.images[at - 1]]
+    ends = [*starts[1:], len(block.points)]
+    rows, cols, names, factors = [], [], [], []
+    for a, (low, high) in enumerate(zip(starts, ends, strict=True)):
+        point = block.points[low]
+        terms = point.terms(algebra)
+        for left, right in zip(starts[a:], ends[a:], strict=True):
+            sums: dict[int, Array] = {}
+            for image, matrix in block.images[left]:
+                if algebra.splits and {point.part, image.part} == {"kept", "lost"}:
+                    continue  # what is kept is orthogonal to what is lost
+                for name, value in algebra.product(terms, image.terms(algebra)).items():
+                    at = index.setdefault(name, len(index))
+                    term = float(value) * matrix
+                    if at in sums:
+                        sums[at] += term
+                    else:
+                        sums[at] = term
+            ratio = block.scale[left] / block.scale[low]
+            for at, total in sums.items():
+                for row in range(low, high):
+                    for col in range(max(left, row), right):
+                        factor = total[block.rows[row], block.rows[col]] * ratio
+                        if abs(factor) > 1e-13:
+                            rows.append(row), cols.append(col), names.append(at), factors.append(factor)
+    shape = (len(block.points),) * 2
+    count, part = connected_components(sparse.coo_matrix((np.ones(len(rows)), (rows, cols)), shape), directed=False)
+    found = []
+    data = np.array(rows, int), np.array(cols, int), np.array(names, int), np.array(factors)
+    for at in range(count):
+        members = np.flatnonzero(part == at)
+        place = np.full(len(part), -1)
+        place[members] = np.arange(len(members))
+        here = part[data[0]] == at
+        if here.any():
+            found.append(Matrix(block, members.tolist(), place[data[0][here]], place[data[1][here]],
+                                data[2][here], data[3][here]))  # fmt: skip
+    return found

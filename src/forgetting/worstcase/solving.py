@@ -1,0 +1,80 @@
+"""Solving a worst-case program with clarabel (Goulart and Chen 2024), an interior-point method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from forgetting._arrays import Array
+from forgetting.worstcase.program import Program
+
+__all__ = ["Solved", "solve"]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """An approximate solution of a program and of its dual.
+
+    Attributes:
+        moments: one for each name of the program, the first is 1.
+        duals: for each matrix of the program, its multiplier, nearly positive semidefinite.
+        multipliers: for each normal, its multiplier.
+        primal, dual: both values.
+    """
+
+    moments: Array
+    duals: list[Array]
+    multipliers: Array
+    primal: float
+    dual: float
+    status: str
+    seconds: float
+    iterations: int
+
+
+def solve(program: Program, tol: float = 1e-9) -> Solved:
+    """Solve a program."""
+    import clarabel
+
+    width = len(program.names)
+    heights = [matrix.size * (matrix.size + 1) // 2 for matrix in program.matrices]
+    rows, cols, data = [], [], []
+    start = len(program.normals)
+    for at, normal in enumerate(program.normals):
+        for name, value in normal.form.items():
+            rows.append([at]), cols.append([name]), data.append([value])
+    for matrix, height in zip(program.matrices, heights, strict=True):
+        rows.append(start + matrix.cols * (matrix.cols + 1) // 2 + matrix.rows)
+        cols.append(matrix.names)
+        data.append(np.where(matrix.rows == matrix.cols, 1.0, np.sqrt(2.0)) * matrix.factors)
+        start += height
+    full = sparse.csc_matrix(
+        (np.concatenate(data), (np.concatenate(rows).astype(int), np.concatenate(cols).astype(int))), (start, width)
+    )
+    cones: list[Any] = [clarabel.NonnegativeConeT(len(program.normals))] if program.normals else []
+    cones += [clarabel.PSDTriangleConeT(matrix.size) for matrix in program.matrices]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    unknown = width - 1
+    found = clarabel.DefaultSolver(
+        sparse.csc_matrix((unknown, unknown)), -program.objective[1:], -full[:, 1:].tocsc(),
+        full[:, [0]].toarray().ravel(), cones, settings,
+    ).solve()  # fmt: skip
+    dual = np.asarray(found.z)
+    duals, at = [], len(program.normals)
+    for matrix, height in zip(program.matrices, heights, strict=True):
+        square = np.zeros((matrix.size, matrix.size))
+        low = np.tril_indices(matrix.size)  # row by row of the lower triangle: column by column of the upper one
+        square[low] = dual[at : at + height]
+        square[low] /= np.where(low[0] == low[1], 1.0, np.sqrt(2.0))
+        duals.append(square + np.tril(square, -1).T)
+        at += height
+    constant = float(program.objective[0])
+    return Solved(
+        np.concatenate([[1.0], found.x]), duals, dual[: len(program.normals)], constant - float(found.obj_val),
+        constant - float(found.obj_val_dual), str(found.status), float(found.solve_time), int(found.iterations),
+    )  # fmt: skip
