@@ -1,0 +1,153 @@
+"""Powers of matrices by squaring, applied to vectors, and the adjoint of that: both take about log2(k) products.
+
+Everything is batched over the first axis and written to the array API. After each squaring the matrix is divided by its
+norm, so that nothing underflows; the logarithms of these numbers are kept. The adjoint treats them as constants, which
+is exact for the gradient of a logarithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from forgetting._devices import Device
+
+__all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
+
+
+def bits_of(k: int) -> list[int]:
+    """The exponents of the powers of two that sum to k, in ascending order.
+
+    >>> bits_of(13)
+    [0, 2, 3]
+    """
+    return [place for place in range(k.bit_length()) if k >> place & 1]
+
+
+def flipped(xp: Any, matrices: Any) -> Any:
+    """The transposes of a stack of matrices."""
+    return xp.linalg.matrix_transpose(matrices)
+
+
+def symmetrised(xp: Any, matrices: Any) -> Any:
+    """A + A' of each matrix A of a stack."""
+    return matrices + flipped(xp, matrices)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The matrices M^(2^i) for i up to log2(k), each divided by exp(logs[i]).
+
+    With `others`, S_1, ..., S_T, it also holds the coefficients of e in (M + e S_m)^(2^i): the powers of dual numbers
+    (M, S_m), whose product is (A, A')(B, B') = (AB, AB' + A'B). M and S_m are symmetric there.
+
+    Attributes:
+        squares: arrays (batch, n, n).
+        duals: arrays (batch, T, n, n); empty without `others`.
+        sizes: what each square was divided by, (batch,).
+        logs: logarithms of the scale of each power, (batch,).
+        bits: the powers that make up k.
+    """
+
+    device: Device
+    squares: list[Any]
+    duals: list[Any]
+    sizes: list[Any]
+    logs: list[Any]
+    bits: list[int]
+    symmetric: bool
+
+    @classmethod
+    def made(cls, device: Device, matrix: Any, k: int, *, others: Any = None, symmetric: bool = True) -> Chain:
+        """The chain for the power k >= 1 of the matrices (batch, n, n)."""
+        xp, bits = device.xp, bits_of(k)
+        squares, sizes, logs = [matrix], [], [device.zeros(matrix.shape[0])]
+        duals = [] if others is None else [others]
+        for _ in range(bits[-1]):
+            last = squares[-1]
+            product = last @ last
+            size = xp.sqrt(xp.sum(product * product, axis=(1, 2)))
+            size = xp.where(size > 0, size, xp.ones_like(size))
+            if duals:
+                duals.append(symmetrised(xp, last[:, None, :, :] @ duals[-1]) / size[:, None, None, None])
+            squares.append(product / size[:, None, None])
+            sizes.append(size)
+            logs.append(2 * logs[-1] + xp.log(size))
+        return cls(device, squares, duals, sizes, logs, bits, symmetric)
+
+    @property
+    def log_scale(self) -> Any:
+        """The logarithm of what results of `apply` are to be multiplied by, (batch,)."""
+        total = self.logs[self.bits[0]]
+        for bit in self.bits[1:]:
+            total = total + self.logs[bit]
+        return total
+
+    def apply(self, columns: Any) -> tuple[Any, list[Any]]:
+        """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""
+        seen = []
+        for bit in self.bits:
+            seen.append(columns)
+            columns = self.squares[bit] @ columns
+        return columns, seen
+
+    def apply_dual(self, columns: Any) -> tuple[Any, list[Any]]:
+        """The sum over m of the coefficient of e in (M + e S_m)^k times column m, (batch, n, 1), up to the scale.
+
+        And what each factor was applied to.
+        """
+        xp, total, seen = self.device.xp, None, []
+        for bit in self.bits:
+            seen.append((columns, total))
+            across = flipped(xp, columns)[:, :, :, None]  # (batch, T, n, 1)
+            added = xp.sum(self.duals[bit] @ across, axis=1)
+            total = added if total is None else self.squares[bit] @ total + added
+            columns = self.squares[bit] @ columns
+        return total, seen
+
+    def pull(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any]:
+        """The adjoint of `apply`: cotangents of M and of the columns, for the cotangent of the result."""
+        xp, own = self.device.xp, {}
+        for bit, columns in zip(reversed(self.bits), reversed(seen), strict=True):
+            added = cotangent @ flipped(xp, columns)
+            own[bit] = 0.5 * symmetrised(xp, added) if self.symmetric else added
+            cotangent = (self.squares[bit] if self.symmetric else flipped(xp, self.squares[bit])) @ cotangent
+        total = own[self.bits[-1]]
+        for level in range(self.bits[-1] - 1, -1, -1):
+            below = self.squares[level] / self.sizes[level][:, None, None]
+            if self.symmetric:
+                total = symmetrised(xp, total @ below)
+            else:
+                turned = flipped(xp, below)
+                total = total @ turned + turned @ total
+            if level in own:
+                total = total + own[level]
+        return total, cotangent
+
+    def pull_dual(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any, Any]:
+        """The adjoint of `apply_dual`: cotangents of M, of the S_m and of the columns."""
+        xp, own = self.device.xp, {}
+        batch, tasks, n = self.duals[0].shape[0], self.duals[0].shape[1], self.duals[0].shape[2]
+        backwards = None
+        for bit, (columns, total) in zip(reversed(self.bits), reversed(seen), strict=True):
+            square, dual = self.squares[bit], self.duals[bit]
+            outer = cotangent[:, None, :, :] * flipped(xp, columns)[:, :, None, :]  # (batch, T, n, n)
+            of_dual = 0.5 * symmetrised(xp, outer)
+            of_square = self.device.zeros(batch, n, n) if total is None else cotangent @ flipped(xp, total)
+            pulled = flipped(xp, (dual @ cotangent[:, None, :, :])[:, :, :, 0])
+            if backwards is not None:
+                of_square = of_square + backwards @ flipped(xp, columns)
+                pulled = pulled + square @ backwards
+            own[bit] = 0.5 * symmetrised(xp, of_square), of_dual
+            backwards, cotangent = pulled, square @ cotangent
+        square_bar, dual_bar = own[self.bits[-1]]
+        for level in range(self.bits[-1] - 1, -1, -1):
+            size = self.sizes[level]
+            below, dual = self.squares[level] / size[:, None, None], self.duals[level] / size[:, None, None, None]
+            mixed = xp.reshape(xp.permute_dims(dual_bar, (0, 2, 1, 3)), (batch, n, tasks * n))
+            mixed = mixed @ xp.reshape(dual, (batch, tasks * n, n))
+            square_bar = symmetrised(xp, square_bar @ below + mixed)
+            dual_bar = symmetrised(xp, dual_bar @ below[:, None, :, :])
+            if level in own:
+                square_bar, dual_bar = square_bar + own[level][0], dual_bar + own[level][1]
+        return square_bar, dual_bar, backwards
