@@ -9,18 +9,21 @@ the CPU: in each step one small array comes from the device, and one goes there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, IntArray
 from forgetting._devices import Device
 from forgetting.worstcase.objective import Objective, Outcome
 from forgetting.worstcase.powers import flipped
 
-__all__ = ["Point", "ascend", "probabilities", "projections_of"]
+__all__ = ["Flags", "Point", "ascend", "probabilities", "projections_of"]
 
+Flags = NDArray[np.bool_]
 MEMORY = 8  # pairs of steps and changes of gradients
 TURN = 1.0  # the longest step of a collection, in radians
 FIRST = 0.1  # the length of a step without history
@@ -52,15 +55,29 @@ class Point:
     slope: Array
     history: list[Array] = field(default_factory=list)
 
-    def part(self, rows: Any) -> Point:
-        """Some collections of the batch, without history."""
-        parts = (self.frames, self.kernel, self.logits, self.start, self.log_value, self.slope)
-        return Point(*(part[rows] for part in parts))
+    @property
+    def parts(self) -> tuple[Array, Array, Array, Array, Array, Array]:
+        """The arrays of the point, all with the collections along their first axis."""
+        return self.frames, self.kernel, self.logits, self.start, self.log_value, self.slope
 
-    def replace(self, rows: Any, other: Point) -> None:
+    @classmethod
+    def joined(cls, points: Sequence[Point]) -> Point:
+        """One batch of several, which have as many steps in their histories."""
+        frames, kernel, logits, start, value, slope = map(
+            np.concatenate, zip(*(point.parts for point in points), strict=True)
+        )
+        steps = zip(*(point.history for point in points), strict=True)
+        return cls(frames, kernel, logits, start, value, slope, [np.concatenate(step) for step in steps])
+
+    def part(self, rows: IntArray) -> Point:
+        """Some collections of the batch, without history."""
+        frames, kernel, logits, start, value, slope = (part[rows] for part in self.parts)
+        return Point(frames, kernel, logits, start, value, slope)
+
+    def replace(self, rows: IntArray, other: Point) -> None:
         """Put collections of another batch in the place of these."""
-        for name in ("frames", "kernel", "logits", "start", "log_value", "slope"):
-            getattr(self, name)[rows] = getattr(other, name)
+        for mine, new in zip(self.parts, other.parts, strict=True):
+            mine[rows] = new
 
 
 def projections_of(device: Device, frames: Any, kernel: Any) -> Any:
@@ -85,7 +102,7 @@ def turned(device: Device, frames: Any, skew: Any, identity: Any) -> Any:
     return frames
 
 
-def directions(gram: Array, valid: Array, ages: Array) -> Array:
+def directions(gram: Array, valid: Flags, ages: IntArray) -> Array:
     """The L-BFGS ascent direction of each collection, as coefficients of (steps, changes, gradient).
 
     `gram` (batch, 2 n + 1, 2 n + 1) has the inner products of the n steps s, the n changes y of the negative gradient,
@@ -219,15 +236,13 @@ class _Climb:
         self.size[stuck] = 1.0
         self.finished |= bare | (self.slopes < FLAT)
 
-    def point(self, into: Point) -> Point:
+    def point(self, kernel: Array, history: list[Array]) -> Point:
         """The collections, on the CPU."""
-        take = self.device.take
-        into.frames, into.logits, into.start = take(self.frames), take(self.logits), take(self.start)
-        into.log_value, into.slope = self.values, self.slopes
-        return into
+        frames, logits, start = (np.array(self.device.take(part)) for part in (self.frames, self.logits, self.start))
+        return Point(frames, kernel, logits, start, self.values, self.slopes, history)
 
 
-def ascend(objective: Objective, point: Point, steps: int, *, weighted: bool = False) -> tuple[Point, Array]:
+def ascend(objective: Objective, point: Point, steps: int, *, weighted: bool = False) -> tuple[Point, Flags]:
     """Improve each collection by at most so many steps; and whether each is finished: its gradient is 0.
 
     Ranks stay as they are. `weighted` moves the weights, too. The collections do not influence each other.
@@ -240,7 +255,4 @@ def ascend(objective: Objective, point: Point, steps: int, *, weighted: bool = F
         climb.step()
         history.append(climb.values)
     history += [history[-1]] * (steps + 1 - len(history))
-    made = climb.point(
-        Point(point.frames, point.kernel, point.logits, point.start, point.log_value, point.slope, history)
-    )
-    return made, climb.finished
+    return climb.point(point.kernel, history), climb.finished

@@ -20,7 +20,8 @@ from forgetting.worstcase.symmetric import SymmetricBasis
 
 __all__ = ["Drawn", "DrawnForgetting", "InOrder", "Objective", "Outcome", "top_vector"]
 
-TINY = 1e-290  # values below count as zero
+TINY = 1e-100  # values below count as zero
+EVERY = 16  # factors of a product from one division by its norm to the next
 SQUARINGS = 5  # of the matrix whose top eigenvector is refined on a device
 
 
@@ -28,7 +29,7 @@ class Outcome(NamedTuple):
     """Values of a batch of task collections.
 
     Attributes:
-        log_value: (batch,); -667 stands for zero.
+        log_value: (batch,).
         start: the unit z_0 that attains it, (batch, d, 1).
         projections: the gradient of `log_value` in the P_m, (batch, T, d, d); None where only values were asked for.
         weights: the gradient in the p_m as if they were free numbers, (batch, T); None as above.
@@ -43,7 +44,9 @@ class Outcome(NamedTuple):
 class Objective(Protocol):
     """A quantity of task collections (batch, T, d, d) with probabilities (batch, T)."""
 
-    device: Device
+    @property
+    def device(self) -> Device:
+        """Where it computes."""
 
     def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> Outcome:
         """The outcome; `start` (batch, d, 1) is where the search of a top eigenvector begins."""
@@ -61,13 +64,12 @@ def top_vector(device: Device, matrices: Any, start: Any) -> Any:
     xp = device.xp
     if device.host:
         return np.linalg.eigh(matrices)[1][:, :, -1:]
+    matrices = matrices / (xp.linalg.vector_norm(matrices, axis=(1, 2), keepdims=True) + TINY)
     for _ in range(SQUARINGS):
-        size = xp.max(xp.abs(matrices), axis=(1, 2))
-        matrices = matrices / xp.where(size > 0, size, xp.ones_like(size))[:, None, None]
         matrices = matrices @ matrices
     moved = matrices @ start
-    size = xp.sqrt(xp.sum(moved * moved, axis=(1, 2)))[:, None, None]
-    return xp.where(size > TINY, moved / xp.where(size > TINY, size, xp.ones_like(size)), start)
+    size = xp.linalg.vector_norm(moved, axis=(1, 2), keepdims=True)
+    return xp.where(size > TINY, moved / (size + TINY), start)
 
 
 def _attained(device: Device, matrix: Any, start: Any) -> tuple[Any, Any, Any]:
@@ -75,13 +77,8 @@ def _attained(device: Device, matrix: Any, start: Any) -> tuple[Any, Any, Any]:
     xp = device.xp
     z = top_vector(device, matrix, start)
     value = xp.sum(z * (matrix @ z), axis=(1, 2))
-    floor = xp.full_like(value, TINY)
-    return z, value, xp.log(xp.where(value > TINY, value, floor))
-
-
-def _inverse(xp: Any, value: Any) -> Any:
-    """1 / value, and 0 where the value counts as zero."""
-    return xp.where(value > TINY, 1 / xp.where(value > TINY, value, xp.ones_like(value)), xp.zeros_like(value))
+    positive = (xp.abs(value) + value) / 2 + TINY
+    return z, positive, xp.log(positive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +122,7 @@ class Drawn:
         log = log + chain.log_scale
         if not gradient:
             return Outcome(log, z, None, None)
-        outer = basis.pack(z @ flipped(xp, z)) * _inverse(xp, value)[:, None]
+        outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
         of_map, of_first = chain.pull(outer[:, :, None], seen)
         moved = flat @ basis.spread(of_map)  # (batch, T, d^2)
         first_bar = xp.reshape(basis.unpack(of_first[:, :, 0]), (batch, d * d))
@@ -168,7 +165,7 @@ class DrawnForgetting:
         log = log + (chain.log_scale - float(np.log(self.k)))
         if not gradient:
             return Outcome(log, z, None, None)
-        outer = basis.pack(z @ flipped(xp, z)) * _inverse(xp, value)[:, None]
+        outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
         of_map, of_others, of_columns = chain.pull_dual(outer[:, :, None], seen)
         moved = basis.spread(of_others + of_map[:, None, :, :]) @ flat[:, :, :, None]
         moved = moved[:, :, :, 0]
@@ -206,15 +203,22 @@ class InOrder:
         xp, (batch, T, d, _) = self.device.xp, P.shape
         identity = xp.eye(d, dtype=xp.float64, device=self.device.where)
         order = self.epoch.tolist()
-        prefix = [self.device.zeros(batch, d, d) + identity]
-        for task in order:
-            prefix.append(P[:, task, :, :] @ prefix[-1])
+        prefix, sizes = [self.device.zeros(batch, d, d) + identity], {}
+        for place, task in enumerate(order, 1):
+            product = P[:, task, :, :] @ prefix[-1]
+            if place % EVERY == 0:  # so that long products do not underflow; the gradient takes these for constants
+                sizes[place] = xp.linalg.vector_norm(product, axis=(1, 2), keepdims=True) + TINY
+                product = product / sizes[place]
+            prefix.append(product)
         log = self.device.zeros(batch)
-        power, chain, seen = prefix[0], None, []
+        for place, size in sizes.items():
+            log = log + 2.0 * (self.cycles + (place <= self.rest)) * xp.log(size[:, 0, 0])
+        power, chain = prefix[0], None
+        seen: list[Any] = []
         if self.cycles:
             chain = Chain.made(self.device, prefix[-1], self.cycles, symmetric=False)
             power, seen = chain.apply(power)
-            log = 2 * chain.log_scale
+            log = log + 2 * chain.log_scale
         whole = prefix[self.rest] @ power
         mixed = xp.reshape(self._shares[None, :] @ xp.reshape(P, (batch, T, d * d)), (batch, d, d))
         last = 0.5 * (float(self.shares.sum()) * identity - mixed)
@@ -223,7 +227,7 @@ class InOrder:
         if not gradient:
             return Outcome(log, z, None, None)
         end = whole @ z
-        scale = _inverse(xp, value)[:, None, None]
+        scale = 1 / value[:, None, None]
         of_whole = 2 * scale * (last @ end) @ flipped(xp, z)
         of_last = scale * end @ flipped(xp, end)
         of_P = [-0.5 * float(share) * of_last for share in self.shares]
@@ -236,6 +240,8 @@ class InOrder:
                 below = extra if below is None else below + extra
             if below is not None:
                 task = order[place - 1]
+                if place in sizes:
+                    below = below / sizes[place]
                 of_P[task] = of_P[task] + 0.5 * symmetrised(xp, below @ flipped(xp, prefix[place - 1]))
                 below = P[:, task, :, :] @ below
         return Outcome(log, z, xp.stack(of_P, axis=1), 0 * p)

@@ -1,8 +1,8 @@
 """Powers of matrices by squaring, applied to vectors, and the adjoint of that: both take about log2(k) products.
 
-Everything is batched over the first axis and written to the array API. After each squaring the matrix is divided by its
-norm, so that nothing underflows; the logarithms of these numbers are kept. The adjoint treats them as constants, which
-is exact for the gradient of a logarithm.
+Everything is batched over the first axis and written to the array API, with few calls: on a GPU these are what takes
+time. After every fourth squaring the matrix is divided by its norm, so that nothing underflows, and the logarithms of
+these numbers are kept. The adjoint treats them as constants, which is exact for the gradient of a logarithm.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from forgetting._devices import Device
 
 __all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
+
+EVERY = 4  # squarings from one division by the norm to the next: the norm falls to n^-8 at most between them
+LEAST = 1e-300  # added to norms
 
 
 def bits_of(k: int) -> list[int]:
@@ -36,7 +41,7 @@ def symmetrised(xp: Any, matrices: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The matrices M^(2^i) for i up to log2(k), each divided by exp(logs[i]).
+    """The matrices M^(2^i) for i up to log2(k), each up to a positive factor.
 
     With `others`, S_1, ..., S_T, it also holds the coefficients of e in (M + e S_m)^(2^i): the powers of dual numbers
     (M, S_m), whose product is (A, A')(B, B') = (AB, AB' + A'B). M and S_m are symmetric there.
@@ -44,16 +49,14 @@ class Chain:
     Attributes:
         squares: arrays (batch, n, n).
         duals: arrays (batch, T, n, n); empty without `others`.
-        sizes: what each square was divided by, (batch,).
-        logs: logarithms of the scale of each power, (batch,).
+        sizes: what squares were divided by, (batch, 1, 1), by the exponents i.
         bits: the powers that make up k.
     """
 
     device: Device
     squares: list[Any]
     duals: list[Any]
-    sizes: list[Any]
-    logs: list[Any]
+    sizes: dict[int, Any]
     bits: list[int]
     symmetric: bool
 
@@ -61,27 +64,29 @@ class Chain:
     def made(cls, device: Device, matrix: Any, k: int, *, others: Any = None, symmetric: bool = True) -> Chain:
         """The chain for the power k >= 1 of the matrices (batch, n, n)."""
         xp, bits = device.xp, bits_of(k)
-        squares, sizes, logs = [matrix], [], [device.zeros(matrix.shape[0])]
-        duals = [] if others is None else [others]
-        for _ in range(bits[-1]):
+        squares, sizes, duals = [matrix], {}, [] if others is None else [others]
+        for level in range(1, bits[-1] + 1):
             last = squares[-1]
-            product = last @ last
-            size = xp.sqrt(xp.sum(product * product, axis=(1, 2)))
-            size = xp.where(size > 0, size, xp.ones_like(size))
+            square = last @ last
             if duals:
-                duals.append(symmetrised(xp, last[:, None, :, :] @ duals[-1]) / size[:, None, None, None])
-            squares.append(product / size[:, None, None])
-            sizes.append(size)
-            logs.append(2 * logs[-1] + xp.log(size))
-        return cls(device, squares, duals, sizes, logs, bits, symmetric)
+                duals.append(symmetrised(xp, last[:, None, :, :] @ duals[-1]))
+            if level % EVERY == 0:
+                sizes[level] = xp.linalg.vector_norm(square, axis=(1, 2), keepdims=True) + LEAST
+                square = square / sizes[level]
+                if duals:
+                    duals[-1] = duals[-1] / sizes[level][:, None, :, :]
+            squares.append(square)
+        return cls(device, squares, duals, sizes, bits, symmetric)
 
     @property
     def log_scale(self) -> Any:
-        """The logarithm of what results of `apply` are to be multiplied by, (batch,)."""
-        total = self.logs[self.bits[0]]
-        for bit in self.bits[1:]:
-            total = total + self.logs[bit]
-        return total
+        """The logarithm of what results of `apply` are to be multiplied by, (batch,); 0 where nothing was divided."""
+        if not self.sizes:
+            return 0.0
+        xp = self.device.xp
+        times = [float(sum(2 ** (bit - level) for bit in self.bits if bit >= level)) for level in self.sizes]
+        logs = xp.log(xp.concat(list(self.sizes.values()), axis=1))[:, :, 0]
+        return (logs @ self.device.put(np.array(times))[:, None])[:, 0]
 
     def apply(self, columns: Any) -> tuple[Any, list[Any]]:
         """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""
@@ -114,7 +119,9 @@ class Chain:
             cotangent = (self.squares[bit] if self.symmetric else flipped(xp, self.squares[bit])) @ cotangent
         total = own[self.bits[-1]]
         for level in range(self.bits[-1] - 1, -1, -1):
-            below = self.squares[level] / self.sizes[level][:, None, None]
+            below = self.squares[level]
+            if level + 1 in self.sizes:
+                total = total / self.sizes[level + 1]
             if self.symmetric:
                 total = symmetrised(xp, total @ below)
             else:
@@ -142,8 +149,10 @@ class Chain:
             backwards, cotangent = pulled, square @ cotangent
         square_bar, dual_bar = own[self.bits[-1]]
         for level in range(self.bits[-1] - 1, -1, -1):
-            size = self.sizes[level]
-            below, dual = self.squares[level] / size[:, None, None], self.duals[level] / size[:, None, None, None]
+            below, dual = self.squares[level], self.duals[level]
+            if level + 1 in self.sizes:
+                size = self.sizes[level + 1]
+                square_bar, dual_bar = square_bar / size, dual_bar / size[:, None, :, :]
             mixed = xp.reshape(xp.permute_dims(dual_bar, (0, 2, 1, 3)), (batch, n, tasks * n))
             mixed = mixed @ xp.reshape(dual, (batch, tasks * n, n))
             square_bar = symmetrised(xp, square_bar @ below + mixed)

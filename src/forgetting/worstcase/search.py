@@ -12,6 +12,7 @@ import numpy as np
 from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_kind, fingerprint, seed_from
 from forgetting._devices import HOST, Device, as_device
 from forgetting._memory import in_bytes
+from forgetting._threads import one_thread
 from forgetting.errors import InvalidInputError, MemoryLimitError
 from forgetting.expectation import expect
 from forgetting.orderings import WithReplacement
@@ -52,13 +53,13 @@ def adversarial_search(
 ) -> TaskSearch:
     """Search for the T tasks in d dimensions with the largest expected loss or forgetting after k steps.
 
-    Tasks have singular values 1 (the worst of radius 1), so that a collection is T subspaces, and |w*| = 1. With z = w -
-    w*, P_m the projection onto the kernel of task m, and Q(B) = sum_m p_m P_m B P_m for independent draws,
+    Tasks have singular values 1 (the worst of radius 1), so that a collection is T subspaces, and |w*| = 1. With
+    z = w - w*, P_m the projection onto the kernel of task m, and Q(B) = sum_m p_m P_m B P_m for independent draws,
     E L(w_k) = <z_0 z_0', Q^k(B_0)>, B_0 = 1/2 (1/T) sum_m (I - P_m); its supremum over w* is the largest eigenvalue of
-    Q^k(B_0). That is maximised over the subspaces by a quasi-Newton ascent (L-BFGS along geodesics), for all restarts in
-    one batch. Powers of Q are computed by squaring and the gradient by the adjoint of that, so that large k costs little
-    more than small k. Forgetting has powers of dual numbers, (Q + e p_m P_m . P_m)^k. Between rounds of 50 steps tasks
-    may gain or lose a direction.
+    Q^k(B_0). That is maximised over the subspaces by a quasi-Newton ascent (L-BFGS along geodesics), for all restarts
+    in one batch. Powers of Q are computed by squaring and the gradient by the adjoint of that, so that k = 10^4 costs
+    little more than k = 10. Forgetting has powers of dual numbers, (Q + e p_m Pi_m)^k with Pi_m(B) = P_m B P_m. Between
+    rounds of 50 steps tasks may gain or lose a direction.
 
     The value of the result is a proved lower bound on the supremum. Larger values may exist: a search proves no upper
     bound.
@@ -133,8 +134,8 @@ def _batch(asked: Asked, device: Device) -> int:
     free = SHARE * device.memory
     if needed > free:
         raise MemoryLimitError(
-            f"T = {asked.T}, d = {asked.d}: a step needs about {in_bytes(needed)}, more than a quarter of the memory of "
-            f"{device} ({in_bytes(free)}); use fewer tasks or dimensions",
+            f"T = {asked.T}, d = {asked.d}: a step needs about {in_bytes(needed)}, more than a quarter of what is free "
+            f"on {device} ({in_bytes(free)}); use fewer tasks or dimensions",
             needed=needed,
             allowed=free,
         )
@@ -146,11 +147,13 @@ def _search(
     device: Device, batch: int, indices: list[int],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What the restarts of these numbers find, as plain data."""
-    starts = [starting_point(seed, index, asked.T, asked.d, asked.k, ranks, given, asked.weights) for index in indices]
-    parts = [(s.frames, s.kernel, s.logits, s.start, s.log_value, s.slope) for s in starts]
-    point = Point(*map(np.concatenate, zip(*parts, strict=True)))
-    objective = asked.objective(device)
-    point, finished = climb_with_ranks(objective, point, steps, free=free, weighted=asked.free_weights, batch=batch)
+    point = Point.joined(
+        [starting_point(seed, index, asked.T, asked.d, asked.k, ranks, given, asked.weights) for index in indices]
+    )
+    with one_thread():  # many small products
+        point, flat, finished = climb_with_ranks(
+            asked.objective(device), point, steps, free=free, weighted=asked.free_weights, batch=batch
+        )
     history = np.stack(point.history, axis=1)
     return [
         {
@@ -160,6 +163,7 @@ def _search(
             "logits": point.logits[row].tolist(),
             "log_value": float(point.log_value[row]),
             "slope": float(point.slope[row]),
+            "flat": bool(flat[row]),
             "finished": bool(finished[row]),
             "history": history[row].tolist(),
         }
@@ -224,4 +228,8 @@ def _status(found: list[dict[str, Any]], logs: Array, slopes: Array, steps: int)
     shares = f"{agree} of {len(logs)} restarts ended within {SAME:g} of the best"
     if found[best]["finished"]:
         return f"the best restart ended at a local maximum (gradient {slopes[best]:.1g}); {shares}"
+    if found[best]["flat"]:
+        return (
+            f"the best restart ended at gradient {slopes[best]:.1g}, before all changes of ranks were tried; {shares}"
+        )
     return f"the best restart still had a gradient of {slopes[best]:.1g} after {steps} steps: more may help; {shares}"
