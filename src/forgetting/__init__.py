@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from forgetting.solver import solve
     from forgetting.studies import Study
     from forgetting.tasks.readers import load
+    from forgetting.worstcase import adversarial_search, worst_case
 
 __all__ = [
     "Affine",
@@ -75,6 +76,7 @@ __all__ = [
     "Subspace",
     "Trajectory",
     "__version__",
+    "adversarial_search",
     "audit",
     "bounds",
     "certify",
@@ -117,6 +119,7 @@ _LATER = {
     "ContinualClassifier": "forgetting.estimators",
     "ContinualRegressor": "forgetting.estimators",
     "Study": "forgetting.studies",
+    "adversarial_search": "forgetting.worstcase",
     "audit": "forgetting.auditing",
     "auditing": None,
     "bounds": None,

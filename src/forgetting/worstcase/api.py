@@ -23,7 +23,7 @@ from forgetting.worstcase.cliques import Reach
 from forgetting.worstcase.dual_certificate import certified
 from forgetting.worstcase.extraction import candidates, num_errors
 from forgetting.worstcase.program import Program, program
-from forgetting.worstcase.result import WorstCase
+from forgetting.worstcase.worst import WorstCase
 from forgetting.worstcase.solving import Solved, solve
 from forgetting.worstcase.tree import Alike, Given, Shuffles, Tree, Walk, Weighted, tree
 from forgetting.worstcase.words import Word

@@ -1,0 +1,258 @@
+"""Quasi-Newton ascent over subspaces, many collections of tasks in one batch.
+
+The kernel of task m is spanned by some columns of an orthogonal matrix O_m, its frame: P_m = O_m J_m O_m', where the
+diagonal J_m has ones and zeros. A step turns the frame, O_m <- O_m exp(A_m), with A_m skew and zero within kernel and
+row space. Coordinates in the frame are constant under parallel transport along such a geodesic, so that L-BFGS works
+with plain vectors. Its inner products are computed on the device; the small systems of each collection are solved on
+the CPU: in each step one small array comes from the device, and one goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetting._arrays import Array, IntArray
+from forgetting._devices import Device
+from forgetting.worstcase.objective import Objective, Outcome
+from forgetting.worstcase.powers import flipped
+
+__all__ = ["Flags", "Point", "ascend", "probabilities", "projections_of"]
+
+Flags = NDArray[np.bool_]
+MEMORY = 8  # pairs of steps and changes of gradients
+TURN = 1.0  # the longest step of a collection, in radians
+FIRST = 0.1  # the length of a step without history
+GAIN = 1e-4  # the share of the predicted gain that a step must reach
+NOISE = 1e-13  # relative errors of values: smaller losses are accepted
+FLAT = 1e-9  # the gradient of the logarithm below which a collection is finished
+LEAST = 2.0**-30  # the shortest step, relative to that of L-BFGS
+
+
+@dataclass(eq=False)
+class Point:
+    """A batch of collections, on the CPU.
+
+    Attributes:
+        frames: (batch, T, d, d), orthogonal matrices.
+        kernel: (batch, T, d), 1 for columns of the frame that span the kernel, else 0.
+        logits: (batch, T), logarithms of the weights up to a constant.
+        start: (batch, d, 1), unit z_0.
+        log_value: (batch,).
+        slope: (batch,), the norm of the gradient of the logarithm.
+        history: log_value after each step, (batch,) each.
+    """
+
+    frames: Array
+    kernel: Array
+    logits: Array
+    start: Array
+    log_value: Array
+    slope: Array
+    history: list[Array] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array, Array, Array, Array]:
+        """The arrays of the point, all with the collections along their first axis."""
+        return self.frames, self.kernel, self.logits, self.start, self.log_value, self.slope
+
+    @classmethod
+    def joined(cls, points: Sequence[Point]) -> Point:
+        """One batch of several, which have as many steps in their histories."""
+        frames, kernel, logits, start, value, slope = map(
+            np.concatenate, zip(*(point.parts for point in points), strict=True)
+        )
+        steps = zip(*(point.history for point in points), strict=True)
+        return cls(frames, kernel, logits, start, value, slope, [np.concatenate(step) for step in steps])
+
+    def part(self, rows: IntArray) -> Point:
+        """Some collections of the batch, without history."""
+        frames, kernel, logits, start, value, slope = (part[rows] for part in self.parts)
+        return Point(frames, kernel, logits, start, value, slope)
+
+    def replace(self, rows: IntArray, other: Point) -> None:
+        """Put collections of another batch in the place of these."""
+        for mine, new in zip(self.parts, other.parts, strict=True):
+            mine[rows] = new
+
+
+def projections_of(device: Device, frames: Any, kernel: Any) -> Any:
+    """P_m = O_m J_m O_m'."""
+    return (frames * kernel[:, :, None, :]) @ flipped(device.xp, frames)
+
+
+def probabilities(device: Device, logits: Any) -> Any:
+    """The weights p of logits: exp(logits), divided by their sum."""
+    xp = device.xp
+    grown = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+    return grown / xp.sum(grown, axis=1, keepdims=True)
+
+
+def turned(device: Device, frames: Any, skew: Any, identity: Any) -> Any:
+    """O exp(A): four terms of the series, made orthogonal by Newton-Schulz steps X <- X (3 I - X'X) / 2."""
+    xp = device.xp
+    rotation = identity + skew @ (identity + (skew / 2) @ (identity + (skew / 3) @ (identity + skew / 4)))
+    frames = frames @ rotation
+    for _ in range(3):
+        frames = frames @ (1.5 * identity - 0.5 * (flipped(xp, frames) @ frames))
+    return frames
+
+
+def directions(gram: Array, valid: Flags, ages: IntArray) -> Array:
+    """The L-BFGS ascent direction of each collection, as coefficients of (steps, changes, gradient).
+
+    `gram` (batch, 2 n + 1, 2 n + 1) has the inner products of the n steps s, the n changes y of the negative gradient,
+    and the gradient g. `ages` sorts the pairs from the oldest to the newest; pairs that are not `valid` do not count.
+    H g = c g + S (R^-T ((D + c Y'Y) u - c Y'g)) - c Y u with u = R^-1 S'g, where R is the upper triangle of S'Y and D
+    its diagonal (Byrd, Nocedal and Schnabel 1994, Theorem 2.2).
+    """
+    batch, n = valid.shape
+    rows = np.arange(batch)[:, None]
+    ok = valid[rows, ages]
+    both = ok[:, :, None] & ok[:, None, :]
+    s, y = ages[:, :, None], n + ages[:, :, None]
+    sy = np.where(both, gram[rows[:, :, None], s, n + ages[:, None, :]], 0.0)
+    yy = np.where(both, gram[rows[:, :, None], y, n + ages[:, None, :]], 0.0)
+    sg = np.where(ok, gram[rows, ages, -1], 0.0)
+    yg = np.where(ok, gram[rows, n + ages, -1], 0.0)
+    diagonal = np.einsum("bii->bi", sy)
+    upper = np.triu(sy) + np.eye(n) * ~ok[:, None, :]
+    newest = np.where(ok.any(axis=1), n - 1 - np.argmax(ok[:, ::-1], axis=1), 0)
+    first = np.arange(batch)
+    size = np.sqrt(np.maximum(gram[:, -1, -1], 1e-300))
+    scale = np.where(
+        ok.any(axis=1),
+        diagonal[first, newest] / np.where(yy[first, newest, newest] > 0, yy[first, newest, newest], 1.0),
+        FIRST / np.maximum(size, FIRST),
+    )[:, None]
+    u = np.linalg.solve(upper, sg[:, :, None])[:, :, 0]
+    inner = diagonal * u + scale * (yy @ u[:, :, None])[:, :, 0] - scale * yg
+    steps = np.linalg.solve(np.swapaxes(upper, 1, 2), inner[:, :, None])[:, :, 0]
+    found = np.zeros((batch, 2 * n + 1))
+    found[rows, ages] = np.where(ok, steps, 0.0)
+    found[rows, n + ages] = np.where(ok, -scale * u, 0.0)
+    found[:, -1] = scale[:, 0]
+    return found
+
+
+class _Climb:
+    """The state of the ascent of one batch: vectors on the device, and what decides on the CPU."""
+
+    def __init__(self, objective: Objective, point: Point, *, weighted: bool) -> None:
+        self.objective, self.device, self.weighted = objective, objective.device, weighted
+        device, xp = self.device, self.device.xp
+        self.batch, self.T, self.d = point.kernel.shape
+        self.turns = self.T * self.d**2
+        self.length = self.turns + (self.T if weighted else 0)
+        self.identity = xp.eye(self.d, dtype=xp.float64, device=device.where)
+        self.frames, self.kernel = device.put(point.frames), device.put(point.kernel)
+        self.logits, self.start = device.put(point.logits), device.put(point.start)
+        self.signs = self.kernel[:, :, None, :] - self.kernel[:, :, :, None]
+        self.mask = self.signs * self.signs
+        self.ring = device.zeros(self.batch, 2 * MEMORY + 1, self.length)
+        outcome, gradient = self.outcome(self.frames, self.logits, self.start)
+        self.log_value, self.start = outcome.log_value, outcome.start
+        self.ring[:, 2 * MEMORY, :] = gradient
+        self.valid = np.zeros((self.batch, MEMORY), dtype=bool)
+        self.newest = np.zeros(self.batch, dtype=np.int64)  # the place of the next pair
+        self.size = np.ones(self.batch)
+        self.finished = np.zeros(self.batch, dtype=bool)
+        self.read(xp.zeros_like(self.log_value))
+
+    def outcome(self, frames: Any, logits: Any, start: Any) -> tuple[Outcome, Any]:
+        """The outcome at these frames and weights, and the gradient in coordinates of the frames."""
+        xp, device = self.device.xp, self.device
+        p = probabilities(device, logits)
+        outcome = self.objective.of(projections_of(device, frames, self.kernel), p, start)
+        inner = (flipped(xp, frames) @ outcome.projections @ frames) * self.mask
+        gradient = xp.reshape(inner, (self.batch, self.turns))
+        if self.weighted:
+            mean = xp.sum(p * outcome.weights, axis=1, keepdims=True)
+            gradient = xp.concat([gradient, p * (outcome.weights - mean)], axis=1)
+        return outcome, gradient
+
+    def read(self, accepted: Any) -> None:
+        """Bring inner products, values and what was accepted to the CPU, in one array."""
+        xp, n = self.device.xp, 2 * MEMORY + 1
+        gram = xp.reshape(self.ring @ flipped(xp, self.ring), (self.batch, n * n))
+        numbers = xp.concat([gram, self.log_value[:, None], accepted[:, None]], axis=1)
+        here = self.device.take(numbers)
+        self.gram = here[:, : n * n].reshape(self.batch, n, n)
+        self.values, self.accepted = here[:, -2].copy(), here[:, -1] > 0.5
+        self.slopes = np.sqrt(np.maximum(self.gram[:, -1, -1], 0.0))
+
+    def step(self) -> None:
+        """Try a step in every collection; keep it where the value rises enough."""
+        xp, device, n = self.device.xp, self.device, MEMORY
+        ages = (self.newest[:, None] + np.arange(n)) % n
+        along = directions(self.gram, self.valid, ages)
+        rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
+        lost = ~(rise > 0) | ~np.isfinite(along).all(axis=1)
+        if lost.any():  # by rounding: begin again with the gradient
+            self.valid[lost] = False
+            along[lost] = directions(self.gram, self.valid, ages)[lost]
+            rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
+        length = np.sqrt(np.maximum(np.einsum("bi,bij,bj->b", along, self.gram, along) / 2, 0.0))
+        factor = self.size * np.minimum(1.0, TURN / np.maximum(length, 1e-300)) * ~self.finished
+        place = (np.arange(n) == self.newest[:, None]).astype(np.float64)
+        aim = GAIN * factor * rise - NOISE * (1 + np.abs(self.values))
+        there = device.put(np.concatenate([along * factor[:, None], place, aim[:, None]], axis=1))
+        move = (there[:, None, : 2 * n + 1] @ self.ring)[:, 0, :]
+        inner = xp.reshape(move[:, : self.turns], (self.batch, self.T, self.d, self.d))
+        frames = turned(device, self.frames, inner * self.signs, self.identity)
+        logits = self.logits + move[:, self.turns :] if self.weighted else self.logits
+        outcome, gradient = self.outcome(frames, logits, self.start)
+        gains = outcome.log_value - self.log_value >= there[:, 3 * n + 1]
+        accepted = xp.astype(gains, xp.float64)
+        old = self.ring[:, 2 * n, :]
+        place_there = (there[:, 2 * n + 1 : 3 * n + 1] * accepted[:, None])[:, :, None]
+        self.ring[:, :n, :] += place_there * (move[:, None, :] - self.ring[:, :n, :])
+        self.ring[:, n : 2 * n, :] += place_there * ((old - gradient)[:, None, :] - self.ring[:, n : 2 * n, :])
+        self.ring[:, 2 * n, :] = xp.where(gains[:, None], gradient, old)
+        self.frames = xp.where(gains[:, None, None, None], frames, self.frames)
+        self.start = xp.where(gains[:, None, None], outcome.start, self.start)
+        self.log_value = xp.where(gains, outcome.log_value, self.log_value)
+        if self.weighted:
+            self.logits = xp.where(gains[:, None], logits, self.logits)
+        self.read(accepted)
+        self.decide()
+
+    def decide(self) -> None:
+        """Keep the new pair where its curvature is positive, and choose the size of the next step."""
+        rows, at, n = np.arange(self.batch), self.newest, MEMORY
+        sy = self.gram[rows, at, n + at]
+        ss, yy = self.gram[rows, at, at], self.gram[rows, n + at, n + at]
+        good = self.accepted & (sy > 1e-10 * np.sqrt(np.maximum(ss * yy, 0.0))) & ~self.finished
+        self.valid[rows[self.accepted], at[self.accepted]] = good[self.accepted]
+        self.newest = np.where(good, (at + 1) % n, at)
+        self.size = np.where(self.accepted, 1.0, self.size / 4)
+        stuck = self.size < LEAST
+        bare = stuck & ~self.valid.any(axis=1)
+        self.valid[stuck] = False
+        self.size[stuck] = 1.0
+        self.finished |= bare | (self.slopes < FLAT)
+
+    def point(self, kernel: Array, history: list[Array]) -> Point:
+        """The collections, on the CPU."""
+        frames, logits, start = (np.array(self.device.take(part)) for part in (self.frames, self.logits, self.start))
+        return Point(frames, kernel, logits, start, self.values, self.slopes, history)
+
+
+def ascend(objective: Objective, point: Point, steps: int, *, weighted: bool = False) -> tuple[Point, Flags]:
+    """Improve each collection by at most so many steps; and whether each is finished: its gradient is 0.
+
+    Ranks stay as they are. `weighted` moves the weights, too. The collections do not influence each other.
+    """
+    climb = _Climb(objective, point, weighted=weighted)
+    history = [climb.values]
+    for _ in range(steps):
+        if climb.finished.all():
+            break
+        climb.step()
+        history.append(climb.values)
+    history += [history[-1]] * (steps + 1 - len(history))
+    return climb.point(point.kernel, history), climb.finished

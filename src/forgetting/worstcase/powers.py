@@ -1,0 +1,162 @@
+"""Powers of matrices by squaring, applied to vectors, and the adjoint of that: both take about log2(k) products.
+
+Everything is batched over the first axis and written to the array API, with few calls: on a GPU these are what takes
+time. After every fourth squaring the matrix is divided by its norm, so that nothing underflows, and the logarithms of
+these numbers are kept. The adjoint treats them as constants, which is exact for the gradient of a logarithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forgetting._devices import Device
+
+__all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
+
+EVERY = 4  # squarings from one division by the norm to the next: the norm falls to n^-8 at most between them
+LEAST = 1e-300  # added to norms
+
+
+def bits_of(k: int) -> list[int]:
+    """The exponents of the powers of two that sum to k, in ascending order.
+
+    >>> bits_of(13)
+    [0, 2, 3]
+    """
+    return [place for place in range(k.bit_length()) if k >> place & 1]
+
+
+def flipped(xp: Any, matrices: Any) -> Any:
+    """The transposes of a stack of matrices."""
+    return xp.linalg.matrix_transpose(matrices)
+
+
+def symmetrised(xp: Any, matrices: Any) -> Any:
+    """A + A' of each matrix A of a stack."""
+    return matrices + flipped(xp, matrices)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The matrices M^(2^i) for i up to log2(k), each up to a positive factor.
+
+    With `others`, S_1, ..., S_T, it also holds the coefficients of e in (M + e S_m)^(2^i): the powers of dual numbers
+    (M, S_m), whose product is (A, A')(B, B') = (AB, AB' + A'B). M and S_m are symmetric there.
+
+    Attributes:
+        squares: arrays (batch, n, n).
+        duals: arrays (batch, T, n, n); empty without `others`.
+        sizes: what squares were divided by, (batch, 1, 1), by the exponents i.
+        bits: the powers that make up k.
+    """
+
+    device: Device
+    squares: list[Any]
+    duals: list[Any]
+    sizes: dict[int, Any]
+    bits: list[int]
+    symmetric: bool
+
+    @classmethod
+    def made(cls, device: Device, matrix: Any, k: int, *, others: Any = None, symmetric: bool = True) -> Chain:
+        """The chain for the power k >= 1 of the matrices (batch, n, n)."""
+        xp, bits = device.xp, bits_of(k)
+        squares, sizes, duals = [matrix], {}, [] if others is None else [others]
+        for level in range(1, bits[-1] + 1):
+            last = squares[-1]
+            square = last @ last
+            if duals:
+                duals.append(symmetrised(xp, last[:, None, :, :] @ duals[-1]))
+            if level % EVERY == 0:
+                sizes[level] = xp.linalg.vector_norm(square, axis=(1, 2), keepdims=True) + LEAST
+                square = square / sizes[level]
+                if duals:
+                    duals[-1] = duals[-1] / sizes[level][:, None, :, :]
+            squares.append(square)
+        return cls(device, squares, duals, sizes, bits, symmetric)
+
+    @property
+    def log_scale(self) -> Any:
+        """The logarithm of what results of `apply` are to be multiplied by, (batch,); 0 where nothing was divided."""
+        if not self.sizes:
+            return 0.0
+        xp = self.device.xp
+        times = [float(sum(2 ** (bit - level) for bit in self.bits if bit >= level)) for level in self.sizes]
+        logs = xp.log(xp.concat(list(self.sizes.values()), axis=1))[:, :, 0]
+        return (logs @ self.device.put(np.array(times))[:, None])[:, 0]
+
+    def apply(self, columns: Any) -> tuple[Any, list[Any]]:
+        """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""
+        seen = []
+        for bit in self.bits:
+            seen.append(columns)
+            columns = self.squares[bit] @ columns
+        return columns, seen
+
+    def apply_dual(self, columns: Any) -> tuple[Any, list[Any]]:
+        """The sum over m of the coefficient of e in (M + e S_m)^k times column m, (batch, n, 1), up to the scale.
+
+        And what each factor was applied to.
+        """
+        xp, total, seen = self.device.xp, None, []
+        for bit in self.bits:
+            seen.append((columns, total))
+            across = flipped(xp, columns)[:, :, :, None]  # (batch, T, n, 1)
+            added = xp.sum(self.duals[bit] @ across, axis=1)
+            total = added if total is None else self.squares[bit] @ total + added
+            columns = self.squares[bit] @ columns
+        return total, seen
+
+    def pull(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any]:
+        """The adjoint of `apply`: cotangents of M and of the columns, for the cotangent of the result."""
+        xp, own = self.device.xp, {}
+        for bit, columns in zip(reversed(self.bits), reversed(seen), strict=True):
+            added = cotangent @ flipped(xp, columns)
+            own[bit] = 0.5 * symmetrised(xp, added) if self.symmetric else added
+            cotangent = (self.squares[bit] if self.symmetric else flipped(xp, self.squares[bit])) @ cotangent
+        total = own[self.bits[-1]]
+        for level in range(self.bits[-1] - 1, -1, -1):
+            below = self.squares[level]
+            if level + 1 in self.sizes:
+                total = total / self.sizes[level + 1]
+            if self.symmetric:
+                total = symmetrised(xp, total @ below)
+            else:
+                turned = flipped(xp, below)
+                total = total @ turned + turned @ total
+            if level in own:
+                total = total + own[level]
+        return total, cotangent
+
+    def pull_dual(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any, Any]:
+        """The adjoint of `apply_dual`: cotangents of M, of the S_m and of the columns."""
+        xp, own = self.device.xp, {}
+        batch, tasks, n = self.duals[0].shape[0], self.duals[0].shape[1], self.duals[0].shape[2]
+        backwards = None
+        for bit, (columns, total) in zip(reversed(self.bits), reversed(seen), strict=True):
+            square, dual = self.squares[bit], self.duals[bit]
+            outer = cotangent[:, None, :, :] * flipped(xp, columns)[:, :, None, :]  # (batch, T, n, n)
+            of_dual = 0.5 * symmetrised(xp, outer)
+            of_square = self.device.zeros(batch, n, n) if total is None else cotangent @ flipped(xp, total)
+            pulled = flipped(xp, (dual @ cotangent[:, None, :, :])[:, :, :, 0])
+            if backwards is not None:
+                of_square = of_square + backwards @ flipped(xp, columns)
+                pulled = pulled + square @ backwards
+            own[bit] = 0.5 * symmetrised(xp, of_square), of_dual
+            backwards, cotangent = pulled, square @ cotangent
+        square_bar, dual_bar = own[self.bits[-1]]
+        for level in range(self.bits[-1] - 1, -1, -1):
+            below, dual = self.squares[level], self.duals[level]
+            if level + 1 in self.sizes:
+                size = self.sizes[level + 1]
+                square_bar, dual_bar = square_bar / size, dual_bar / size[:, None, :, :]
+            mixed = xp.reshape(xp.permute_dims(dual_bar, (0, 2, 1, 3)), (batch, n, tasks * n))
+            mixed = mixed @ xp.reshape(dual, (batch, tasks * n, n))
+            square_bar = symmetrised(xp, square_bar @ below + mixed)
+            dual_bar = symmetrised(xp, dual_bar @ below[:, None, :, :])
+            if level in own:
+                square_bar, dual_bar = square_bar + own[level][0], dual_bar + own[level][1]
+        return square_bar, dual_bar, backwards

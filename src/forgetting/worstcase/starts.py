@@ -1,0 +1,73 @@
+"""Where searches begin: random subspaces, or given tasks and tasks near them."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import expm
+
+from forgetting._arrays import Array, IntArray
+from forgetting.errors import InvalidInputError
+from forgetting.tasks import Problem
+from forgetting.worstcase.ascent import Point
+
+__all__ = ["given_frames", "starting_point"]
+
+
+def starting_point(
+    seed: int, index: int, T: int, d: int, k: int, ranks: IntArray | None, given: tuple[Array, Array] | None, p: Array
+) -> Point:
+    """The start number `index` of a search, a batch of one: it depends on the seed and on this number alone.
+
+    Random starts are of two kinds, in turn: independent subspaces, and subspaces within an angle of each other that is
+    between 1 / sqrt(k) and 1, since slow tasks are close to each other. Where tasks are given, start 0 has these tasks,
+    and later ones turn them at random by 0.001 to 0.3 radians.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+    if given is not None:
+        frames, kernel = given
+        size = 10 ** rng.uniform(-3.0, -0.5) if index else 0.0
+        frames = _shaken(frames, size, rng)
+    else:
+        if ranks is None:
+            ranks = rng.integers(1, max(d, 2), size=T) if rng.random() < 0.5 else np.full(T, rng.integers(1, max(d, 2)))
+        kernel = (np.arange(d) >= ranks[:, None]).astype(np.float64)
+        if index % 2 == 0:
+            frames = np.linalg.qr(rng.standard_normal((T, d, d)))[0]
+        else:
+            common = np.linalg.qr(rng.standard_normal((d, d)))[0]
+            frames = _shaken(np.tile(common, (T, 1, 1)), float(k) ** rng.uniform(-0.5, 0.0), rng)
+    start = rng.standard_normal((1, d, 1))
+    logits = np.log(np.maximum(p, 1e-300))
+    return Point(frames[None], kernel[None], logits[None], start / np.linalg.norm(start), np.zeros(1), np.zeros(1))
+
+
+def _shaken(frames: Array, size: float, rng: np.random.Generator) -> Array:
+    """The frames, each turned at random by an angle of about `size`."""
+    T, d, _ = frames.shape
+    noise = rng.standard_normal((T, d, d)) * size / np.sqrt(2 * d)
+    turned: Array = frames @ expm(noise - np.swapaxes(noise, 1, 2))
+    return turned
+
+
+def given_frames(tasks: Problem, T: int, d: int) -> tuple[Array, Array]:
+    """Frames and kernels of given tasks: in coordinates of their joint row space, padded to d, and cloned in turn to T.
+
+    Singular values and labels do not count: the search has tasks with singular values 1, and chooses w* itself.
+    """
+    geometry = tasks.geometry
+    if geometry is None or geometry.dim == 0:
+        raise InvalidInputError("start: these tasks have no row spaces; give linear regression tasks that are not zero")
+    if tasks.num_tasks > T:
+        raise InvalidInputError(f"start has {tasks.num_tasks} tasks, more than T = {T}; give a larger T or fewer tasks")
+    if geometry.dim > d:
+        raise InvalidInputError(
+            f"the row spaces of start span {geometry.dim} dimensions, more than d = {d}; give a larger d"
+        )
+    frames, kernel = np.empty((T, d, d)), np.ones((T, d))
+    for task in range(T):
+        rows = geometry.rows[geometry.block(int(geometry.index[task % tasks.num_tasks]))]
+        padded = np.zeros((d, len(rows)))
+        padded[: geometry.dim] = rows.T
+        frames[task] = np.linalg.qr(padded, mode="complete")[0]
+        kernel[task, : len(rows)] = 0.0
+    return frames, kernel
