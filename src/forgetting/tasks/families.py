@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from forgetting._names import only
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
+from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
 
 __all__ = [
     "back_and_forth",
@@ -26,6 +28,7 @@ __all__ = [
     "repeated",
     "separable",
     "two_lines",
+    "worst_pair",
 ]
 __dir__ = only(__all__)
 
@@ -95,6 +98,23 @@ def two_lines(theta: float, w_star: Any = None) -> RegressionTasks:
     theta = as_number(theta, "theta")
     solution = (np.cos(theta / 2), np.sin(theta / 2)) if w_star is None else w_star
     return _realizable([_line(0.0), _line(theta)], as_vector(solution, 2, "w_star"))
+
+
+def worst_pair(k: int, quantity: str = "loss") -> RegressionTasks:
+    """The two tasks with the largest expected loss, or forgetting, after k steps with replacement, at |w*| R = 1.
+
+    `two_lines` at the worst angle: no two tasks, of any ranks and dimension, have a larger E L(w_k) or E F(k)
+    (`two-lines:random` in `fg.claims`). Both are about 1/(2 e k) for large k. Cost: constant.
+
+    >>> import forgetting as fg
+    >>> pair = worst_pair(k=1)
+    >>> round(27 * float(fg.expect(pair, fg.orderings.WithReplacement(), 1).loss), 9)
+    4.0
+    """
+    worst = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
+    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in worst:
+        raise InvalidInputError(f"quantity must be 'loss' or 'forgetting', got {quantity!r:.60}")
+    return two_lines(math.acos(worst[quantity](as_count(k, "k", least=1)).cosine))
 
 
 def orthogonal(d: int) -> RegressionTasks:

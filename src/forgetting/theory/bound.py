@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from forgetting._arrays import as_count, as_kind
 from forgetting._text import nearest
@@ -15,6 +15,9 @@ from forgetting.theory.bibliography import check_entry
 from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.numbering import name_of
 from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, ProblemKind, Setting
+
+if TYPE_CHECKING:
+    from forgetting.theory.record import Record
 
 __all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status", "make_bound"]
 
@@ -247,6 +250,30 @@ class Bound:
     def heading(self) -> str:
         """The name, and then the key."""
         return f"{self.name} [{self.key}]"
+
+    @property
+    def record(self) -> Record | None:
+        """The largest share of the bound that was ever reached, and by which instance; None: see `why_no_record`.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("two-lines:random/loss").record.ratio > 0.999999
+        True
+        """
+        from forgetting.theory.record import record_of
+
+        return record_of(self)
+
+    @property
+    def why_no_record(self) -> str | None:
+        """Why there is no record, or None where there is one.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("two-lines:random/loss/lower").why_no_record
+        'a lower bound holds for the worst tasks only; bound.instance(T, k) gives tasks that reach it'
+        """
+        from forgetting.theory.record import why_no_record
+
+        return why_no_record(self)
 
     def why_not(self, setting: Setting, k: int) -> str | None:
         """Why the formula cannot be used at these numbers, or None."""

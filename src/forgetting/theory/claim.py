@@ -22,7 +22,9 @@ from forgetting.theory.right_side import RightSide
 from forgetting.theory.setting import LEARNS_ALWAYS
 
 if TYPE_CHECKING:
+    from forgetting.theory.evidence import Evidence
     from forgetting.theory.hunt import Hunt
+    from forgetting.theory.record import Record
 
 __all__ = [
     "TOLERANCE",
@@ -278,6 +280,38 @@ class Claim:
         """The name, and then the label."""
         return f"{self.name} [{self.label}]"
 
+    @property
+    def record(self) -> Record | None:
+        """The largest ratio lhs/rhs ever found, with the instance that attains it; None where `why_no_record` says why.
+
+        >>> import forgetting as fg
+        >>> record = fg.claims.get("thm:cl_by_sgd_main", "forgetting").record
+        >>> record.ratio < 0.01, record.instance.k, fg.claims.get("eq:loss").record
+        (True, 4, None)
+        """
+        from forgetting.theory.record import record_of
+
+        return record_of(self)
+
+    @property
+    def why_no_record(self) -> str | None:
+        """Why there is no record, or None where there is one."""
+        from forgetting.theory.record import why_no_record
+
+        return why_no_record(self)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What is known about the constant of a bound that no instance comes close to; None for other statements.
+
+        >>> import forgetting as fg
+        >>> print(fg.claims.get("thm:cl_by_sgd_main", "loss").evidence.sentences[1])
+        At k = 2 the supremum over all pairs of tasks is 0.08808 S (closed form), 0.0524 of the right side
+        """
+        from forgetting.theory.evidence import evidence_of
+
+        return evidence_of(self)
+
     def why_not(self, instance: Instance) -> str | None:
         """Why the statement says nothing about the instance, or None."""
         as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
@@ -318,25 +352,43 @@ class Claim:
             return None
 
     def hunt(
-        self, seed: Seed = 0, budget: int = 2000, seconds: float | None = None, *, progress: Progress = False
+        self,
+        seed: Seed = 0,
+        budget: int = 2000,
+        seconds: float | None = None,
+        *,
+        T: int | range | None = None,
+        d: int | range | None = None,
+        k: int | range | None = None,
+        progress: Progress = False,
     ) -> Hunt:
-        """Look for the instance with the least slack: structured families, random ones, then local search.
+        """Look for the instance with the least slack: structured families, random ones, known ones, then local search.
+
+        Known are the record of the claim, the worst pairs in closed form, and the tasks that the package keeps.
 
         Args:
             seed: decides everything; as for `fg.run`.
             budget: the number of evaluations.
             seconds: cuts the hunt short, and the result says so.
+            T, d, k: the number of tasks, the dimension and the number of steps that the hunt is confined to; a number
+                or a range each, anything if left out. Regression tasks are cut and cloned to have them, and other
+                problems are drawn until they do. An error says why if the statement was checked on no such problem.
             progress: as for `fg.run`.
 
         >>> import forgetting as fg
         >>> found = fg.claims.get("lem:regret_bound").hunt(budget=30)
-        >>> found.tried, found.outcome, found.verdict.ratio <= 1
+        >>> found.tried, found.outcome, found.verdict.ratio <= 1 + 1e-9
         (30, 'holds', True)
+        >>> found = fg.claims.get("thm:cl_by_sgd_main", "loss").hunt(budget=30, T=3, d=range(2, 5), k=2)
+        >>> found.fixed, found.instance.problem.num_tasks, found.instance.k
+        ('T = 3, d = 2 to 4, k = 2', 3, 2)
         """
         from forgetting.theory.hunt import search
+        from forgetting.theory.sizes import as_sizes
 
+        sizes = as_sizes(T, d, k)
         with shown(progress):
-            return search(self, seed=seed, budget=budget, seconds=seconds)
+            return search(self, seed=seed, budget=budget, seconds=seconds, sizes=sizes)
 
     def __str__(self) -> str:
         return f"{self.heading}: {self.statement} ({self.status})"

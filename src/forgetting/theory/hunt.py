@@ -1,16 +1,19 @@
 """The hunt: the problem on which a statement has the least slack, and whether that is a counterexample.
 
-Two thirds of the budget go to fresh problems (structured families, then random ones), the rest to neighbours of the
-best, with steps that grow after a success and shrink after failures. What float64 calls a violation is computed again
-at 50 digits before it is called one.
+Two thirds of the budget go to fresh problems (structured families, then random ones). Up to a sixth goes to the record
+of the claim and to tasks that are known to be worst, and the rest to neighbours of the best, with steps that grow after
+a success and shrink after failures. What float64 calls a violation is computed again at 50 digits before it is called
+one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +21,7 @@ import numpy as np
 
 from forgetting._arrays import IntArray, Seed, as_count, as_number, seed_from
 from forgetting._progress import progress_bar
-from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps
 from forgetting.results import Result
@@ -27,15 +30,19 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.neighbours import mutate
 from forgetting.theory.reach import Reach
 from forgetting.theory.simplest import by_hand, complexity, shrunk
+from forgetting.theory.sizes import Sizes
+from forgetting.theory.starting import known_starts
 
 __all__ = ["Hunt", "search", "simplest_by_hand"]
 
+ANY = Sizes()
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 _Scored: TypeAlias = tuple[float, Verdict, Instance]
 FRESH = 2 / 3  # of the budget
 MOST_POINTS = 200  # of a curve
 MOST_CONFIRMED = 5  # candidates computed again at 50 digits
 CLEARLY = 0.01  # by how much a simple counterexample exceeds, where the worst one does
+REDRAWN = 30  # times, for a problem that can only be taken as it is
 MOST_MOVED = 400  # numbers of a problem, roughly, up to which its neighbours are tried
 
 
@@ -56,6 +63,7 @@ class Hunt(Result):
         scores: for each problem on which both sides were computed, the ratio of an inequality or the residual of an
             equality, in the order of the hunt.
         reach: how much of the right side was used on all that was checked, and where that side said anything.
+        fixed: the sizes that the hunt was confined to, such as "T = 3, k = 2"; empty if it was not.
 
     >>> import forgetting as fg
     >>> found = fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=60)
@@ -76,10 +84,11 @@ class Hunt(Result):
     cut_short: bool = False
     reach: Reach = field(default_factory=Reach)
     scores: tuple[float, ...] = ()
+    fixed: str = ""
 
     @property
     def headline(self) -> str:
-        return f"Hunt of {self.claim.name}: {self.outcome}"
+        return f"Hunt of {self.claim.name}{f' at {self.fixed}' if self.fixed else ''}: {self.outcome}"
 
     def _num_rows(self) -> int:
         return 1
@@ -129,7 +138,8 @@ class Hunt(Result):
         if self.verdict is None or self.instance is None:
             return f"applies to none of {self.tried} problems"
         if self.outcome == "holds":
-            text = f"holds on {self.checked} problems, worst {self.verdict.measure} at {self.instance}"
+            among = f" with {self.fixed}" if self.fixed else ""
+            text = f"holds on {self.checked} problems{among}, worst {self.verdict.measure} at {self.instance}"
         else:
             text = f"{self.outcome} by {self.instance}: {self.verdict.lhs:.4g} against {self.verdict.rhs:.4g}"
         return text + (f" (cut short after {self.tried})" if self.cut_short else "")
@@ -154,7 +164,7 @@ def score(verdict: Verdict) -> float:
     return 1 - verdict.slack / size
 
 
-def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | None = None) -> Hunt:
+def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | None = None, sizes: Sizes = ANY) -> Hunt:
     """Hunt one claim; see `Claim.hunt`."""
     seed, budget = seed_from(seed), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
@@ -163,14 +173,18 @@ def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | No
     moving: _Scored | None = None  # the best of those whose neighbours are tried
     violations: list[_Scored] = []
     scores: list[float] = []
+    refused = ""  # why the first problem that was refused was refused
 
     def attempt(make: Callable[[], Instance]) -> bool:
         """Make an instance and check it, where the claim applies; whether it is the best to move on from so far."""
-        nonlocal best, moving
+        nonlocal best, moving, refused
         try:
             instance = claim.settle(make())
+            if not sizes.fits(instance):
+                raise NotSupportedError(f"{claim.key} applies to other sizes than {sizes}, such as {instance}")
             verdict = claim.check(instance)
-        except (ForgettingError, np.linalg.LinAlgError):
+        except (ForgettingError, np.linalg.LinAlgError) as error:
+            refused = refused or str(error)
             return False
         if not (math.isfinite(verdict.lhs) and math.isfinite(verdict.rhs)):
             return False
@@ -188,22 +202,48 @@ def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | No
             return True
         return False
 
+    def neighbour(step: int, of: Instance, size: float) -> Instance:
+        rng = np.random.default_rng([seed, step, 1])
+        return sizes.fitted(rng, mutate(rng, of, size))
+
     fresh = max(1, int(FRESH * budget))
     with progress_bar("hunt") as report:
         for index in range(fresh):
             if monotonic() > deadline:
                 break
             tried += 1
-            attempt(partial(claim.draw, np.random.default_rng([seed, index]), index))
+            attempt(partial(_drawn, claim, seed, index, sizes))
             report("fresh problems", tried, budget)
+        for start in islice(known_starts(claim, seed, sizes), (budget - fresh) // 2):
+            if monotonic() > deadline:
+                break
+            tried += 1
+            attempt(partial(sizes.fitted, np.random.default_rng([seed, tried, 3]), start.instance))
+            report("tasks known to be worst", tried, budget)
         size = 0.3
         while tried < budget and moving is not None and monotonic() <= deadline:
             tried += 1
-            better = attempt(partial(mutate, np.random.default_rng([seed, tried, 1]), moving[2], size))
+            better = attempt(partial(neighbour, tried, moving[2], size))
             size = min(0.5, 1.5 * size) if better else max(1e-4, 0.97 * size)
             report("neighbours of the worst", tried, budget)
+    if sizes and not reach.problems:
+        raise InvalidInputError(f"{claim.key} was checked on no problem with {sizes}: {refused}")
     cut_short = tried < budget and monotonic() > deadline
-    return replace(_judged(claim, seed, tried, best, violations, reach, cut_short=cut_short), scores=tuple(scores))
+    found = _judged(claim, seed, tried, best, violations, reach, cut_short=cut_short)
+    return replace(found, scores=tuple(scores), fixed=str(sizes))
+
+
+def _drawn(claim: Claim, seed: int, index: int, sizes: Sizes) -> Instance:
+    """The problem of this number, with the sizes; problems that cannot be given them are drawn again."""
+    rng = np.random.default_rng([seed, index])
+    try:
+        return sizes.fitted(rng, claim.draw(rng, index))
+    except NotSupportedError as error:
+        for again in range(REDRAWN):
+            rng = np.random.default_rng([seed, index, 2, again])
+            with suppress(ForgettingError):
+                return sizes.fitted(rng, claim.draw(rng, int(rng.integers(1, 10**4))))
+        raise error from None
 
 
 def _movable(instance: Instance) -> bool:

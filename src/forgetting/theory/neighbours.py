@@ -10,12 +10,12 @@ import numpy as np
 
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit, WithReplacement, laws
-from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.draws import MOST_CLONES, MOST_STEPS, Rng
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
 from forgetting.theory.noisy_draws import near, noisy
+from forgetting.theory.sizes import with_radius
 
 __all__ = ["mutate"]
 
@@ -38,9 +38,8 @@ def mutate(rng: Rng, instance: Instance, size: float) -> Instance:
         moved = _moved_tasks(rng, data, size)
         step = None if scheme is None else scheme.as_sgd(2.0)
         if step is not None and step.smoothness > 1:  # SGD on the loss, whose smoothness is R^2
-            x = step.step_size * data.radius**2
-            x = x if rng.random() < 0.6 else float(np.clip(x * np.exp(size * rng.standard_normal()), 1e-4, 1.9999))
-            scheme = SGD(x / moved.radius**2, "loss")
+            factor = 1.0 if rng.random() < 0.6 else float(np.exp(size * rng.standard_normal()))
+            scheme = with_radius(scheme, data.radius, moved.radius, factor)
         problem = moved
     else:
         common = np.asarray(instance.extras.get("common", np.zeros(problem.dim)))

@@ -1,0 +1,151 @@
+"""Make the records of the package again, or larger: `python -m forgetting.studies.ratios --budget 300`.
+
+For every claim and bound that has a ratio, the tasks that are known to be worst are tried, then the statement is
+hunted. A record is replaced only by a larger one, and the index is written after each, so that the program may be
+stopped at any time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.storage.atomic import write
+from forgetting.theory.claim import Check, Claim, Sides, Verdict
+from forgetting.theory.instance import Instance
+from forgetting.theory.record import (
+    FOLDER,
+    FORMAT,
+    INDEX,
+    Record,
+    ratio_of,
+    read_records,
+    record_name,
+    recorded_statements,
+)
+from forgetting.theory.starting import known_starts
+
+__all__ = ["improve", "main", "save_record"]
+
+LARGER = 1e-6  # relative: by how much a ratio must exceed a record to replace it
+LARGEST_FILE = 60_000  # bytes of an instance
+
+
+def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOLDER) -> Record | None:
+    """Record the ratio of a claim on an instance, if it is larger than what is recorded; the new record, or None.
+
+    Sides that only simulation gives have no ratio that could be recorded.
+
+    >>> import forgetting as fg
+    >>> claim = fg.claims.get("thm:cl_by_sgd_main", "loss")
+    >>> case = fg.claims.Instance(fg.families.worst_pair(2), fg.orderings.WithReplacement(), 2)
+    >>> with TemporaryDirectory() as name:
+    ...     first = save_record(claim, case, "by hand", Path(name))
+    ...     first.verify().holds, save_record(claim, case, "again", Path(name))
+    (True, None)
+    """
+    measured = ratio_of(claim, instance)
+    records = read_records(folder)
+    known = records.get(claim.key)
+    if measured is None or (known is not None and measured[0] <= known.ratio * (1 + LARGER)):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    name = record_name(claim.key)
+    with TemporaryDirectory(dir=folder) as temporary:
+        path = Path(temporary) / name
+        instance.save(path)
+        data = path.read_bytes()
+    if len(data) > LARGEST_FILE:
+        return None
+    write(folder / name, data)
+    record = Record(claim.key, measured[0], found, str(instance), name, hashlib.sha256(data).hexdigest(), folder)
+    _write_index(folder, {**records, claim.key: record})
+    return record
+
+
+def _write_index(folder: Path, records: dict[str, Record]) -> None:
+    rows = [
+        f"{json.dumps(key)}: "
+        + json.dumps({name: getattr(record, name) for name in ("ratio", "found", "at", "file", "sha256")})
+        for key, record in sorted(records.items())
+    ]
+    text = f'{{"format": {json.dumps(FORMAT)}, "records": {{\n' + ",\n".join(rows) + "\n}}\n"
+    write(folder / INDEX, text.encode())
+
+
+def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FOLDER) -> Record | None:
+    """Try the tasks that are known to be worst, then hunt; the new record, or None if nothing is larger."""
+    found: Record | None = None
+    for origin, instance in _candidates(_exact(claim), seed, budget):
+        found = save_record(claim, instance, origin, folder) or found
+    return found
+
+
+def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
+    """The largest of the known starts, then what a hunt finds."""
+    best: tuple[float, str, Instance] | None = None
+    for origin, start in known_starts(claim, seed):
+        try:
+            instance = claim.settle(start)
+        except ForgettingError:
+            continue
+        measured = ratio_of(claim, instance)
+        if measured is not None and (best is None or measured[0] > best[0] * (1 + LARGER)):
+            best = measured[0], origin, instance
+    if best is not None:
+        yield best[1:]
+    if budget:
+        hunt = claim.hunt(seed=seed, budget=budget)
+        if hunt.instance is not None:
+            yield f"hunt of {budget} problems, seed {seed}", hunt.instance
+
+
+def _exact(claim: Claim) -> Claim:
+    """The claim on problems whose sides need no simulation, and that fit into a small file."""
+
+    def only(compute: Check) -> Check:
+        def sides(instance: Instance) -> Sides:
+            both = compute(instance)
+            if Verdict.of(both, claim.kind).coarse:
+                raise NotSupportedError("sides that are simulated have no ratio to be recorded")
+            return both
+
+        return sides
+
+    return replace(claim, sides=only(claim.sides))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line.
+
+    >>> with TemporaryDirectory() as name:
+    ...     main(["--label", "two-lines:single-pass (loss)", "--budget", "6", "--folder", name])
+    two-lines:single-pass (loss): the largest ratio found is 1, at T=2...
+    1 statements, 1 records that are new or larger
+    0
+    """
+    parser = argparse.ArgumentParser(prog="python -m forgetting.studies.ratios", description=__doc__)
+    parser.add_argument("--budget", type=int, default=300, help="evaluations of the hunt of each statement")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--label", default="", help="only statements whose key contains this")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the records are")
+    chosen = parser.parse_args(arguments)
+    statements = [claim for claim in recorded_statements() if chosen.label in claim.key]
+    count = 0
+    for claim in statements:
+        record = improve(claim, seed=chosen.seed, budget=chosen.budget, folder=chosen.folder)
+        if record is not None:
+            count += 1
+            print(f"{record.key}: {record.sentence}", flush=True)
+    print(f"{len(statements)} statements, {count} records that are new or larger")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,203 @@
+"""Records: for each statement the largest ratio of its sides ever found, and the instance that attains it.
+
+The folder `largest_ratios` has an index and one saved `Instance` for each record; `python -m forgetting.studies.ratios`
+makes them, and only ever replaces a record by a larger one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.storage.json_text import decode_json, typed
+from forgetting.theory.bound import Bound
+from forgetting.theory.claim import Claim, Verdict
+from forgetting.theory.instance import Instance
+from forgetting.theory.statement import all_bounds, all_claims, get_bound
+from forgetting.theory.through import claim_of, compared, why_no_ratio
+
+__all__ = ["FOLDER", "Record", "all_records", "read_records", "record_name", "record_of", "why_no_record"]
+
+FOLDER = Path(__file__).with_name("largest_ratios")
+INDEX = "index.json"
+FORMAT = "forgetting/largest-ratios/1"
+CLOSE = 1e-6  # relative: how far a ratio that is computed again may be off, beyond its own doubt
+
+
+@dataclass(frozen=True)
+class Record:
+    """The largest ratio lhs/rhs of a statement ever found, and the file of the instance that attains it.
+
+    Attributes:
+        key: of the claim; for a bound without a claim of its own, the key of the bound.
+        ratio: of the two sides.
+        found: how the instance was found.
+        at: the instance in a few words.
+        file: its name in the folder of records.
+        sha256: the digest of the file.
+        folder: where the file is.
+
+    >>> import forgetting as fg
+    >>> record = fg.claims.get("thm:random_convergence_rate", "loss").record
+    >>> record.ratio > 0.99, record.verify().holds
+    (True, True)
+    """
+
+    key: str
+    ratio: float
+    found: str
+    at: str
+    file: str
+    sha256: str
+    folder: Path = field(default=FOLDER, repr=False, compare=False)
+
+    @property
+    def path(self) -> Path:
+        """The file of the instance, for `fg.claims.Instance.load`."""
+        return self.folder / self.file
+
+    @property
+    def claim(self) -> Claim:
+        """The claim that computes both sides."""
+        own = next((claim for claim in all_claims() if claim.key == self.key), None)
+        claim = own if own is not None else claim_of(get_bound(self.key))
+        if claim is None:
+            raise ProblemFileError(f"{self.path}: no claim computes both sides of {self.key}")
+        return claim
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The instance, read when first asked for; an error names the file if the file is not what was recorded."""
+        try:
+            digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise ProblemFileError(
+                f"{self.path}: the record of {self.key} cannot be read ({error.strerror})"
+            ) from error
+        if digest != self.sha256:
+            raise ProblemFileError(
+                f"{self.path}: damaged: this is not the instance that was recorded for {self.key} (its SHA-256 is "
+                f"{digest[:12]}..., not {self.sha256[:12]}...); install the package again"
+            )
+        return Instance.load(self.path)
+
+    def verify(self) -> Verdict:
+        """Compute both sides again; an error names file and statement if the ratio is not the recorded one.
+
+        >>> import forgetting as fg
+        >>> print(fg.claims.get("two-lines:random", "loss").record.verify().holds)
+        True
+        """
+        verdict = self.claim.check(self.instance)
+        allowed = CLOSE * self.ratio + (verdict.doubt / verdict.rhs if verdict.rhs > 0 else 0.0)
+        if not abs(verdict.ratio - self.ratio) <= allowed:  # NaN is not close
+            raise ProblemFileError(
+                f"{self.path}: the record of {self.key} says ratio {self.ratio:.6g}, and computing it again gives "
+                f"{verdict.ratio:.6g}; install the package again, or report a change of the statement"
+            )
+        return verdict
+
+    @property
+    def sentence(self) -> str:
+        """The ratio, where it is attained, and how that was found."""
+        return f"the largest ratio found is {self.ratio:.4g}, at {self.at} ({self.found}; {self.file})"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    ratio: float
+    found: str
+    at: str
+    file: str
+    sha256: str
+
+
+def read_records(folder: Path = FOLDER) -> dict[str, Record]:
+    """The records of a folder by key; an error names the index if it is damaged. A folder without an index has none."""
+    path = folder / INDEX
+    if not path.exists():
+        return {}
+    try:
+        data = decode_json(path.read_bytes())
+        if data.get("format") != FORMAT or not isinstance(data.get("records"), dict):
+            raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}, or it has no records")
+        entries = {key: typed(_Entry, entry, key) for key, entry in data["records"].items()}
+        for key, entry in entries.items():
+            if Path(entry.file).name != entry.file or not (math.isfinite(entry.ratio) and entry.ratio >= 0):
+                raise ProblemFileError(f"{key}: no file {entry.file!r:.60} or ratio {entry.ratio}")
+    except ProblemFileError as error:
+        raise ProblemFileError(f"{path}: damaged index of records ({error})") from error
+    return {key: Record(key, **asdict(entry), folder=folder) for key, entry in entries.items()}
+
+
+@cache
+def all_records() -> Mapping[str, Record]:
+    """The records of the package, by the key of their claim or bound.
+
+    >>> all_records()["thm:cl_by_sgd_main (forgetting)"].ratio < 0.01
+    True
+    """
+    return read_records()
+
+
+def record_of(statement: Bound | Claim) -> Record | None:
+    """The record of a claim or a bound, or None; `why_no_record` says why.
+
+    >>> import forgetting as fg
+    >>> record_of(fg.claims.get("eq:loss")) is None
+    True
+    """
+    if why_no_ratio(statement) is not None:
+        return None
+    claim = compared(statement)
+    return None if claim is None else all_records().get(claim.key)
+
+
+def why_no_record(statement: Bound | Claim) -> str | None:
+    """Why there is no record of a statement, or None where there is one.
+
+    >>> import forgetting as fg
+    >>> why_no_record(fg.bounds.get("derezinski2026:random/loss"))
+    'its constants are not known, so that there is no right side to divide by'
+    """
+    reason = why_no_ratio(statement)
+    if reason is not None or record_of(statement) is not None:
+        return reason
+    return "no ratio was recorded; a hunt looks for the largest one"
+
+
+def record_name(key: str) -> str:
+    """The name of the file of a record.
+
+    >>> record_name("thm:cl_by_sgd_main (loss)")
+    'thm_cl_by_sgd_main_loss.npz'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "_", key).strip("_") + ".npz"
+
+
+def ratio_of(claim: Claim, instance: Instance) -> tuple[float, Verdict] | None:
+    """The ratio that may be recorded, or None where the sides have none or only simulation gives them."""
+    try:
+        verdict = claim.check(instance)
+    except (ForgettingError, ArithmeticError):
+        return None
+    size = max(abs(verdict.lhs), abs(verdict.rhs))
+    sure = not verdict.disputed and not verdict.coarse and size > 100 * verdict.doubt
+    if not (sure and math.isfinite(size) and verdict.rhs > 0 and verdict.lhs >= 0):
+        return None
+    return verdict.ratio, verdict
+
+
+def recorded_statements() -> tuple[Claim, ...]:
+    """The claims that have a ratio, and those through which bounds without a claim have one."""
+    claims = [claim for claim in all_claims() if why_no_ratio(claim) is None]
+    known = {claim.key for claim in claims}
+    through: list[Any] = [claim_of(bound) for bound in all_bounds()]
+    return (*claims, *(claim for claim in through if claim is not None and claim.key not in known))

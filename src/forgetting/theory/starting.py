@@ -1,0 +1,80 @@
+"""Where a hunt starts from, beside what it draws: the record of the claim, and tasks that are known to be worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetting.orderings import WithReplacement, laws
+from forgetting.tasks import RegressionTasks, families
+from forgetting.tasks.known_tasks import known_worst
+from forgetting.theory.claim import Claim
+from forgetting.theory.instance import Instance
+from forgetting.theory.record import all_records
+from forgetting.theory.sizes import Sizes, with_radius
+
+__all__ = ["Start", "known_starts"]
+
+STEPS = (2, 4, 16, 64, 256, 4096)
+MOST_ORTHOGONAL = 64  # distinct tasks of the orthogonal ones
+MOST_PASSED = 256  # steps without replacement, whose exact engine has (k/2)^2 states for a cloned pair
+ANY = Sizes()
+SPREAD = 6  # steps of a range that are tried
+
+
+class Start(NamedTuple):
+    """An instance, and where it is from."""
+
+    origin: str
+    instance: Instance
+
+
+def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY) -> Iterator[Start]:
+    """The record of the claim, then known tasks under the ordering and the scheme of its own draws.
+
+    Known are the worst pairs for the loss and for forgetting in closed form, orthogonal tasks, and the entries of
+    `forgetting.tasks.known_tasks`. Claims about other problems than regression tasks have their record only.
+
+    >>> import forgetting as fg
+    >>> starts = list(known_starts(fg.claims.get("thm:cl_by_sgd_main", "loss")))
+    >>> len(starts) > 10, starts[-1].origin, starts[-1].instance.k
+    (True, 'orthogonal tasks', 16)
+    """
+    record = all_records().get(claim.key)
+    if record is not None:
+        yield Start(record.found, record.instance)
+    if claim.needs:
+        return
+    sample = claim.draw(np.random.default_rng([seed, 0]), 0)
+    problem, ordering = sample.problem, sample.ordering
+    linear = None if problem is None else problem.linear
+    if linear is None or linear is not problem or linear.data is None or ordering is None or sample.extras:
+        return
+    for origin, tasks, k in _known_tasks(sizes):
+        scheme = with_radius(sample.scheme, linear.data.radius, tasks.radius)
+        case = replace(sample, problem=tasks, k=k, w0=None, scheme=scheme)
+        match ordering.law:
+            case laws.Independent():
+                yield Start(origin, replace(case, ordering=WithReplacement()) if ordering.law.p is not None else case)
+            case laws.Permutation() if k <= MOST_PASSED:
+                yield Start(origin, replace(case, problem=families.repeated(tasks, -(-k // tasks.num_tasks))))
+            case laws.Cycle():
+                yield Start(origin, replace(case, k=tasks.num_tasks * -(-k // tasks.num_tasks)))
+
+
+def _known_tasks(sizes: Sizes) -> Iterator[tuple[str, RegressionTasks, int]]:
+    """What they are, the tasks, and the number of steps for which they are worst."""
+    for entry in known_worst():
+        if sizes.k is None or entry.k in sizes.k:
+            yield f"known worst tasks: {entry.origin}", entry.tasks, entry.k
+    steps = STEPS if sizes.k is None else sorted({*np.linspace(sizes.k[0], sizes.k[-1], SPREAD).astype(int).tolist()})
+    for k in steps:
+        yield "closed form: the worst pair for the loss", families.worst_pair(k, "loss"), k
+        if k > 1:
+            yield "closed form: the worst pair for forgetting", families.worst_pair(k, "forgetting"), k
+    for k in steps:
+        if k < MOST_ORTHOGONAL:
+            yield "orthogonal tasks", families.orthogonal(k + 1), k
