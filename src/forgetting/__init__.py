@@ -100,6 +100,7 @@ __all__ = [
     "solve",
     "solver",
     "studies",
+    "worst_case",
 ]
 __dir__ = only(__all__)
 
