@@ -111,7 +111,8 @@ def adversarial_search(
         found = search(list(range(restarts)))
     else:
         found = _stored(search, asked, first_ranks, given, ranks, steps, number, where, restarts, jobs, store)
-    return _result(asked, found, steps, number, where)
+    with one_thread():
+        return _result(asked, found, steps, number, where)
 
 
 def _checked_ranks(rank: Any, T: int, d: int) -> IntArray | None:
@@ -147,10 +148,11 @@ def _search(
     device: Device, batch: int, indices: list[int],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What the restarts of these numbers find, as plain data."""
-    point = Point.joined(
-        [starting_point(seed, index, asked.T, asked.d, asked.k, ranks, given, asked.weights) for index in indices]
-    )
     with one_thread():  # many small products
+        shape, here = (asked.T, asked.d), asked.objective(HOST)
+        point = Point.joined(
+            [starting_point(here, asked.k, asked.weights, shape, ranks, given, seed, index) for index in indices]
+        )
         point, flat, finished = climb_with_ranks(
             asked.objective(device), point, steps, free=free, weighted=asked.free_weights, batch=batch
         )

@@ -8,45 +8,57 @@ from scipy.linalg import expm
 from forgetting._arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
-from forgetting.worstcase.ascent import Point
+from forgetting.worstcase.ascent import Point, projections_of
+from forgetting.worstcase.objective import Objective
 
 __all__ = ["given_frames", "starting_point"]
 
+WIDE = 3.0  # radians: turned at random by so much, subspaces are about independent
+LEAST = 1e-10  # k times the value below which a start with a common kernel is rounding errors
+HALVINGS = 40
+
 
 def starting_point(
-    seed: int, index: int, T: int, d: int, k: int, ranks: IntArray | None, given: tuple[Array, Array] | None, p: Array
+    objective: Objective,
+    k: int,
+    p: Array,
+    shape: tuple[int, int],
+    ranks: IntArray | None,
+    given: tuple[Array, Array] | None,
+    seed: int,
+    index: int,
 ) -> Point:
     """The start number `index` of a search, a batch of one: it depends on the seed and on this number alone.
 
-    Random starts are of two kinds, in turn: independent subspaces, and subspaces within an angle of each other that is
-    between 1 / sqrt(k) and 1, since slow tasks are close to each other. Where tasks are given, start 0 has these tasks,
-    and later ones turn them at random by 0.001 to 0.3 radians.
+    Random starts are of two kinds, in turn: about independent subspaces, and subspaces within an angle of each other
+    that is between 1 / sqrt(k) and 1, since slow tasks are close to each other. Where tasks are given, start 0 has
+    these tasks, and later ones turn them at random by 0.001 to 0.3 radians.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+    rng, (T, d) = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,))), shape
+    start = rng.standard_normal((1, d, 1))
+    start /= np.linalg.norm(start)
+    noise = rng.standard_normal((T, d, d)) / np.sqrt(2 * d)
+    skew = noise - np.swapaxes(noise, 1, 2)
     if given is not None:
-        frames, kernel = given
+        centre, kernel = given
         size = 10 ** rng.uniform(-3.0, -0.5) if index else 0.0
-        frames = _shaken(frames, size, rng)
     else:
         if ranks is None:
             ranks = rng.integers(1, max(d, 2), size=T) if rng.random() < 0.5 else np.full(T, rng.integers(1, max(d, 2)))
         kernel = (np.arange(d) >= ranks[:, None]).astype(np.float64)
-        if index % 2 == 0:
-            frames = np.linalg.qr(rng.standard_normal((T, d, d)))[0]
-        else:
-            common = np.linalg.qr(rng.standard_normal((d, d)))[0]
-            frames = _shaken(np.tile(common, (T, 1, 1)), float(k) ** rng.uniform(-0.5, 0.0), rng)
-    start = rng.standard_normal((1, d, 1))
+        centre = np.linalg.qr(rng.standard_normal((d, d)))[0][None]
+        size = float(k) ** rng.uniform(-0.5, 0.0) if index % 2 else WIDE
+    frames = centre @ expm(size * skew)
+    if given is None and kernel.sum() > (T - 1) * d:  # Q has the eigenvalue 1, whose rounding errors hide small values
+        for _ in range(HALVINGS):
+            P = projections_of(objective.device, frames[None], kernel[None])
+            value = float(objective.of(P, p[None], start, gradient=False).log_value[0])
+            if value > np.log(LEAST / k):
+                break
+            size /= 2
+            frames = centre @ expm(size * skew)
     logits = np.log(np.maximum(p, 1e-300))
-    return Point(frames[None], kernel[None], logits[None], start / np.linalg.norm(start), np.zeros(1), np.zeros(1))
-
-
-def _shaken(frames: Array, size: float, rng: np.random.Generator) -> Array:
-    """The frames, each turned at random by an angle of about `size`."""
-    T, d, _ = frames.shape
-    noise = rng.standard_normal((T, d, d)) * size / np.sqrt(2 * d)
-    turned: Array = frames @ expm(noise - np.swapaxes(noise, 1, 2))
-    return turned
+    return Point(frames[None], kernel[None], logits[None], start, np.zeros(1), np.zeros(1))
 
 
 def given_frames(tasks: Problem, T: int, d: int) -> tuple[Array, Array]:
