@@ -10,7 +10,8 @@ the CPU: in each step one small array comes from the device, and one goes there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from forgetting._devices import Device
 from forgetting.worstcase.objective import Objective, Outcome
 from forgetting.worstcase.powers import flipped
 
-__all__ = ["Flags", "Point", "ascend", "probabilities", "projections_of"]
+__all__ = ["Climb", "Flags", "Point", "probabilities", "projections_of"]
 
 Flags = NDArray[np.bool_]
 MEMORY = 8  # pairs of steps and changes of gradients
@@ -44,7 +45,6 @@ class Point:
         start: (batch, d, 1), unit z_0.
         log_value: (batch,).
         slope: (batch,), the norm of the gradient of the logarithm.
-        history: log_value after each step, (batch,) each.
     """
 
     frames: Array
@@ -53,7 +53,6 @@ class Point:
     start: Array
     log_value: Array
     slope: Array
-    history: list[Array] = field(default_factory=list)
 
     @property
     def parts(self) -> tuple[Array, Array, Array, Array, Array, Array]:
@@ -62,15 +61,14 @@ class Point:
 
     @classmethod
     def joined(cls, points: Sequence[Point]) -> Point:
-        """One batch of several, which have as many steps in their histories."""
+        """One batch of several."""
         frames, kernel, logits, start, value, slope = map(
             np.concatenate, zip(*(point.parts for point in points), strict=True)
         )
-        steps = zip(*(point.history for point in points), strict=True)
-        return cls(frames, kernel, logits, start, value, slope, [np.concatenate(step) for step in steps])
+        return cls(frames, kernel, logits, start, value, slope)
 
     def part(self, rows: IntArray) -> Point:
-        """Some collections of the batch, without history."""
+        """Some collections of the batch."""
         frames, kernel, logits, start, value, slope = (part[rows] for part in self.parts)
         return Point(frames, kernel, logits, start, value, slope)
 
@@ -139,21 +137,28 @@ def directions(gram: Array, valid: Flags, ages: IntArray) -> Array:
     return found
 
 
-class _Climb:
-    """The state of the ascent of one batch: vectors on the device, and what decides on the CPU."""
+class Climb:
+    """The ascent of a batch of collections, which do not influence each other. Ranks stay as they are.
 
-    def __init__(self, objective: Objective, point: Point, *, weighted: bool) -> None:
+    Attributes:
+        finished: (batch,), whether each gradient is 0, or no step along it gains anything.
+        values, slopes: (batch,), log_value and the norm of its gradient.
+    """
+
+    THERE = ("frames", "kernel", "logits", "start", "signs", "mask", "ring", "log_value")
+    HERE = ("valid", "newest", "size", "finished", "gram", "values", "slopes", "accepted")
+
+    def __init__(self, objective: Objective, point: Point, *, weighted: bool = False) -> None:
         self.objective, self.device, self.weighted = objective, objective.device, weighted
         device, xp = self.device, self.device.xp
-        self.batch, self.T, self.d = point.kernel.shape
+        _, self.T, self.d = point.kernel.shape
         self.turns = self.T * self.d**2
-        self.length = self.turns + (self.T if weighted else 0)
         self.identity = xp.eye(self.d, dtype=xp.float64, device=device.where)
         self.frames, self.kernel = device.put(point.frames), device.put(point.kernel)
         self.logits, self.start = device.put(point.logits), device.put(point.start)
         self.signs = self.kernel[:, :, None, :] - self.kernel[:, :, :, None]
         self.mask = self.signs * self.signs
-        self.ring = device.zeros(self.batch, 2 * MEMORY + 1, self.length)
+        self.ring = device.zeros(self.batch, 2 * MEMORY + 1, self.turns + (self.T if weighted else 0))
         outcome, gradient = self.outcome(self.frames, self.logits, self.start)
         self.log_value, self.start = outcome.log_value, outcome.start
         self.ring[:, 2 * MEMORY, :] = gradient
@@ -162,6 +167,30 @@ class _Climb:
         self.size = np.ones(self.batch)
         self.finished = np.zeros(self.batch, dtype=bool)
         self.read(xp.zeros_like(self.log_value))
+
+    @property
+    def batch(self) -> int:
+        """The number of collections."""
+        return int(self.kernel.shape[0])
+
+    def picked(self, rows: IntArray) -> Climb:
+        """The ascent of some of the collections, which goes on from where it is."""
+        made = copy(self)
+        index = self.device.put_index(rows)
+        for name in self.THERE:
+            setattr(made, name, self.device.xp.take(getattr(self, name), index, axis=0))
+        for name in self.HERE:
+            setattr(made, name, getattr(self, name)[rows])
+        return made
+
+    def with_others(self, other: Climb) -> Climb:
+        """The ascent of these and other collections."""
+        made = copy(self)
+        for name in self.THERE:
+            setattr(made, name, self.device.xp.concat([getattr(self, name), getattr(other, name)], axis=0))
+        for name in self.HERE:
+            setattr(made, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        return made
 
     def outcome(self, frames: Any, logits: Any, start: Any) -> tuple[Outcome, Any]:
         """The outcome at these frames and weights, and the gradient in coordinates of the frames."""
@@ -236,23 +265,18 @@ class _Climb:
         self.size[stuck] = 1.0
         self.finished |= bare | (self.slopes < FLAT)
 
-    def point(self, kernel: Array, history: list[Array]) -> Point:
+    def run(self, steps: int) -> Array:
+        """Make at most so many steps; the values after each, (steps, batch)."""
+        curve = np.empty((steps, self.batch))
+        for step in range(steps):
+            if not self.finished.all():
+                self.step()
+            curve[step] = self.values
+        return curve
+
+    def point(self) -> Point:
         """The collections, on the CPU."""
-        frames, logits, start = (np.array(self.device.take(part)) for part in (self.frames, self.logits, self.start))
-        return Point(frames, kernel, logits, start, self.values, self.slopes, history)
-
-
-def ascend(objective: Objective, point: Point, steps: int, *, weighted: bool = False) -> tuple[Point, Flags]:
-    """Improve each collection by at most so many steps; and whether each is finished: its gradient is 0.
-
-    Ranks stay as they are. `weighted` moves the weights, too. The collections do not influence each other.
-    """
-    climb = _Climb(objective, point, weighted=weighted)
-    history = [climb.values]
-    for _ in range(steps):
-        if climb.finished.all():
-            break
-        climb.step()
-        history.append(climb.values)
-    history += [history[-1]] * (steps + 1 - len(history))
-    return climb.point(point.kernel, history), climb.finished
+        frames, kernel, logits, start = (
+            np.array(self.device.take(part)) for part in (self.frames, self.kernel, self.logits, self.start)
+        )
+        return Point(frames, kernel, logits, start, self.values.copy(), self.slopes.copy())

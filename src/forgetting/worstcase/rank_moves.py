@@ -7,67 +7,74 @@ change is followed for a round, beside the collection as it was, and the better 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._devices import Device
-from forgetting.worstcase.ascent import Flags, Point, ascend, probabilities, projections_of
+from forgetting.worstcase.ascent import Climb, Flags, Point, probabilities, projections_of
 from forgetting.worstcase.objective import Objective
 
-__all__ = ["climb_with_ranks"]
+__all__ = ["Climbed", "climb_with_ranks"]
 
 ROUND = 50  # steps between changes of ranks
 NEAR = 3.0  # a move that divides the value by more than exp(3) is not followed
 GAIN = 1e-9  # relative gain below which a change of rank does not count
 
 
+class Climbed(NamedTuple):
+    """Where collections are after an ascent.
+
+    Attributes:
+        point: the collections.
+        flat: whether the gradient of each is 0.
+        finished: whether, beyond that, no change of a rank leads to a larger value.
+        history: log_value after each step, (batch, steps + 1); it never falls.
+    """
+
+    point: Point
+    flat: Flags
+    finished: Flags
+    history: Array
+
+
 def climb_with_ranks(
     objective: Objective, point: Point, steps: int, *, free: bool, weighted: bool, batch: int
-) -> tuple[Point, Flags, Flags]:
-    """The point after rounds of ascent, of `steps` steps in all; and of each collection how it ended.
+) -> Climbed:
+    """An ascent of so many steps, with changes of ranks between its rounds if ranks are `free`.
 
-    That is whether its gradient is 0, and whether no move leads to a larger value, which is so if ranks are not `free`.
-    `batch` is how many collections are evaluated at once.
+    `batch` is how many moves are evaluated at once.
     """
-    if not free:
-        point, flat = _ascended(objective, point, steps, weighted, batch)
-        return point, flat, flat
-    point, flat = _ascended(objective, point, min(ROUND, steps), weighted, batch)
-    curves = [np.stack(point.history)]
+    climb, rows = Climb(objective, point, weighted=weighted), np.arange(len(point.kernel))
+    curves = [climb.values[None], climb.run(min(ROUND, steps) if free else steps)]
+    point, flat = climb.point(), climb.finished.copy()
     tried = np.zeros((len(flat), 2 * point.kernel.shape[1]), dtype=bool)
-    finished, left = np.zeros_like(flat), steps - ROUND
+    finished, left = np.zeros_like(flat) if free else flat.copy(), steps + 1 - sum(map(len, curves))
     while left > 0 and not finished.all():
         moved, owners = _best_moves(objective, point, np.flatnonzero(~finished), tried, batch)
         finished |= flat & ~np.isin(np.arange(len(flat)), owners)
-        staying = np.flatnonzero(~flat)
         curve = np.tile(point.log_value, (min(ROUND, left), 1))
-        for rows, begun in ((staying, point.part(staying)), (owners, moved)):
-            if not len(rows):
-                continue
-            made, ended = _ascended(objective, begun, len(curve), weighted, batch)
-            better = np.flatnonzero(made.log_value > point.log_value[rows] + (GAIN if begun is moved else -np.inf))
-            curve[:, rows[better]] = np.maximum(curve[:, rows[better]], np.stack(made.history)[1:, better])
-            point.replace(rows[better], made.part(better))
-            flat[rows[better]] = ended[better]
-            if begun is moved:
-                tried[rows[better]] = False
+        rows, climb = rows[~climb.finished], climb.picked(np.flatnonzero(~climb.finished))
+        if len(rows):
+            curve[:, rows] = climb.run(len(curve))
+            point.replace(rows, climb.point())
+            flat[rows] = climb.finished
+        if len(owners):
+            trial = Climb(objective, moved, weighted=weighted)
+            seen = trial.run(len(curve))
+            better = np.flatnonzero(trial.values > point.log_value[owners] + GAIN)
+            winners = owners[better]
+            curve[:, winners] = np.maximum(curve[:, winners], seen[:, better])
+            staying = np.flatnonzero(~np.isin(rows, winners))
+            climb = climb.picked(staying).with_others(trial.picked(better))
+            rows = np.concatenate([rows[staying], winners])
+            point.replace(winners, trial.picked(better).point())
+            flat[winners], tried[winners] = trial.finished[better], False
         curves.append(curve)
-        left -= ROUND
-    curves.append(np.tile(point.log_value, (max(left, 0), 1)))
-    point.history = list(np.concatenate(curves))
-    return point, flat, finished
-
-
-def _ascended(objective: Objective, point: Point, steps: int, weighted: bool, batch: int) -> tuple[Point, Flags]:
-    """The ascent of all collections, of so many at a time."""
-    rows = np.arange(len(point.kernel))
-    made = [
-        ascend(objective, point.part(rows[first : first + batch]), steps, weighted=weighted)
-        for first in range(0, len(rows), batch)
-    ]
-    return Point.joined([part for part, _ in made]), np.concatenate([ended for _, ended in made])
+        left -= len(curve)
+    curves.append(np.tile(point.log_value, (left, 1)))
+    return Climbed(point, flat, finished, np.maximum.accumulate(np.concatenate(curves)).T)
 
 
 def _best_moves(objective: Objective, point: Point, rows: IntArray, tried: Flags, batch: int) -> tuple[Point, IntArray]:

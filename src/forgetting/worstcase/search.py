@@ -108,9 +108,9 @@ def adversarial_search(
     batch = _batch(asked, where)
     search = partial(_search, asked, first_ranks, given, ranks == "free", steps, number, where, batch)
     if store is None and jobs is None:
-        found = search(list(range(restarts)))
+        found = [row for block in _blocks(restarts, max(1, batch // 2)) for row in search(block)]
     else:
-        found = _stored(search, asked, first_ranks, given, ranks, steps, number, where, restarts, jobs, store)
+        found = _stored(search, asked, first_ranks, given, ranks, steps, number, where, batch, restarts, jobs, store)
     with one_thread():
         return _result(asked, found, steps, number, where)
 
@@ -143,6 +143,11 @@ def _batch(asked: Asked, device: Device) -> int:
     return int(min(MOST, free // needed))
 
 
+def _blocks(restarts: int, size: int) -> list[list[int]]:
+    """The numbers of the restarts that run together; beside each restart there is room for a change of a rank."""
+    return [list(range(first, min(first + size, restarts))) for first in range(0, restarts, size)]
+
+
 def _search(
     asked: Asked, ranks: IntArray | None, given: tuple[Array, Array] | None, free: bool, steps: int, seed: int,
     device: Device, batch: int, indices: list[int],
@@ -153,21 +158,20 @@ def _search(
         point = Point.joined(
             [starting_point(here, asked.k, asked.weights, shape, ranks, given, seed, index) for index in indices]
         )
-        point, flat, finished = climb_with_ranks(
+        climbed = climb_with_ranks(
             asked.objective(device), point, steps, free=free, weighted=asked.free_weights, batch=batch
         )
-    history = np.stack(point.history, axis=1)
     return [
         {
             "index": index,
-            "frames": point.frames[row].tolist(),
-            "kernel": point.kernel[row].tolist(),
-            "logits": point.logits[row].tolist(),
-            "log_value": float(point.log_value[row]),
-            "slope": float(point.slope[row]),
-            "flat": bool(flat[row]),
-            "finished": bool(finished[row]),
-            "history": history[row].tolist(),
+            "frames": climbed.point.frames[row].tolist(),
+            "kernel": climbed.point.kernel[row].tolist(),
+            "logits": climbed.point.logits[row].tolist(),
+            "log_value": float(climbed.point.log_value[row]),
+            "slope": float(climbed.point.slope[row]),
+            "flat": bool(climbed.flat[row]),
+            "finished": bool(climbed.finished[row]),
+            "history": climbed.history[row].tolist(),
         }
         for row, index in enumerate(indices)
     ]
@@ -186,7 +190,7 @@ class _Searcher:
 
 def _stored(
     search: Any, asked: Asked, ranks: IntArray | None, given: tuple[Array, Array] | None, changes: str, steps: int,
-    seed: int, device: Device, restarts: int, jobs: int | None, store: str | Path | None,
+    seed: int, device: Device, batch: int, restarts: int, jobs: int | None, store: str | Path | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What all restarts find; those in the store are not computed again."""
     identity = {
@@ -195,8 +199,11 @@ def _stored(
         "rank": "random" if ranks is None else ranks.tolist(),
         "weights": fingerprint(asked.weights).hex(), "start": "" if given is None else fingerprint(*given).hex(),
     }  # fmt: skip
-    blocks = [list(range(first, min(first + BLOCK, restarts))) for first in range(0, restarts, BLOCK)]
-    cells = [{"restarts": block, "identity": identity, "code": code_digest(), "seed": seed} for block in blocks]
+    code = code_digest()
+    cells = [
+        {"restarts": block, "identity": identity, "code": code, "seed": seed}
+        for block in _blocks(restarts, min(BLOCK, max(1, batch // 2)))
+    ]
     study = Study(cells, store, function=_Searcher(search))
     return study.run(jobs, progress=False, retry=True, check=True).results()
 
