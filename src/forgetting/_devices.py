@@ -80,12 +80,53 @@ class Device:
         """Room for numbers in float64, there."""
         return self.xp.empty(shape, dtype=self.xp.float64, device=self.where)
 
+    def recorded(self, function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+        """The function for many calls on arrays: on a CUDA device of torch a call is one launch after the first.
+
+        The function must do the same operations whatever the numbers are, and make no array from numbers of the host.
+        What a call returns may be overwritten by the next call.
+        """
+        return _Recorded(function) if getattr(self.where, "type", "") == "cuda" else function
+
     def __str__(self) -> str:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Modules do not pickle: the device is found again where it is loaded."""
         return as_device, (self.spec,)
+
+
+class _Recorded:
+    """A function of torch arrays as CUDA graphs, one for each combination of shapes."""
+
+    def __init__(self, function: Callable[..., tuple[Any, ...]]) -> None:
+        self._function = function
+        self._graphs: dict[tuple[Any, ...], tuple[Any, list[Any], tuple[Any, ...]]] = {}
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        shapes = tuple(array.shape for array in arrays)
+        if shapes not in self._graphs:
+            self._graphs[shapes] = self._record(arrays)
+        graph, places, results = self._graphs[shapes]
+        for place, array in zip(places, arrays, strict=True):
+            if place is not array:
+                place.copy_(array)
+        graph.replay()
+        return results
+
+    def _record(self, arrays: tuple[Any, ...]) -> tuple[Any, list[Any], tuple[Any, ...]]:
+        torch = import_module("torch")
+        places = [array.clone() for array in arrays]
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # libraries set themselves up in the first calls
+            for _ in range(2):
+                self._function(*places)
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results = self._function(*places)
+        return graph, places, results
 
 
 HOST = Device(None, "the CPU", np)

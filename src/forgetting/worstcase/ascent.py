@@ -137,6 +137,71 @@ def directions(gram: Array, valid: Flags, ages: IntArray) -> Array:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class Advance:
+    """What a step does on the device: a function of arrays alone, so that a device may record it.
+
+    Attributes:
+        weighted: whether the weights move, too.
+    """
+
+    objective: Objective
+    weighted: bool
+
+    def outcome(self, frames: Any, kernel: Any, logits: Any, start: Any, mask: Any) -> tuple[Outcome, Any]:
+        """The outcome at these frames and weights, and the gradient in coordinates of the frames."""
+        device, xp = self.objective.device, self.objective.device.xp
+        p = probabilities(device, logits)
+        outcome = self.objective.of(projections_of(device, frames, kernel), p, start)
+        inner = (flipped(xp, frames) @ outcome.projections @ frames) * mask
+        gradient = xp.reshape(inner, (frames.shape[0], -1))
+        if self.weighted:
+            mean = xp.sum(p * outcome.weights, axis=1, keepdims=True)
+            gradient = xp.concat([gradient, p * (outcome.weights - mean)], axis=1)
+        return outcome, gradient
+
+    def __call__(self, there: Any, frames: Any, kernel: Any, logits: Any, start: Any, signs: Any, mask: Any, ring: Any,
+                 log_value: Any) -> tuple[Any, ...]:  # fmt: skip
+        """Try a step; the numbers that decide, and the arrays of what was kept."""
+        device, xp, n = self.objective.device, self.objective.device.xp, MEMORY
+        batch, T, d, _ = frames.shape
+        turns = T * d**2
+        identity = xp.eye(d, dtype=xp.float64, device=device.where)
+        move = (there[:, None, : 2 * n + 1] @ ring)[:, 0, :]
+        turned_frames = turned(device, frames, xp.reshape(move[:, :turns], frames.shape) * signs, identity)
+        moved_logits = logits + move[:, turns:] if self.weighted else logits
+        outcome, gradient = self.outcome(turned_frames, kernel, moved_logits, start, mask)
+        gains = outcome.log_value - log_value >= there[:, 3 * n + 1]
+        accepted = xp.astype(gains, xp.float64)
+        old = ring[:, 2 * n, :]
+        place = (there[:, 2 * n + 1 : 3 * n + 1] * accepted[:, None])[:, :, None]
+        steps, changes = ring[:, :n, :], ring[:, n : 2 * n, :]
+        ring = xp.concat(
+            [
+                steps + place * (move[:, None, :] - steps),
+                changes + place * ((old - gradient)[:, None, :] - changes),
+                xp.where(gains[:, None], gradient, old)[:, None, :],
+            ],
+            axis=1,
+        )
+        log_value = xp.where(gains, outcome.log_value, log_value)
+        return (
+            numbers_of(device, ring, log_value, accepted),
+            xp.where(gains[:, None, None, None], turned_frames, frames),
+            xp.where(gains[:, None], moved_logits, logits) if self.weighted else logits,
+            xp.where(gains[:, None, None], outcome.start, start),
+            ring,
+            log_value,
+        )
+
+
+def numbers_of(device: Device, ring: Any, log_value: Any, accepted: Any) -> Any:
+    """What the CPU decides on: inner products, values, and what was accepted, in one array."""
+    xp, n = device.xp, 2 * MEMORY + 1
+    gram = xp.reshape(ring @ flipped(xp, ring), (ring.shape[0], n * n))
+    return xp.concat([gram, log_value[:, None], accepted[:, None]], axis=1)
+
+
 class Climb:
     """The ascent of a batch of collections, which do not influence each other. Ranks stay as they are.
 
@@ -149,24 +214,23 @@ class Climb:
     HERE = ("valid", "newest", "size", "finished", "gram", "values", "slopes", "accepted")
 
     def __init__(self, objective: Objective, point: Point, *, weighted: bool = False) -> None:
-        self.objective, self.device, self.weighted = objective, objective.device, weighted
+        self.objective, self.device = objective, objective.device
         device, xp = self.device, self.device.xp
-        _, self.T, self.d = point.kernel.shape
-        self.turns = self.T * self.d**2
-        self.identity = xp.eye(self.d, dtype=xp.float64, device=device.where)
+        advance = Advance(objective, weighted)
+        self._advance = device.recorded(advance)
         self.frames, self.kernel = device.put(point.frames), device.put(point.kernel)
         self.logits, self.start = device.put(point.logits), device.put(point.start)
         self.signs = self.kernel[:, :, None, :] - self.kernel[:, :, :, None]
         self.mask = self.signs * self.signs
-        self.ring = device.zeros(self.batch, 2 * MEMORY + 1, self.turns + (self.T if weighted else 0))
-        outcome, gradient = self.outcome(self.frames, self.logits, self.start)
+        outcome, gradient = advance.outcome(self.frames, self.kernel, self.logits, self.start, self.mask)
         self.log_value, self.start = outcome.log_value, outcome.start
+        self.ring = device.zeros(self.batch, 2 * MEMORY + 1, gradient.shape[1])
         self.ring[:, 2 * MEMORY, :] = gradient
         self.valid = np.zeros((self.batch, MEMORY), dtype=bool)
         self.newest = np.zeros(self.batch, dtype=np.int64)  # the place of the next pair
         self.size = np.ones(self.batch)
         self.finished = np.zeros(self.batch, dtype=bool)
-        self.read(xp.zeros_like(self.log_value))
+        self.read(numbers_of(device, self.ring, self.log_value, xp.zeros_like(self.log_value)))
 
     @property
     def batch(self) -> int:
@@ -192,31 +256,16 @@ class Climb:
             setattr(made, name, np.concatenate([getattr(self, name), getattr(other, name)]))
         return made
 
-    def outcome(self, frames: Any, logits: Any, start: Any) -> tuple[Outcome, Any]:
-        """The outcome at these frames and weights, and the gradient in coordinates of the frames."""
-        xp, device = self.device.xp, self.device
-        p = probabilities(device, logits)
-        outcome = self.objective.of(projections_of(device, frames, self.kernel), p, start)
-        inner = (flipped(xp, frames) @ outcome.projections @ frames) * self.mask
-        gradient = xp.reshape(inner, (self.batch, self.turns))
-        if self.weighted:
-            mean = xp.sum(p * outcome.weights, axis=1, keepdims=True)
-            gradient = xp.concat([gradient, p * (outcome.weights - mean)], axis=1)
-        return outcome, gradient
-
-    def read(self, accepted: Any) -> None:
-        """Bring inner products, values and what was accepted to the CPU, in one array."""
-        xp, n = self.device.xp, 2 * MEMORY + 1
-        gram = xp.reshape(self.ring @ flipped(xp, self.ring), (self.batch, n * n))
-        numbers = xp.concat([gram, self.log_value[:, None], accepted[:, None]], axis=1)
-        here = self.device.take(numbers)
+    def read(self, numbers: Any) -> None:
+        """Bring the numbers that decide to the CPU."""
+        n, here = 2 * MEMORY + 1, self.device.take(numbers)
         self.gram = here[:, : n * n].reshape(self.batch, n, n)
         self.values, self.accepted = here[:, -2].copy(), here[:, -1] > 0.5
         self.slopes = np.sqrt(np.maximum(self.gram[:, -1, -1], 0.0))
 
     def step(self) -> None:
         """Try a step in every collection; keep it where the value rises enough."""
-        xp, device, n = self.device.xp, self.device, MEMORY
+        n = MEMORY
         ages = (self.newest[:, None] + np.arange(n)) % n
         along = directions(self.gram, self.valid, ages)
         rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
@@ -229,25 +278,11 @@ class Climb:
         factor = self.size * np.minimum(1.0, TURN / np.maximum(length, 1e-300)) * ~self.finished
         place = (np.arange(n) == self.newest[:, None]).astype(np.float64)
         aim = GAIN * factor * rise - NOISE * (1 + np.abs(self.values))
-        there = device.put(np.concatenate([along * factor[:, None], place, aim[:, None]], axis=1))
-        move = (there[:, None, : 2 * n + 1] @ self.ring)[:, 0, :]
-        inner = xp.reshape(move[:, : self.turns], (self.batch, self.T, self.d, self.d))
-        frames = turned(device, self.frames, inner * self.signs, self.identity)
-        logits = self.logits + move[:, self.turns :] if self.weighted else self.logits
-        outcome, gradient = self.outcome(frames, logits, self.start)
-        gains = outcome.log_value - self.log_value >= there[:, 3 * n + 1]
-        accepted = xp.astype(gains, xp.float64)
-        old = self.ring[:, 2 * n, :]
-        place_there = (there[:, 2 * n + 1 : 3 * n + 1] * accepted[:, None])[:, :, None]
-        self.ring[:, :n, :] += place_there * (move[:, None, :] - self.ring[:, :n, :])
-        self.ring[:, n : 2 * n, :] += place_there * ((old - gradient)[:, None, :] - self.ring[:, n : 2 * n, :])
-        self.ring[:, 2 * n, :] = xp.where(gains[:, None], gradient, old)
-        self.frames = xp.where(gains[:, None, None, None], frames, self.frames)
-        self.start = xp.where(gains[:, None, None], outcome.start, self.start)
-        self.log_value = xp.where(gains, outcome.log_value, self.log_value)
-        if self.weighted:
-            self.logits = xp.where(gains[:, None], logits, self.logits)
-        self.read(accepted)
+        there = self.device.put(np.concatenate([along * factor[:, None], place, aim[:, None]], axis=1))
+        numbers, self.frames, self.logits, self.start, self.ring, self.log_value = self._advance(
+            there, *(getattr(self, name) for name in self.THERE)
+        )
+        self.read(numbers)
         self.decide()
 
     def decide(self) -> None:

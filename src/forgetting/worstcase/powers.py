@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from forgetting._devices import Device
 
 __all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
@@ -85,8 +83,8 @@ class Chain:
             return 0.0
         xp = self.device.xp
         times = [float(sum(2 ** (bit - level) for bit in self.bits if bit >= level)) for level in self.sizes]
-        logs = xp.log(xp.concat(list(self.sizes.values()), axis=1))[:, :, 0]
-        return (logs @ self.device.put(np.array(times))[:, None])[:, 0]
+        logs = [times_this * xp.log(size[:, 0, 0]) for times_this, size in zip(times, self.sizes.values(), strict=True)]
+        return sum(logs[1:], logs[0])
 
     def apply(self, columns: Any) -> tuple[Any, list[Any]]:
         """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""
