@@ -32,11 +32,18 @@ def listing() -> str:
             ),
             *_table("Quantities of `expect`", ((name, quantities.get(name).meaning) for name in quantities)),
             *_table("Methods of `solve`", ((name, methods.get(name).__doc__) for name in methods)),
-            *_table("Bounds", ((bound.key, f"{bound.name} ({bound.source})") for bound in fg.bounds.all_bounds())),
+            *_table("Bounds", ((bound.key, _bound(bound)) for bound in fg.bounds.all_bounds())),
             *_table("Sections of the report", ((key, maker.make.__doc__) for key, maker in section_makers().items())),
             "",
         ]
     )
+
+
+def _bound(bound: fg.bounds.Bound) -> str:
+    """What it is, and the largest share of it that was ever reached, or why there is none."""
+    record = bound.record
+    reached = f"largest ratio found {record.ratio:.4g}, at {record.at}" if record is not None else bound.why_no_record
+    return f"{bound.name} ({bound.source}); {reached}"
 
 
 def _table(title: str, rows: Iterable[tuple[str, str | None]]) -> list[str]:

@@ -716,6 +716,8 @@ OBJECTS = {
     "fg.claims.Instance": "fg.claims.Instance(tasks(), orderings.WithReplacement(), 3, extras={'gamma': 0.5})",
     "fg.claims.Verdict": "fg.claims.get('lem:regret_bound').check(instance())",
     "fg.claims.Hunt": "fg.claims.get('lem:regret_bound').hunt(budget=2)",
+    "fg.claims.Record": "fg.claims.get('lem:regret_bound').record",
+    "fg.claims.Evidence": "fg.claims.get('thm:cl_by_sgd_main', 'loss').evidence",
     "fg.orderings.TaskView": VIEW,
     "fg.orderings.Visits": "orderings.Visits(orderings.Cyclic(), orderings.TaskView(3), np.random.default_rng(0))",
     "fg.auditing.Audit": "small_audit()",
@@ -730,8 +732,9 @@ RESULTS = {
     "fg.datasets.Tomography", "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation",
     "fg.bounds.Range", "fg.bounds.Row",
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
-    "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView", "fg.orderings.Visits",
-    "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee", "fg.solver.History",
+    "fg.claims.Evidence", "fg.claims.Record", "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView",
+    "fg.orderings.Visits", "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee",
+    "fg.solver.History",
     "fg.solver.Solution", "fg.studies.Status",
 }
 #: what the library itself calls, with arguments it has checked

@@ -21,8 +21,12 @@ def rounded_down(share):
     return float(value.quantize(Decimal(1).scaleb(value.adjusted() - 1), ROUND_FLOOR))
 
 
+def blind(claim):
+    return claim.hunt(budget=BUDGET, known=False)  # what the problems of a hunt notice, and not its records
+
+
 def measured(claim):
-    says = noticed(claim.hunt(budget=BUDGET), lambda faulty: faulty.hunt(budget=BUDGET))
+    says = noticed(blind(claim), blind)
     terms = [term for term, seen in says.terms.items() if seen]
     return {"reached": says.reached and rounded_down(says.reached), "terms": terms}
 

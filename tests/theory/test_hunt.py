@@ -43,13 +43,13 @@ TIGHT = [
 def test_a_constant_20_per_cent_too_small_is_refuted_and_the_true_one_is_not(label, part):
     true = get(label, part)
     false = planted(true, 0.8)
-    found = false.hunt(seed=1, budget=150)
+    found = false.hunt(seed=1, budget=150, known=False)
     assert found.outcome == "refuted"
     assert found.verdict.how == "50 digits"
     assert found.verdict.lhs > found.verdict.rhs
     assert not false.check(found.instance).holds
     assert true.check(found.instance).holds
-    kept = true.hunt(seed=1, budget=150)
+    kept = true.hunt(seed=1, budget=150, known=False)
     assert kept.outcome == "holds"
     assert kept.verdict.ratio > 0.8
 
@@ -118,7 +118,7 @@ def test_a_second_term_left_out_is_noticed_within_the_first_200_problems(label, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("label", "part"), SECOND_TERMS[::4])
 def test_a_hunt_refutes_a_statement_without_its_second_term(label, part):
-    assert without_second_term(get(label, part)).hunt(budget=300).outcome == "refuted"
+    assert without_second_term(get(label, part)).hunt(budget=300, known=False).outcome == "refuted"
 
 
 def test_what_was_seen_first_may_be_overwritten_where_nothing_else_is_missed():
@@ -166,12 +166,12 @@ def test_neighbours_of_large_problems_are_not_tried():
     sizes = []
 
     def sides(case):
-        sizes.append(case.posed.num_tasks)
-        return Sides(case.posed.num_tasks, 1e6)
+        sizes.append(case.tasks.geometry.num_distinct)
+        return Sides(sizes[-1], 1e6)
 
     found = replace(claim, sides=sides, draw=lambda rng, i: large if i == 3 else claim.draw(rng, i)).hunt(budget=30)
     assert found.instance is large
-    assert max(sizes[20:]) <= 12 < large.posed.num_tasks
+    assert max(sizes[20:]) <= 12 < large.tasks.geometry.num_distinct
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_same_seed_and_budget_same_hunt():
 
 def test_a_larger_budget_never_finds_less_among_fresh_problems():
     claim = get("thm:random_convergence_rate", "loss")
-    small, large = claim.hunt(budget=30), claim.hunt(budget=100)
+    small, large = claim.hunt(budget=30, known=False), claim.hunt(budget=100, known=False)
     assert large.verdict.ratio >= small.verdict.ratio > 0.98
 
 
@@ -301,8 +301,8 @@ def test_a_budget_of_nothing_is_refused():
 def test_a_claim_that_applies_to_nothing_says_so():
     claim = replace(get("lem:regret_bound"), missing=lambda _: "never")
     found = claim.hunt(budget=9)
-    assert (found.outcome, found.verdict, found.tried, found.checked) == ("not applicable", None, 6, 0)
-    assert "applies to none of 6 problems" in str(found)
+    assert (found.outcome, found.verdict, found.tried, found.checked) == ("not applicable", None, 7, 0)
+    assert "applies to none of 7 problems" in str(found)  # 6 draws and the record
 
 
 def test_the_command_writes_the_table_and_reports_surprises(tmp_path, capsys, monkeypatch):

@@ -16,8 +16,10 @@ from forgetting._names import only
 from forgetting.theory.adding import claim_from_bound as from_bound
 from forgetting.theory.certificate import Certificate, certify
 from forgetting.theory.claim import Claim, Sides, Verdict
+from forgetting.theory.evidence import Evidence
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
+from forgetting.theory.record import Record
 from forgetting.theory.statement import all_claims as all  # noqa: A004
 from forgetting.theory.statement import declare_claim as declare
 from forgetting.theory.statement import get_claim as get
@@ -27,8 +29,10 @@ from forgetting.theory.statement import unregister_claim as unregister
 __all__ = [
     "Certificate",
     "Claim",
+    "Evidence",
     "Hunt",
     "Instance",
+    "Record",
     "Sides",
     "Verdict",
     "all",

@@ -13,6 +13,7 @@ from forgetting.tasks.readers.sheet import Columns
 __all__ = ["bounds_command"]
 
 VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
+REACHED = "reached: the largest share of the bound that any tasks were found to reach (bound.record)"
 
 
 @reads_files
@@ -73,7 +74,7 @@ def bounds_command(
         f"{loaded.name}, {ordering_name(order)}, k = {k}: bounds",
         "bounds",
         items,
-        [*(said or ["no upper bound applies; --all says why"]), VACUOUS],
+        [*(said or ["no upper bound applies; --all says why"]), VACUOUS, REACHED],
         **loaded.origin,
         method="closed forms",
         ordering=str(order),
@@ -98,8 +99,11 @@ def _table(rows: Any, quantity: str) -> Any:
         sign = {"upper": "<=", "lower": "worst >=", "rate": "O of", "floor": ">="}[row.bound.kind]
         mark = "tightest" if row.tightest else "vacuous" if row.vacuous else row.bound.status
         mark = "" if mark == "holds as stated" else mark
-        cells.append((sign, row.value, row.bound.heading, row.bound.key, mark))
-    columns = "", "value", "bound", "key", "remark"
+        record = row.bound.record
+        cells.append(
+            (sign, row.value, row.bound.heading, row.bound.key, None if record is None else record.ratio, mark)
+        )
+    columns = "", "value", "bound", "key", "reached", "remark"
     return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", columns, tuple(cells))
 
 

@@ -12,6 +12,28 @@ from forgetting.cli.options import Force, Json, Out, Seed
 
 __all__ = ["claims_command"]
 
+RATIO = "ratio: the largest one of left to right side ever found (claim.record)"
+
+
+def as_size(text: str) -> range:
+    """A number, or a first and a last one.
+
+    >>> as_size("3"), as_size("2-5")
+    (range(3, 4), range(2, 6))
+    """
+    first, dash, last = text.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+        raise typer.BadParameter(f"expected a number such as 3, or a range such as 2-5, got {text!r:.40}")
+    size = range(int(first), int(last or first) + 1)
+    if len(size) == 0 or size[0] < 1:
+        raise typer.BadParameter(f"expected numbers from 1 on, the smaller one first, got {text!r:.40}")
+    return size
+
+
+def _size(name: str, what: str) -> Any:
+    words = f"With --hunt: only problems with this {what}; a number, or a range such as 2-5."
+    return typer.Option(name, parser=as_size, metavar="SIZE", help=words, show_default=False)
+
 
 def claims_command(
     label: Annotated[
@@ -21,6 +43,9 @@ def claims_command(
         int | None,
         typer.Option(min=1, help="Search a counterexample of each, with this many evaluations.", show_default=False),
     ] = None,
+    tasks: Annotated[range | None, _size("--T", "number of tasks")] = None,
+    dim: Annotated[range | None, _size("--d", "dimension")] = None,
+    k: Annotated[range | None, _size("--k", "number of steps")] = None,
     strict: Annotated[bool, typer.Option(help="Count violations that are already known, too.")] = False,
     seed: Seed = None,
     as_json: Json = False,
@@ -38,6 +63,7 @@ def claims_command(
       forgetting claims
       forgetting claims thm:cl_by_sgd_main
       forgetting claims prop:mean_norm --hunt 200
+      forgetting claims thm:cl_by_sgd_main --hunt 200 --T 3 --k 2-5
       forgetting claims --hunt 24 --out claims.csv
     """
     from forgetting import claims
@@ -50,16 +76,19 @@ def claims_command(
     chosen = [claim for claim in every if label in claim.label]
     if not chosen:
         raise InvalidInputError(f"no claim {label!r}{nearest(label, sorted({claim.label for claim in every}))}")
+    broken: list[str] = []
+    sizes = {name: size for name, size in (("T", tasks), ("d", dim), ("k", k)) if size is not None}
+    if sizes and hunt is None:
+        raise InvalidInputError(f"--{min(sizes)} is for a hunt; give --hunt 200 as well")
     if hunt is None and label and not as_json and out is None:
         _in_words(chosen)
         return
-    broken: list[str] = []
     if hunt is None:
         table = _listing(chosen)
-        said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test"]
+        said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test", RATIO]
     with finished_parts(out if hunt is not None else None) as store:
         if hunt is not None:
-            table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store)
+            table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store, sizes)
         meta = {"seed": seed or 0, "method": "hunt", "budget": hunt}
         report = result("The statements of the paper", "claims", [table], said, **meta)
         hidden = "statement", "note", "tried", *(("label", "part") if hunt is None else ())
@@ -75,7 +104,9 @@ def _in_words(chosen: list[Any]) -> None:
 
     for claim in chosen:
         say(textwrap.fill(f"{claim.heading}: {claim.status}", terminal_width(), subsequent_indent="  "))
-        for words in (claim.statement, claim.note):
+        evidence = claim.evidence
+        record = None if claim.record is None or evidence is not None else f"Record: {claim.record.sentence}."
+        for words in (claim.statement, claim.note, record, None if evidence is None else evidence.sentence):
             if words:
                 say(textwrap.fill(words, terminal_width(), initial_indent="    ", subsequent_indent="    "))
 
@@ -83,18 +114,31 @@ def _in_words(chosen: list[Any]) -> None:
 def _listing(chosen: list[Any]) -> Any:
     from forgetting.figures.items import Table
 
-    columns = "name", "label", "part", "statement", "status", "note"
-    rows = [(claim.heading, claim.label, claim.part, claim.statement, claim.status, claim.note) for claim in chosen]
+    columns = "name", "label", "part", "statement", "status", "ratio", "note"
+    rows = [
+        (claim.heading, claim.label, claim.part, claim.statement, claim.status, _ratio(claim), claim.note)
+        for claim in chosen
+    ]
     return Table("claims", "Statements", "", columns, tuple(rows))
 
 
-def _hunted(chosen: list[Any], budget: int, seed: int, strict: bool, store: Any) -> tuple[Any, list[str], list[str]]:
+def _ratio(claim: Any) -> float | None:
+    """The largest ratio found, None where there is none."""
+    return None if claim.record is None else claim.record.ratio
+
+
+def _hunted(
+    chosen: list[Any], budget: int, seed: int, strict: bool, store: Any, sizes: dict[str, range]
+) -> tuple[Any, list[str], list[str]]:
     from forgetting.cli.output import working
     from forgetting.report.sections.statements import hunt_table
 
     with working("claims") as step:
-        table, known, surprises = hunt_table(chosen, seed, budget, step, store)
-    said = [f"{len(chosen)} statements and parts, {budget} evaluations each"]
+        table, known, surprises = hunt_table(chosen, seed, budget, step, store, sizes)
+    from forgetting.theory.sizes import as_sizes
+
+    confined = f", {as_sizes(**sizes)}" if sizes else ""
+    said = [f"{len(chosen)} statements and parts, {budget} evaluations each{confined}"]
     said += [f"known to be false: {name}" for name in known]
     said += [f"VIOLATED: {name}" for name in surprises]
     return table, said, surprises + (known if strict else [])

@@ -17,13 +17,18 @@ from tempfile import TemporaryDirectory
 
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.storage.atomic import write
+from forgetting.storage.outputs import write_output
+from forgetting.studies.record_page import with_records
 from forgetting.theory.claim import Check, Claim, Sides, Verdict
+from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import (
     FOLDER,
     FORMAT,
     INDEX,
     Record,
+    all_records,
+    has_ratio,
     ratio_of,
     read_records,
     record_name,
@@ -50,22 +55,27 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     ...     first.verify().holds, save_record(claim, case, "again", Path(name))
     (True, None)
     """
-    measured = ratio_of(claim, instance)
+    ratio = ratio_of(claim, instance)
     records = read_records(folder)
     known = records.get(claim.key)
-    if measured is None or (known is not None and measured[0] <= known.ratio * (1 + LARGER)):
+    if ratio is None or (known is not None and ratio <= known.ratio * (1 + LARGER)):
         return None
-    folder.mkdir(parents=True, exist_ok=True)
-    name = record_name(claim.key)
-    with TemporaryDirectory(dir=folder) as temporary:
-        path = Path(temporary) / name
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary) / "instance.npz"
         instance.save(path)
         data = path.read_bytes()
     if len(data) > LARGEST_FILE:
         return None
-    write(folder / name, data)
-    record = Record(claim.key, measured[0], found, str(instance), name, hashlib.sha256(data).hexdigest(), folder)
-    _write_index(folder, {**records, claim.key: record})
+    digest = hashlib.sha256(data).hexdigest()
+    record = Record(claim.key, ratio, found, str(instance), record_name(claim.key, digest), digest, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(record.path, data)
+    records[claim.key] = record
+    _write_index(folder, records)
+    if known is not None and known.file not in {other.file for other in records.values()}:
+        known.path.unlink(missing_ok=True)
+    all_records.cache_clear()
+    evidence_of.cache_clear()
     return record
 
 
@@ -95,9 +105,9 @@ def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Ins
             instance = claim.settle(start)
         except ForgettingError:
             continue
-        measured = ratio_of(claim, instance)
-        if measured is not None and (best is None or measured[0] > best[0] * (1 + LARGER)):
-            best = measured[0], origin, instance
+        ratio = ratio_of(claim, instance)
+        if ratio is not None and (best is None or ratio > best[0] * (1 + LARGER)):
+            best = ratio, origin, instance
     if best is not None:
         yield best[1:]
     if budget:
@@ -107,13 +117,13 @@ def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Ins
 
 
 def _exact(claim: Claim) -> Claim:
-    """The claim on problems whose sides need no simulation, and that fit into a small file."""
+    """The claim on the problems where it has a ratio."""
 
     def only(compute: Check) -> Check:
         def sides(instance: Instance) -> Sides:
             both = compute(instance)
-            if Verdict.of(both, claim.kind).coarse:
-                raise NotSupportedError("sides that are simulated have no ratio to be recorded")
+            if not has_ratio(Verdict.of(both, claim.kind)):
+                raise NotSupportedError("these sides have no ratio that could be recorded")
             return both
 
         return sides
@@ -134,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=int, default=300, help="evaluations of the hunt of each statement")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--label", default="", help="only statements whose key contains this")
+    parser.add_argument("--page", type=Path, help="a page of hunted claims, whose records are brought up to date")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the records are")
     chosen = parser.parse_args(arguments)
     statements = [claim for claim in recorded_statements() if chosen.label in claim.key]
@@ -144,6 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             count += 1
             print(f"{record.key}: {record.sentence}", flush=True)
     print(f"{len(statements)} statements, {count} records that are new or larger")
+    if chosen.page is not None:
+        write_output(chosen.page, with_records(chosen.page.read_text("utf-8")).encode(), force=True)
     return 0
 
 

@@ -17,6 +17,7 @@ from forgetting.storage.atomic import kept
 from forgetting.storage.outputs import check_output, write_output
 from forgetting.storage.store import code_digest
 from forgetting.studies.partial import finished_parts
+from forgetting.studies.record_page import with_records
 from forgetting.studies.study import Study
 from forgetting.theory.claim import Claim
 from forgetting.theory.hunt import Hunt
@@ -36,8 +37,9 @@ the statement allows, then local search for the largest lhs/rhs. What float64 ca
 digits before it counts as a refutation; the problem is then saved, and reloads to the same numbers.
 
 {claims} claims on {problems} problems (seed {seed}, at most {budget} for each): {holds} hold on all of theirs,
-{refuted} are refuted. `fg.claims.get(label, part).hunt(seed={seed}, budget={budget})` repeats a line of the table, and
-`make hunt` all of it. `fg.claims.Instance.load(file)` gives a counterexample back, for `claim.check` and
+{refuted} are refuted. `fg.claims.get(label, part).hunt(seed={seed}, budget={budget}, known=False)` repeats a line of
+the table, and `make hunt` all of it: these hunts do not start from what earlier ones found, which is at the end of the
+page. `fg.claims.Instance.load(file)` gives a counterexample back, for `claim.check` and
 `claim.confirm`. Equalities are judged by their residual, relative to the size of their terms. Statements about
 eigenvalues are shifted, so that a ratio of 1 means that they are reached, which is no violation.
 
@@ -52,6 +54,7 @@ forgetting, `Rbar |w_0 - w*|^2 / 2` for the loss, `beta |w_0 - w*|^2 / 2` for SG
 on all problems of a hunt, the last column says on how many it is, and how much of it the left side reaches there. Each
 branch of a minimum has a constant of its own, which is noticed or not.
 """
+NO_SIZES: Mapping[str, Any] = {}
 SECTIONS = {
     "gap in the printed proof": "Where the printed proof has a gap, though no counterexample was found",
     "corrected": "What stands instead (not printed in the paper)",
@@ -150,10 +153,14 @@ def hunt_one(
     folder: str | None = None,
     brief: bool = False,
     deadline: float | None = None,
+    sizes: Mapping[str, Any] = NO_SIZES,
+    known: bool = False,
 ) -> Row:
     """Hunt one claim, and save what refutes it to the folder.
 
-    `deadline` is a time of day, in seconds. A brief hunt looks for no simplest counterexample and plants no faults.
+    `deadline` is a time of day, in seconds; `known` is as for `Claim.hunt`. A brief hunt looks for no simplest
+    counterexample and plants no faults. If the claim cannot be checked at the sizes (T, d, k) that are given, its
+    outcome is "not applicable".
 
     >>> row = hunt_one("cor:dimensionality_bound", "rank equality", seed=0, budget=60)
     >>> row.outcome, row.status, row.surprising
@@ -161,7 +168,13 @@ def hunt_one(
     """
     seconds = None if deadline is None else max(deadline - time(), 1.0)
     claim = get_claim(label, part)
-    hunt = claim.hunt(seed=seed, budget=budget, seconds=seconds)
+    try:
+        hunt = claim.hunt(seed=seed, budget=budget, seconds=seconds, known=known, **sizes)
+    except ForgettingError as error:
+        if not sizes:
+            raise
+        about = claim.label, claim.part, claim.statement, claim.status, claim.note
+        return Row(*about, "not applicable", str(error), 0, None, source=claim.source)
     if brief:
         return Row.of(hunt)
     files: list[str | None] = [None, None]
@@ -173,7 +186,7 @@ def hunt_one(
             instance.save(Path(folder) / f"{name}{ending}.npz")
             files[place] = f"{Path(folder).name}/{name}{ending}.npz"
     left = None if deadline is None else max(deadline - time(), 1.0)
-    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed=seed, budget=max(budget // 2, 1), seconds=left))
+    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed, max(budget // 2, 1), left, known=known))
     return Row.of(hunt, files[0], str(noticing), hunt.simplest, files[1])
 
 
@@ -184,9 +197,19 @@ class _Hunter:
         self.deadline, self.__qualname__ = deadline, "hunt"
 
     def __call__(
-        self, label: str, part: str | None, budget: int, folder: str | None, brief: bool, code: str, seed: int
+        self,
+        label: str,
+        part: str | None,
+        budget: int,
+        folder: str | None,
+        brief: bool,
+        code: str,
+        seed: int,
+        known: bool,
+        **sizes: Sequence[int],
     ) -> dict[str, Any]:
-        return asdict(hunt_one(label, part, seed, budget, folder, brief, self.deadline))
+        fixed = {name: range(first, last + 1) for name, (first, last) in sizes.items()}
+        return asdict(hunt_one(label, part, seed, budget, folder, brief, self.deadline, fixed, known))
 
 
 def _by_hand(claim: Claim, instance: Instance) -> str:
@@ -206,6 +229,8 @@ def hunt_all(
     brief: bool = False,
     store: Path | None = None,
     finished: Callable[[Row, int, int], None] = lambda *_: None,
+    sizes: Mapping[str, range] = NO_SIZES,
+    known: bool = False,
 ) -> list[Row]:
     """Hunt the claims, in several processes; those that are not done when the time is over are cut short and say so.
 
@@ -218,12 +243,15 @@ def hunt_all(
         brief: whether to leave out the simplest counterexamples, and what would have been noticed.
         store: a file where finished hunts are kept, and looked for first; a hunt that was cut short is made again.
         finished: called as finished(row, done, total) after each claim.
+        sizes: ranges of T, d and k, by these names, that the hunts are confined to.
+        known: whether hunts also start from records and tasks that are known to be worst.
 
     >>> [row.outcome for row in hunt_all(all_claims("lem:regret_bound"), seed=0, budget=20)]
     ['holds']
     """
     deadline = None if minutes is None else time() + 60 * minutes
-    common = {"budget": budget, "folder": folder, "brief": brief, "code": code_digest(), "seed": seed}
+    common: dict[str, Any] = {"budget": budget, "folder": folder, "brief": brief, "code": code_digest(), "seed": seed}
+    common |= {"known": known} | {name: [size[0], size[-1]] for name, size in sizes.items()}
     cells = [{"label": claim.label, "part": claim.part, **common} for claim in claims]
     study = Study(cells, store, function=_Hunter(deadline))
     study.forget(lambda row: bool(row["cut_short"]))
@@ -324,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 finished=lambda row, *_: print(f"{row.key}: {row.finding}", flush=True),
             )
             if chosen.out is not None:
-                text = table(rows, seed=chosen.seed, budget=chosen.budget)
+                text = with_records(table(rows, seed=chosen.seed, budget=chosen.budget))
                 write_output(chosen.out, text.encode(), force=chosen.force)
     except ForgettingError as error:
         print(f"error: {error}", file=sys.stderr)

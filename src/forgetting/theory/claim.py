@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from forgetting._arrays import Seed, as_kind, as_number
+from forgetting._arrays import Seed, as_flag, as_kind, as_number
 from forgetting._progress import Progress, shown
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.storage.records import add_codec, dataclass_codec
@@ -360,11 +360,10 @@ class Claim:
         T: int | range | None = None,
         d: int | range | None = None,
         k: int | range | None = None,
+        known: bool = True,
         progress: Progress = False,
     ) -> Hunt:
         """Look for the instance with the least slack: structured families, random ones, known ones, then local search.
-
-        Known are the record of the claim, the worst pairs in closed form, and the tasks that the package keeps.
 
         Args:
             seed: decides everything; as for `fg.run`.
@@ -373,6 +372,8 @@ class Claim:
             T, d, k: the number of tasks, the dimension and the number of steps that the hunt is confined to; a number
                 or a range each, anything if left out. Regression tasks are cut and cloned to have them, and other
                 problems are drawn until they do. An error says why if the statement was checked on no such problem.
+            known: whether the record of the claim, the worst pairs in closed form, and the tasks that the package
+                keeps are tried as well. Without them a hunt says what its own problems would have noticed.
             progress: as for `fg.run`.
 
         >>> import forgetting as fg
@@ -388,7 +389,7 @@ class Claim:
 
         sizes = as_sizes(T, d, k)
         with shown(progress):
-            return search(self, seed=seed, budget=budget, seconds=seconds, sizes=sizes)
+            return search(self, seed, budget, seconds, sizes, known=as_flag(known, "known"))
 
     def __str__(self) -> str:
         return f"{self.heading}: {self.statement} ({self.status})"

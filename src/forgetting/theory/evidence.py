@@ -23,6 +23,7 @@ __all__ = ["Evidence", "Share", "evidence_of"]
 FAR = 0.5  # a record below this is far from 1
 LAST = 9  # bounds are compared at k up to 10^9, on a logarithmic scale
 POINTS = 400
+UNPROVED = ("refuted", "gap in the printed proof", "rate only")
 PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
@@ -48,9 +49,9 @@ class Evidence:
         known: the largest share of the right side that tasks of `known_worst` reach, or None.
         certified: for each k at which a supremum over any number of tasks is bounded by a certificate, the largest
             share of the right side that it allows.
-        proved: the largest share, over all k, that the other bounds of the registry on the same quantity allow; None
-            where the bound itself is for given T, d or ranks. With its constant multiplied by this, the statement
-            follows from them.
+        proved: the largest share that the other bounds of the registry on the same quantity allow, over 400 numbers of
+            steps up to 10^9; None where the bound itself is for given T, d or ranks. With its constant multiplied by
+            this share, the statement follows from them there. For SGD, at the eta beta of the record.
         smallest: the smallest bound of the registry on the instance of the record, and its share of the right side.
 
     >>> import forgetting as fg
@@ -97,9 +98,9 @@ class Evidence:
         ]
         if self.proved is not None:
             words.append(
-                f"Other bounds of the registry allow at most {self.proved.share:.3g} of it at every k up to "
-                f"10^{LAST}, most at k = {self.proved.k} ({self.proved.source}): the constant need not be larger than "
-                "that share of itself"
+                f"Other bounds of the registry, compared at {POINTS} numbers of steps up to 10^{LAST}, allow at most "
+                f"{self.proved.share:.3g} of it, most at k = {self.proved.k} ({self.proved.source}): there the "
+                "constant need not be larger than that share of itself"
             )
         if self.smallest is not None:
             words.append(
@@ -159,7 +160,7 @@ def _others(bound: Bound, setting: Setting, instance: Instance) -> list[Bound]:
         for other in all_bounds(quantity=bound.quantity)
         if other is not bound
         and other.kind == "upper"
-        and other.status != "refuted"
+        and other.status not in UNPROVED
         and setting.problem in other.problems
         and not orderings.isdisjoint(other.orderings)
         and not schemes.isdisjoint(other.schemes)

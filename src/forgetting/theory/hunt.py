@@ -164,7 +164,15 @@ def score(verdict: Verdict) -> float:
     return 1 - verdict.slack / size
 
 
-def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | None = None, sizes: Sizes = ANY) -> Hunt:
+def search(
+    claim: Claim,
+    seed: Seed = 0,
+    budget: int = 2000,
+    seconds: float | None = None,
+    sizes: Sizes = ANY,
+    *,
+    known: bool = True,
+) -> Hunt:
     """Hunt one claim; see `Claim.hunt`."""
     seed, budget = seed_from(seed), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
@@ -214,7 +222,7 @@ def search(claim: Claim, seed: Seed = 0, budget: int = 2000, seconds: float | No
             tried += 1
             attempt(partial(_drawn, claim, seed, index, sizes))
             report("fresh problems", tried, budget)
-        for start in islice(known_starts(claim, seed, sizes), (budget - fresh) // 2):
+        for start in islice(known_starts(claim, seed, sizes), (budget - fresh) // 2 if known else 0):
             if monotonic() > deadline:
                 break
             tried += 1

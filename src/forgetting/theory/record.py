@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,23 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.statement import all_bounds, all_claims, get_bound
 from forgetting.theory.through import claim_of, compared, why_no_ratio
 
-__all__ = ["FOLDER", "Record", "all_records", "read_records", "record_name", "record_of", "why_no_record"]
+__all__ = [
+    "FOLDER",
+    "Record",
+    "all_records",
+    "has_ratio",
+    "ratio_of",
+    "read_records",
+    "record_name",
+    "record_of",
+    "recorded_statements",
+    "why_no_record",
+]
 
 FOLDER = Path(__file__).with_name("largest_ratios")
 INDEX = "index.json"
 FORMAT = "forgetting/largest-ratios/1"
+DOUBT = 1e-4  # of the larger side: what rounding or simulation may have done to sides that have a ratio
 CLOSE = 1e-6  # relative: how far a ratio that is computed again may be off, beyond its own doubt
 
 
@@ -72,9 +84,9 @@ class Record:
             raise ProblemFileError(f"{self.path}: no claim computes both sides of {self.key}")
         return claim
 
-    @cached_property
+    @property
     def instance(self) -> Instance:
-        """The instance, read when first asked for; an error names the file if the file is not what was recorded."""
+        """The instance, read anew each time; an error names the file if the file is not what was recorded."""
         try:
             digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
         except OSError as error:
@@ -119,8 +131,9 @@ class _Entry:
     sha256: str
 
 
-def read_records(folder: Path = FOLDER) -> dict[str, Record]:
+def read_records(folder: Path | None = None) -> dict[str, Record]:
     """The records of a folder by key; an error names the index if it is damaged. A folder without an index has none."""
+    folder = FOLDER if folder is None else folder
     path = folder / INDEX
     if not path.exists():
         return {}
@@ -173,26 +186,37 @@ def why_no_record(statement: Bound | Claim) -> str | None:
     return "no ratio was recorded; a hunt looks for the largest one"
 
 
-def record_name(key: str) -> str:
-    """The name of the file of a record.
+def record_name(key: str, sha256: str) -> str:
+    """The name of the file of a record: the words of its key, and the start of its digest.
 
-    >>> record_name("thm:cl_by_sgd_main (loss)")
-    'thm_cl_by_sgd_main_loss.npz'
+    A larger record so has a file of another name, and an index is never beside a file that it does not describe.
+
+    >>> record_name("thm:cl_by_sgd_main (loss)", "0a1b2c3d")
+    'thm_cl_by_sgd_main_loss_0a1b2c.npz'
     """
-    return re.sub(r"[^A-Za-z0-9]+", "_", key).strip("_") + ".npz"
+    words = re.sub(r"[^A-Za-z0-9]+", "_", key).strip("_")
+    return f"{words}_{sha256[:6]}.npz"
 
 
-def ratio_of(claim: Claim, instance: Instance) -> tuple[float, Verdict] | None:
-    """The ratio that may be recorded, or None where the sides have none or only simulation gives them."""
+def has_ratio(verdict: Verdict) -> bool:
+    """Whether the sides have a ratio that can be recorded: both are positive or 0, and known to four digits.
+
+    >>> from forgetting.theory.claim import Sides
+    >>> [has_ratio(Verdict.of(Sides(1.0, 2.0, doubt), "inequality")) for doubt in (0.0, 0.1)]
+    [True, False]
+    """
+    size = max(abs(verdict.lhs), abs(verdict.rhs))
+    sure = not verdict.disputed and verdict.doubt <= DOUBT * size
+    return sure and math.isfinite(size) and verdict.rhs > 0 and verdict.lhs >= 0
+
+
+def ratio_of(claim: Claim, instance: Instance) -> float | None:
+    """The ratio that may be recorded; None where the claim does not apply, or its sides have none."""
     try:
         verdict = claim.check(instance)
     except (ForgettingError, ArithmeticError):
         return None
-    size = max(abs(verdict.lhs), abs(verdict.rhs))
-    sure = not verdict.disputed and not verdict.coarse and size > 100 * verdict.doubt
-    if not (sure and math.isfinite(size) and verdict.rhs > 0 and verdict.lhs >= 0):
-        return None
-    return verdict.ratio, verdict
+    return verdict.ratio if has_ratio(verdict) else None
 
 
 def recorded_statements() -> tuple[Claim, ...]:

@@ -151,6 +151,8 @@ def _resized(rng: Rng, tasks: RegressionTasks, T: int, d: int) -> RegressionTask
         dense = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
         residuals.append(np.zeros(len(dense)) if tasks.realizability.holds else np.asarray(label) - dense @ w)
         matrices.append(_cut(dense[:, columns], d))
+    if not any(matrix.any() for matrix in matrices):
+        raise NotSupportedError(f"nothing but zeros is left of these tasks with T = {T} and d = {d}")
     return noisy(matrices, _cut(w[columns], d), residuals)
 
 

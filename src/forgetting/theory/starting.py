@@ -51,16 +51,20 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY) -> Iterator[St
     sample = claim.draw(np.random.default_rng([seed, 0]), 0)
     problem, ordering = sample.problem, sample.ordering
     linear = None if problem is None else problem.linear
-    if linear is None or linear is not problem or linear.data is None or ordering is None or sample.extras:
+    if linear is None or linear is not problem or linear.data is None or ordering is None:
+        return
+    if not set(sample.extras) <= {"multiplicity"}:
         return
     for origin, tasks, k in _known_tasks(sizes):
         scheme = with_radius(sample.scheme, linear.data.radius, tasks.radius)
-        case = replace(sample, problem=tasks, k=k, w0=None, scheme=scheme)
+        once = {name: np.ones(tasks.num_tasks) for name in sample.extras}
+        case = replace(sample, problem=tasks, k=k, w0=None, scheme=scheme, extras=once)
         match ordering.law:
             case laws.Independent():
                 yield Start(origin, replace(case, ordering=WithReplacement()) if ordering.law.p is not None else case)
             case laws.Permutation() if k <= MOST_PASSED:
-                yield Start(origin, replace(case, problem=families.repeated(tasks, -(-k // tasks.num_tasks))))
+                cloned = families.repeated(tasks, -(-k // tasks.num_tasks))
+                yield Start(origin, replace(case, problem=cloned, extras={}))
             case laws.Cycle():
                 yield Start(origin, replace(case, k=tasks.num_tasks * -(-k // tasks.num_tasks)))
 

@@ -77,7 +77,7 @@ def _related(bound: Bound, other: Statement) -> bool:
     known = other.bound
     shared = bool(set(bound.problems) & set(known.problems) and set(bound.schemes) & set(known.schemes))
     ordered = "any" in bound.orderings or set(known.orderings) <= _included(bound.orderings)
-    same = known.quantity == bound.quantity and known.kind == "upper"
+    same = known.quantity == bound.quantity and known.kind == "upper" and known.noisy == bound.noisy
     return shared and ordered and same and _says_where(other.claim)
 
 

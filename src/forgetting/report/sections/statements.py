@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from forgetting import claims
 from forgetting.claims import Claim
+from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Table
 from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
-from forgetting.studies.survey import hunt_all
+from forgetting.studies.survey import NO_SIZES, hunt_all
 from forgetting.theory.hunt import simplest_by_hand
 from forgetting.theory.numbering import PRINTED
+from forgetting.theory.sizes import as_sizes
 
 __all__ = ["counterexamples_table", "hunt_table", "statements_section"]
 
@@ -68,9 +70,16 @@ def counterexamples_table(chosen: Sequence[Claim]) -> Table:
 
 
 def hunt_table(
-    chosen: Sequence[Claim], seed: int, budget: int, step: Step = no_step, store: Path | None = None
+    chosen: Sequence[Claim],
+    seed: int,
+    budget: int,
+    step: Step = no_step,
+    store: Path | None = None,
+    sizes: Mapping[str, range] = NO_SIZES,
 ) -> tuple[Table, list[str], list[str]]:
     """Hunt each claim; the table, the violations that were known, and those that were not.
+
+    `sizes` are ranges of T, d and k that the hunts are confined to; an error says so if no claim has such problems.
 
     >>> table, known, surprises = hunt_table(claims.all("lem:regret_bound"), seed=0, budget=5)
     >>> len(table.rows), known, surprises
@@ -84,7 +93,11 @@ def hunt_table(
         brief=True,
         store=store,
         finished=lambda row, done, total: step(row.label, done, total),
+        sizes=sizes,
+        known=True,
     )
+    if sizes and not any(hunt.checked for hunt in hunts):
+        raise InvalidInputError(hunts[0].finding)
     violated = [hunt for hunt in hunts if hunt.outcome in ("refuted", "suspected")]
     known = [hunt.name for hunt in violated if hunt.status == "refuted"]
     surprises = [hunt.name for hunt in violated if hunt.status != "refuted"]
@@ -92,8 +105,9 @@ def hunt_table(
     for claim, hunt in zip(chosen, hunts, strict=True):
         word = "violated" if hunt in violated else "" if hunt.lhs is None else "holds"
         rows.append((claim.name, hunt.label, hunt.statement, hunt.status, word, hunt.lhs, hunt.rhs, hunt.tried))
+    confined = f" with {as_sizes(**sizes)}" if sizes else ""
     caption = (
-        f"Each statement on the hardest of {budget} instances that a short hunt found (seed {seed}): left-hand side, "
-        "right-hand side, and what longer searches and derivations have established (status)."
+        f"Each statement on the hardest of {budget} instances{confined} that a short hunt found (seed {seed}): "
+        "left-hand side, right-hand side, and what longer searches and derivations have established (status)."
     )
     return Table("claims", "Statements and verdicts", caption, COLUMNS, tuple(rows)), known, surprises
