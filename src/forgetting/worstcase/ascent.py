@@ -25,7 +25,7 @@ from forgetting.worstcase.powers import flipped
 __all__ = ["Climb", "Flags", "Point", "probabilities", "projections_of"]
 
 Flags = NDArray[np.bool_]
-MEMORY = 8  # pairs of steps and changes of gradients
+MEMORY = 20  # pairs of steps and changes of gradients
 TURN = 1.0  # the longest step of a collection, in radians
 FIRST = 0.1  # the length of a step without history
 GAIN = 1e-4  # the share of the predicted gain that a step must reach

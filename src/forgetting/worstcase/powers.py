@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from forgetting._devices import Device
 
 __all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
@@ -81,12 +79,11 @@ class Chain:
     @property
     def log_scale(self) -> Any:
         """The logarithm of what results of `apply` are to be multiplied by, (batch,); 0 where nothing was divided."""
-        if not self.sizes:
-            return 0.0
-        xp = self.device.xp
-        times = [float(sum(2 ** (bit - level) for bit in self.bits if bit >= level)) for level in self.sizes]
-        logs = xp.log(xp.concat(list(self.sizes.values()), axis=1))[:, :, 0]
-        return (logs @ self.device.put(np.array(times))[:, None])[:, 0]
+        total: Any = 0.0
+        for level, size in self.sizes.items():
+            times = float(sum(2 ** (bit - level) for bit in self.bits if bit >= level))
+            total = total + times * self.device.xp.log(size[:, 0, 0])
+        return total
 
     def apply(self, columns: Any) -> tuple[Any, list[Any]]:
         """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""

@@ -57,22 +57,22 @@ def climb_with_ranks(
         moved, owners = _best_moves(objective, point, most, tried, batch)
         finished |= flat & ~np.isin(np.arange(len(flat)), owners)
         curve = np.tile(point.log_value, (min(ROUND, left), 1))
-        rows, climb = rows[~climb.finished], climb.picked(np.flatnonzero(~climb.finished))
-        if len(rows):
-            curve[:, rows] = climb.run(len(curve))
-            point.replace(rows, climb.point())
-            flat[rows] = climb.finished
-        if len(owners):
-            trial = Climb(objective, moved, weighted=weighted)
-            seen = trial.run(len(curve))
-            better = _best_of_each(owners, trial.values, point.log_value + GAIN)
-            winners = owners[better]
-            curve[:, winners] = np.maximum(curve[:, winners], seen[:, better])
-            staying = np.flatnonzero(~np.isin(rows, winners))
-            climb = climb.picked(staying).with_others(trial.picked(better))
-            rows = np.concatenate([rows[staying], winners])
-            point.replace(winners, trial.picked(better).point())
-            flat[winners], tried[winners] = trial.finished[better], False
+        active = np.flatnonzero(~climb.finished)
+        rows, climb, count = rows[active], climb.picked(active), len(active)
+        if len(owners):  # one batch with the moves: on a GPU a step of many takes as long as a step of few
+            climb = climb.with_others(Climb(objective, moved, weighted=weighted))
+        seen = climb.run(len(curve))
+        made = climb.point()
+        curve[:, rows] = seen[:, :count]
+        point.replace(rows, made.part(np.arange(count)))
+        flat[rows] = climb.finished[:count]
+        better = count + _best_of_each(owners, climb.values[count:], point.log_value + GAIN)
+        winners = owners[better - count]
+        curve[:, winners] = np.maximum(curve[:, winners], seen[:, better])
+        point.replace(winners, made.part(better))
+        flat[winners], tried[winners] = climb.finished[better], False
+        staying = np.flatnonzero(~np.isin(rows, winners))
+        rows, climb = np.concatenate([rows[staying], winners]), climb.picked(np.concatenate([staying, better]))
         curves.append(curve)
         left -= len(curve)
     curves.append(np.tile(point.log_value, (left, 1)))
