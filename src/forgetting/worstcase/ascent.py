@@ -146,9 +146,9 @@ class Climb:
     """
 
     THERE = ("frames", "kernel", "logits", "start", "signs", "mask", "ring", "log_value")
-    HERE = ("valid", "newest", "size", "finished", "gram", "values", "slopes", "accepted")
+    HERE = ("valid", "size", "finished", "gram", "values", "slopes")
 
-    def __init__(self, objective: Objective, point: Point, *, weighted: bool = False) -> None:
+    def __init__(self, objective: Objective, point: Point, *, weighted: bool = False, place: int = 0) -> None:
         self.objective, self.device, self.weighted = objective, objective.device, weighted
         device, xp = self.device, self.device.xp
         _, self.T, self.d = point.kernel.shape
@@ -163,10 +163,11 @@ class Climb:
         self.log_value, self.start = outcome.log_value, outcome.start
         self.ring[:, 2 * MEMORY, :] = gradient
         self.valid = np.zeros((self.batch, MEMORY), dtype=bool)
-        self.newest = np.zeros(self.batch, dtype=np.int64)  # the place of the next pair
+        self.place = place  # of the next pair; collections can be joined if theirs is the same
         self.size = np.ones(self.batch)
         self.finished = np.zeros(self.batch, dtype=bool)
-        self.read(xp.zeros_like(self.log_value))
+        self.gram = np.zeros((self.batch, 2 * MEMORY + 1, 2 * MEMORY + 1))
+        self.read([2 * MEMORY], gradient[:, None, :], xp.zeros_like(self.log_value))
 
     @property
     def batch(self) -> int:
@@ -184,7 +185,7 @@ class Climb:
         return made
 
     def with_others(self, other: Climb) -> Climb:
-        """The ascent of these and other collections."""
+        """The ascent of these and other collections, which are at the same place."""
         made = copy(self)
         for name in self.THERE:
             setattr(made, name, self.device.xp.concat([getattr(self, name), getattr(other, name)], axis=0))
@@ -204,20 +205,20 @@ class Climb:
             gradient = xp.concat([gradient, p * (outcome.weights - mean)], axis=1)
         return outcome, gradient
 
-    def read(self, accepted: Any) -> None:
-        """Bring inner products, values and what was accepted to the CPU, in one array."""
-        xp, n = self.device.xp, 2 * MEMORY + 1
-        gram = xp.reshape(self.ring @ flipped(xp, self.ring), (self.batch, n * n))
-        numbers = xp.concat([gram, self.log_value[:, None], accepted[:, None]], axis=1)
-        here = self.device.take(numbers)
-        self.gram = here[:, : n * n].reshape(self.batch, n, n)
-        self.values, self.accepted = here[:, -2].copy(), here[:, -1] > 0.5
-        self.slopes = np.sqrt(np.maximum(self.gram[:, -1, -1], 0.0))
+    def read(self, places: list[int], vectors: Any, gains: Any) -> Array:
+        """Bring inner products of new vectors (batch, places, n) and values to the CPU; `gains` as an array there."""
+        xp, count, n = self.device.xp, len(places), 2 * MEMORY + 1
+        products = xp.reshape(vectors @ flipped(xp, self.ring), (self.batch, count * n))
+        here = self.device.take(xp.concat([products, self.log_value[:, None], gains[:, None]], axis=1))
+        rows = here[:, : count * n].reshape(self.batch, count, n)
+        self.gram[:, places, :], self.gram[:, :, places] = rows, np.swapaxes(rows, 1, 2)
+        self.values, self.slopes = here[:, -2].copy(), np.sqrt(np.maximum(self.gram[:, -1, -1], 0.0))
+        return here[:, -1]
 
     def step(self) -> None:
         """Try a step in every collection; keep it where the value rises enough."""
-        xp, device, n = self.device.xp, self.device, MEMORY
-        ages = (self.newest[:, None] + np.arange(n)) % n
+        xp, device, n, place = self.device.xp, self.device, MEMORY, self.place
+        ages = np.tile((place + np.arange(n)) % n, (self.batch, 1))
         along = directions(self.gram, self.valid, ages)
         rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
         lost = ~(rise > 0) | ~np.isfinite(along).all(axis=1)
@@ -227,38 +228,41 @@ class Climb:
             rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
         length = np.sqrt(np.maximum(np.einsum("bi,bij,bj->b", along, self.gram, along) / 2, 0.0))
         factor = self.size * np.minimum(1.0, TURN / np.maximum(length, 1e-300)) * ~self.finished
-        place = (np.arange(n) == self.newest[:, None]).astype(np.float64)
         aim = GAIN * factor * rise - NOISE * (1 + np.abs(self.values))
-        there = device.put(np.concatenate([along * factor[:, None], place, aim[:, None]], axis=1))
-        move = (there[:, None, : 2 * n + 1] @ self.ring)[:, 0, :]
+        there = device.put(np.concatenate([along * factor[:, None], aim[:, None]], axis=1))
+        move = (there[:, None, :-1] @ self.ring)[:, 0, :]
         inner = xp.reshape(move[:, : self.turns], (self.batch, self.T, self.d, self.d))
         frames = turned(device, self.frames, inner * self.signs, self.identity)
         logits = self.logits + move[:, self.turns :] if self.weighted else self.logits
         outcome, gradient = self.outcome(frames, logits, self.start)
-        gains = outcome.log_value - self.log_value >= there[:, 3 * n + 1]
-        accepted = xp.astype(gains, xp.float64)
-        old = self.ring[:, 2 * n, :]
-        place_there = (there[:, 2 * n + 1 : 3 * n + 1] * accepted[:, None])[:, :, None]
-        self.ring[:, :n, :] += place_there * (move[:, None, :] - self.ring[:, :n, :])
-        self.ring[:, n : 2 * n, :] += place_there * ((old - gradient)[:, None, :] - self.ring[:, n : 2 * n, :])
-        self.ring[:, 2 * n, :] = xp.where(gains[:, None], gradient, old)
-        self.frames = xp.where(gains[:, None, None, None], frames, self.frames)
-        self.start = xp.where(gains[:, None, None], outcome.start, self.start)
-        self.log_value = xp.where(gains, outcome.log_value, self.log_value)
+        gains = outcome.log_value - self.log_value
+        accepted = gains >= there[:, -1]
+        old, several = self.ring[:, 2 * n, :], accepted[:, None]
+        none = xp.zeros_like(move)
+        pair = [xp.where(several, move, none), xp.where(several, old - gradient, none)]
+        gradient = xp.where(several, gradient, old)
+        self.ring[:, place, :], self.ring[:, n + place, :], self.ring[:, 2 * n, :] = *pair, gradient
+        self.frames = xp.where(several[:, :, None, None], frames, self.frames)
+        self.start = xp.where(several[:, :, None], outcome.start, self.start)
+        self.log_value = xp.where(accepted, outcome.log_value, self.log_value)
         if self.weighted:
-            self.logits = xp.where(gains[:, None], logits, self.logits)
-        self.read(accepted)
-        self.decide()
+            self.logits = xp.where(several, logits, self.logits)
+        gained = self.read([place, n + place, 2 * n], xp.stack([*pair, gradient], axis=1), gains)
+        self.decide(gained, gained >= aim, factor * rise)
 
-    def decide(self) -> None:
-        """Keep the new pair where its curvature is positive, and choose the size of the next step."""
-        rows, at, n = np.arange(self.batch), self.newest, MEMORY
-        sy = self.gram[rows, at, n + at]
-        ss, yy = self.gram[rows, at, at], self.gram[rows, n + at, n + at]
-        good = self.accepted & (sy > 1e-10 * np.sqrt(np.maximum(ss * yy, 0.0))) & ~self.finished
-        self.valid[rows[self.accepted], at[self.accepted]] = good[self.accepted]
-        self.newest = np.where(good, (at + 1) % n, at)
-        self.size = np.where(self.accepted, 1.0, self.size / 4)
+    def decide(self, gained: Array, accepted: Flags, hoped: Array) -> None:
+        """Keep the new pair where its curvature is positive, and choose the size of the next step.
+
+        A step that gained too little is shortened to the maximum of the parabola through what is known.
+        """
+        n, place = MEMORY, self.place
+        sy, ss = self.gram[:, place, n + place], self.gram[:, place, place]
+        yy = self.gram[:, n + place, n + place]
+        self.valid[:, place] = accepted & ~self.finished & (sy > 1e-10 * np.sqrt(np.maximum(ss * yy, 0.0)))
+        self.place = (place + 1) % n
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shorter = np.nan_to_num(hoped / (2 * (hoped - gained)), nan=0.0, posinf=0.0)
+        self.size = np.where(accepted, 1.0, self.size * np.clip(shorter, 0.1, 0.5))
         stuck = self.size < LEAST
         bare = stuck & ~self.valid.any(axis=1)
         self.valid[stuck] = False

@@ -60,7 +60,7 @@ def climb_with_ranks(
         active = np.flatnonzero(~climb.finished)
         rows, climb, count = rows[active], climb.picked(active), len(active)
         if len(owners):  # one batch with the moves: on a GPU a step of many takes as long as a step of few
-            climb = climb.with_others(Climb(objective, moved, weighted=weighted))
+            climb = climb.with_others(Climb(objective, moved, weighted=weighted, place=climb.place))
         seen = climb.run(len(curve))
         made = climb.point()
         curve[:, rows] = seen[:, :count]
