@@ -98,6 +98,8 @@ RESULTS = {
     "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
     "solution": lambda: fg.solve(np.eye(5) + 0.5, np.arange(5.0), ordering="norm-weighted", tol=1e-3),
     "solution of an inconsistent system": lambda: fg.solve(np.ones((6, 2)), np.eye(6)[:, :3]),
+    "task search": lambda: fg.adversarial_search(3, 3, None, 4, restarts=3, steps=20),
+    "task search of cycles": lambda: fg.adversarial_search(2, 2, 1, 4, "forgetting", "cyclic", restarts=1, steps=5),
     "optimal weights": lambda: fg.optimal_weights(sparse()),
     "optimal weights at one step": lambda: fg.optimal_weights(gaussian(), "loss", k=3),
 }

@@ -242,7 +242,7 @@ HUGE = {"10**400", "10**30", "2**63", "2**63 - 1", "10**18", "np.uint64(2**63)"}
 #: a promise to work for so long, or to make so much, is kept: huge numbers are no odd arguments of these
 WORK = {
     "budget", "trials", "evaluations", "passes", "repeats", "runs", "max_sweeps", "max_steps", "max_iter", "up_to",
-    "width", "tasks", "num_tasks", "size", "seconds", "dim", "n", "T", "d", "jobs",
+    "width", "tasks", "num_tasks", "size", "seconds", "dim", "n", "T", "d", "jobs", "restarts", "steps",
 }
 ORDERINGS = [
     "orderings.Cyclic()", "orderings.WithReplacement()", "orderings.WithReplacement([1, 2, 3])",
@@ -499,6 +499,16 @@ GOOD_FOR = {
         "ordering": ["'cyclic'", "'with-replacement'"],
         "device": ["None"],
     },
+    "fg.adversarial_search": {
+        "k": ["3", "2", "10**4"],
+        "rank": ["1", "[1, 2, 1]", "None"],
+        "quantity": ["'loss'", "'next_loss'", "'forgetting'"],
+        "ordering": ["None", "'cyclic'", "orderings.WithReplacement([1, 2, 3])", "[0, 2, 1, 1]"],
+        "steps": ["5"],
+        "ranks": ["'free'", "'fixed'"],
+        "weights": ["'fixed'", "'free'"],
+        "start": ["None", "tasks()"],
+    },
     "fg.solve": SOLVE,
     "fg.solver.solve": SOLVE,
     "fg.orderings.laws.Adaptive": {"draws": ["True"], "greedy": ["True"], "repeat": ["False"], "skips": ["True"]},
@@ -658,7 +668,7 @@ GOOD_FOR = {
     **{f"fg.{name[:-1].split('(')[0]}.first": {"tasks": [VIEW]} for name in ORDERINGS},
 }
 #: not left out in the usual call: without them it takes long, or is refused
-GIVEN = {"budget", "baseline", "file", "sizes"}
+GIVEN = {"budget", "baseline", "file", "sizes", "restarts", "steps"}
 #: keywords that **options stand for
 MORE = {
     "fg.RegressionTasks.from_arrays": {"loss": ["'mean'"], "names": ["['a', 'b']"]},

@@ -25,7 +25,7 @@ from forgetting.worstcase.powers import flipped
 __all__ = ["Climb", "Flags", "Point", "probabilities", "projections_of"]
 
 Flags = NDArray[np.bool_]
-MEMORY = 8  # pairs of steps and changes of gradients
+MEMORY = 20  # pairs of steps and changes of gradients
 TURN = 1.0  # the longest step of a collection, in radians
 FIRST = 0.1  # the length of a step without history
 GAIN = 1e-4  # the share of the predicted gain that a step must reach
@@ -162,44 +162,49 @@ class Advance:
 
     def __call__(self, there: Any, frames: Any, kernel: Any, logits: Any, start: Any, signs: Any, mask: Any, ring: Any,
                  log_value: Any) -> tuple[Any, ...]:  # fmt: skip
-        """Try a step; the numbers that decide, and the arrays of what was kept."""
+        """Try the steps of `there`: coefficients of the ring, the place of the next pair, and the gain to reach.
+
+        Returns numbers that the CPU decides on (`read_by`), and frames, logits, start, ring and values after the step.
+        """
         device, xp, n = self.objective.device, self.objective.device.xp, MEMORY
-        batch, T, d, _ = frames.shape
+        _, T, d, _ = frames.shape
         turns = T * d**2
         identity = xp.eye(d, dtype=xp.float64, device=device.where)
         move = (there[:, None, : 2 * n + 1] @ ring)[:, 0, :]
-        turned_frames = turned(device, frames, xp.reshape(move[:, :turns], frames.shape) * signs, identity)
-        moved_logits = logits + move[:, turns:] if self.weighted else logits
-        outcome, gradient = self.outcome(turned_frames, kernel, moved_logits, start, mask)
-        gains = outcome.log_value - log_value >= there[:, 3 * n + 1]
-        accepted = xp.astype(gains, xp.float64)
-        old = ring[:, 2 * n, :]
-        place = (there[:, 2 * n + 1 : 3 * n + 1] * accepted[:, None])[:, :, None]
+        place, aim = there[:, 2 * n + 1 : -1, None], there[:, -1]
+        moved = turned(device, frames, xp.reshape(move[:, :turns], frames.shape) * signs, identity)
+        logits_there = logits + move[:, turns:] if self.weighted else logits
+        outcome, gradient = self.outcome(moved, kernel, logits_there, start, mask)
+        gains = outcome.log_value - log_value
+        accepted = gains >= aim
+        several, old, none = accepted[:, None], ring[:, 2 * n, :], xp.zeros_like(move)
+        step, change = xp.where(several, move, none), xp.where(several, old - gradient, none)
+        gradient = xp.where(several, gradient, old)
         steps, changes = ring[:, :n, :], ring[:, n : 2 * n, :]
         ring = xp.concat(
             [
-                steps + place * (move[:, None, :] - steps),
-                changes + place * ((old - gradient)[:, None, :] - changes),
-                xp.where(gains[:, None], gradient, old)[:, None, :],
+                steps + place * (step[:, None, :] - steps),
+                changes + place * (change[:, None, :] - changes),
+                gradient[:, None, :],
             ],
             axis=1,
         )
-        log_value = xp.where(gains, outcome.log_value, log_value)
+        log_value = xp.where(accepted, outcome.log_value, log_value)
         return (
-            numbers_of(device, ring, log_value, accepted),
-            xp.where(gains[:, None, None, None], turned_frames, frames),
-            xp.where(gains[:, None], moved_logits, logits) if self.weighted else logits,
-            xp.where(gains[:, None, None], outcome.start, start),
+            read_by(device, ring, xp.stack([step, change, gradient], axis=1), log_value, gains),
+            xp.where(several[:, :, None, None], moved, frames),
+            xp.where(several, logits_there, logits) if self.weighted else logits,
+            xp.where(several[:, :, None], outcome.start, start),
             ring,
             log_value,
         )
 
 
-def numbers_of(device: Device, ring: Any, log_value: Any, accepted: Any) -> Any:
-    """What the CPU decides on: inner products, values, and what was accepted, in one array."""
-    xp, n = device.xp, 2 * MEMORY + 1
-    gram = xp.reshape(ring @ flipped(xp, ring), (ring.shape[0], n * n))
-    return xp.concat([gram, log_value[:, None], accepted[:, None]], axis=1)
+def read_by(device: Device, ring: Any, vectors: Any, log_value: Any, gains: Any) -> Any:
+    """Inner products of some vectors (batch, count, n) with the ring, values and gains, in one array."""
+    xp = device.xp
+    products = xp.reshape(vectors @ flipped(xp, ring), (ring.shape[0], -1))
+    return xp.concat([products, log_value[:, None], gains[:, None]], axis=1)
 
 
 class Climb:
@@ -211,10 +216,10 @@ class Climb:
     """
 
     THERE = ("frames", "kernel", "logits", "start", "signs", "mask", "ring", "log_value")
-    HERE = ("valid", "newest", "size", "finished", "gram", "values", "slopes", "accepted")
+    HERE = ("valid", "size", "finished", "gram", "values", "slopes")
 
-    def __init__(self, objective: Objective, point: Point, *, weighted: bool = False) -> None:
-        self.objective, self.device = objective, objective.device
+    def __init__(self, objective: Objective, point: Point, *, weighted: bool = False, place: int = 0) -> None:
+        self.device = objective.device
         device, xp = self.device, self.device.xp
         advance = Advance(objective, weighted)
         self._advance = device.recorded(advance)
@@ -227,10 +232,12 @@ class Climb:
         self.ring = device.zeros(self.batch, 2 * MEMORY + 1, gradient.shape[1])
         self.ring[:, 2 * MEMORY, :] = gradient
         self.valid = np.zeros((self.batch, MEMORY), dtype=bool)
-        self.newest = np.zeros(self.batch, dtype=np.int64)  # the place of the next pair
+        self.place = place  # of the next pair; collections can be joined if theirs is the same
         self.size = np.ones(self.batch)
         self.finished = np.zeros(self.batch, dtype=bool)
-        self.read(numbers_of(device, self.ring, self.log_value, xp.zeros_like(self.log_value)))
+        self.gram = np.zeros((self.batch, 2 * MEMORY + 1, 2 * MEMORY + 1))
+        zeros = xp.zeros_like(self.log_value)
+        self.read([2 * MEMORY], read_by(device, self.ring, gradient[:, None, :], self.log_value, zeros))
 
     @property
     def batch(self) -> int:
@@ -248,7 +255,7 @@ class Climb:
         return made
 
     def with_others(self, other: Climb) -> Climb:
-        """The ascent of these and other collections."""
+        """The ascent of these and other collections, which are at the same place."""
         made = copy(self)
         for name in self.THERE:
             setattr(made, name, self.device.xp.concat([getattr(self, name), getattr(other, name)], axis=0))
@@ -256,17 +263,18 @@ class Climb:
             setattr(made, name, np.concatenate([getattr(self, name), getattr(other, name)]))
         return made
 
-    def read(self, numbers: Any) -> None:
-        """Bring the numbers that decide to the CPU."""
-        n, here = 2 * MEMORY + 1, self.device.take(numbers)
-        self.gram = here[:, : n * n].reshape(self.batch, n, n)
-        self.values, self.accepted = here[:, -2].copy(), here[:, -1] > 0.5
-        self.slopes = np.sqrt(np.maximum(self.gram[:, -1, -1], 0.0))
+    def read(self, places: list[int], numbers: Any) -> Array:
+        """Bring what `read_by` gave to the CPU; the gains."""
+        here, count, n = self.device.take(numbers), len(places), 2 * MEMORY + 1
+        rows = here[:, : count * n].reshape(self.batch, count, n)
+        self.gram[:, places, :], self.gram[:, :, places] = rows, np.swapaxes(rows, 1, 2)
+        self.values, self.slopes = here[:, -2].copy(), np.sqrt(np.maximum(self.gram[:, -1, -1], 0.0))
+        return here[:, -1].copy()
 
     def step(self) -> None:
         """Try a step in every collection; keep it where the value rises enough."""
-        n = MEMORY
-        ages = (self.newest[:, None] + np.arange(n)) % n
+        n, place = MEMORY, self.place
+        ages = np.tile((place + np.arange(n)) % n, (self.batch, 1))
         along = directions(self.gram, self.valid, ages)
         rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
         lost = ~(rise > 0) | ~np.isfinite(along).all(axis=1)
@@ -276,24 +284,28 @@ class Climb:
             rise = np.einsum("bi,bi->b", along, self.gram[:, :, -1])
         length = np.sqrt(np.maximum(np.einsum("bi,bij,bj->b", along, self.gram, along) / 2, 0.0))
         factor = self.size * np.minimum(1.0, TURN / np.maximum(length, 1e-300)) * ~self.finished
-        place = (np.arange(n) == self.newest[:, None]).astype(np.float64)
         aim = GAIN * factor * rise - NOISE * (1 + np.abs(self.values))
-        there = self.device.put(np.concatenate([along * factor[:, None], place, aim[:, None]], axis=1))
+        here = np.tile((np.arange(n) == place).astype(np.float64), (self.batch, 1))
+        there = self.device.put(np.concatenate([along * factor[:, None], here, aim[:, None]], axis=1))
         numbers, self.frames, self.logits, self.start, self.ring, self.log_value = self._advance(
             there, *(getattr(self, name) for name in self.THERE)
         )
-        self.read(numbers)
-        self.decide()
+        gained = self.read([place, n + place, 2 * n], numbers)
+        self.decide(gained, gained >= aim, factor * rise)
 
-    def decide(self) -> None:
-        """Keep the new pair where its curvature is positive, and choose the size of the next step."""
-        rows, at, n = np.arange(self.batch), self.newest, MEMORY
-        sy = self.gram[rows, at, n + at]
-        ss, yy = self.gram[rows, at, at], self.gram[rows, n + at, n + at]
-        good = self.accepted & (sy > 1e-10 * np.sqrt(np.maximum(ss * yy, 0.0))) & ~self.finished
-        self.valid[rows[self.accepted], at[self.accepted]] = good[self.accepted]
-        self.newest = np.where(good, (at + 1) % n, at)
-        self.size = np.where(self.accepted, 1.0, self.size / 4)
+    def decide(self, gained: Array, accepted: Flags, hoped: Array) -> None:
+        """Keep the new pair where its curvature is positive, and choose the size of the next step.
+
+        A step that gained too little is shortened to the maximum of the parabola through what is known.
+        """
+        n, place = MEMORY, self.place
+        sy, ss = self.gram[:, place, n + place], self.gram[:, place, place]
+        yy = self.gram[:, n + place, n + place]
+        self.valid[:, place] = accepted & ~self.finished & (sy > 1e-10 * np.sqrt(np.maximum(ss * yy, 0.0)))
+        self.place = (place + 1) % n
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shorter = np.nan_to_num(hoped / (2 * (hoped - gained)), nan=0.0, posinf=0.0)
+        self.size = np.where(accepted, 1.0, self.size * np.clip(shorter, 0.1, 0.5))
         stuck = self.size < LEAST
         bare = stuck & ~self.valid.any(axis=1)
         self.valid[stuck] = False

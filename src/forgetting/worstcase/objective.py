@@ -158,7 +158,8 @@ class DrawnForgetting:
         xp, basis, (batch, T, d, _) = self.device.xp, self.basis, P.shape
         flat = xp.reshape(P, (batch, T, d * d))
         others = basis.gather(flat[:, :, :, None] * (flat * p[:, :, None])[:, :, None, :])
-        chain = Chain.made(self.device, xp.sum(others, axis=1), self.k, others=others)
+        beside = xp.reshape(xp.permute_dims(others, (0, 2, 1, 3)), (batch, basis.size, T * basis.size))
+        chain = Chain.made(self.device, xp.sum(others, axis=1), self.k, others=beside)
         identity = xp.eye(d, dtype=xp.float64, device=self.device.where)
         columns, seen = chain.apply_dual(flipped(xp, basis.pack(0.5 * (identity - P))))
         z, value, log = _attained(self.device, basis.unpack(columns[:, :, 0]), start)
@@ -167,7 +168,8 @@ class DrawnForgetting:
             return Outcome(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
         of_map, of_others, of_columns = chain.pull_dual(outer[:, :, None], seen)
-        moved = basis.spread(of_others + of_map[:, None, :, :]) @ flat[:, :, :, None]
+        apart = xp.permute_dims(xp.reshape(of_others, (batch, basis.size, T, basis.size)), (0, 2, 1, 3))
+        moved = basis.spread(apart + of_map[:, None, :, :]) @ flat[:, :, :, None]
         moved = moved[:, :, :, 0]
         of_P = xp.reshape(2 * p[:, :, None] * moved, P.shape) - 0.5 * basis.unpack(flipped(xp, of_columns))
         return Outcome(log, z, of_P, xp.sum(moved * flat, axis=2))

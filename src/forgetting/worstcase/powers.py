@@ -46,7 +46,8 @@ class Chain:
 
     Attributes:
         squares: arrays (batch, n, n).
-        duals: arrays (batch, T, n, n); empty without `others`.
+        duals: arrays (batch, n, T n), the matrices of all m side by side, so that a product with M is one product;
+            empty without `others`.
         sizes: what squares were divided by, (batch, 1, 1), by the exponents i.
         bits: the powers that make up k.
     """
@@ -67,24 +68,23 @@ class Chain:
             last = squares[-1]
             square = last @ last
             if duals:
-                duals.append(symmetrised(xp, last[:, None, :, :] @ duals[-1]))
+                duals.append(_symmetrised_beside(xp, last @ duals[-1]))
             if level % EVERY == 0:
                 sizes[level] = xp.linalg.vector_norm(square, axis=(1, 2), keepdims=True) + LEAST
                 square = square / sizes[level]
                 if duals:
-                    duals[-1] = duals[-1] / sizes[level][:, None, :, :]
+                    duals[-1] = duals[-1] / sizes[level]
             squares.append(square)
         return cls(device, squares, duals, sizes, bits, symmetric)
 
     @property
     def log_scale(self) -> Any:
         """The logarithm of what results of `apply` are to be multiplied by, (batch,); 0 where nothing was divided."""
-        if not self.sizes:
-            return 0.0
-        xp = self.device.xp
-        times = [float(sum(2 ** (bit - level) for bit in self.bits if bit >= level)) for level in self.sizes]
-        logs = [times_this * xp.log(size[:, 0, 0]) for times_this, size in zip(times, self.sizes.values(), strict=True)]
-        return sum(logs[1:], logs[0])
+        total: Any = 0.0
+        for level, size in self.sizes.items():
+            times = float(sum(2 ** (bit - level) for bit in self.bits if bit >= level))
+            total = total + times * self.device.xp.log(size[:, 0, 0])
+        return total
 
     def apply(self, columns: Any) -> tuple[Any, list[Any]]:
         """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""
@@ -100,10 +100,10 @@ class Chain:
         And what each factor was applied to.
         """
         xp, total, seen = self.device.xp, None, []
+        batch, n, tasks = columns.shape
         for bit in self.bits:
             seen.append((columns, total))
-            across = flipped(xp, columns)[:, :, :, None]  # (batch, T, n, 1)
-            added = xp.sum(self.duals[bit] @ across, axis=1)
+            added = self.duals[bit] @ xp.reshape(flipped(xp, columns), (batch, tasks * n, 1))
             total = added if total is None else self.squares[bit] @ total + added
             columns = self.squares[bit] @ columns
         return total, seen
@@ -132,14 +132,14 @@ class Chain:
     def pull_dual(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any, Any]:
         """The adjoint of `apply_dual`: cotangents of M, of the S_m and of the columns."""
         xp, own = self.device.xp, {}
-        batch, tasks, n = self.duals[0].shape[0], self.duals[0].shape[1], self.duals[0].shape[2]
+        batch, n, tasks = seen[0][0].shape
         backwards = None
         for bit, (columns, total) in zip(reversed(self.bits), reversed(seen), strict=True):
             square, dual = self.squares[bit], self.duals[bit]
-            outer = cotangent[:, None, :, :] * flipped(xp, columns)[:, :, None, :]  # (batch, T, n, n)
-            of_dual = 0.5 * symmetrised(xp, outer)
+            across = xp.reshape(flipped(xp, columns), (batch, 1, tasks * n))
+            of_dual = 0.5 * _symmetrised_beside(xp, cotangent @ across)
             of_square = self.device.zeros(batch, n, n) if total is None else cotangent @ flipped(xp, total)
-            pulled = flipped(xp, (dual @ cotangent[:, None, :, :])[:, :, :, 0])
+            pulled = flipped(xp, xp.reshape(flipped(xp, dual) @ cotangent, (batch, tasks, n)))
             if backwards is not None:
                 of_square = of_square + backwards @ flipped(xp, columns)
                 pulled = pulled + square @ backwards
@@ -150,11 +150,16 @@ class Chain:
             below, dual = self.squares[level], self.duals[level]
             if level + 1 in self.sizes:
                 size = self.sizes[level + 1]
-                square_bar, dual_bar = square_bar / size, dual_bar / size[:, None, :, :]
-            mixed = xp.reshape(xp.permute_dims(dual_bar, (0, 2, 1, 3)), (batch, n, tasks * n))
-            mixed = mixed @ xp.reshape(dual, (batch, tasks * n, n))
-            square_bar = symmetrised(xp, square_bar @ below + mixed)
-            dual_bar = symmetrised(xp, dual_bar @ below[:, None, :, :])
+                square_bar, dual_bar = square_bar / size, dual_bar / size
+            square_bar = symmetrised(xp, square_bar @ below + dual_bar @ flipped(xp, dual))
+            dual_bar = _symmetrised_beside(xp, below @ dual_bar)
             if level in own:
                 square_bar, dual_bar = square_bar + own[level][0], dual_bar + own[level][1]
         return square_bar, dual_bar, backwards
+
+
+def _symmetrised_beside(xp: Any, matrices: Any) -> Any:
+    """A + A' of each of the matrices that are side by side, (batch, n, T n)."""
+    batch, n, width = matrices.shape
+    apart = xp.reshape(matrices, (batch, n, width // n, n))
+    return xp.reshape(apart + xp.permute_dims(apart, (0, 3, 2, 1)), matrices.shape)

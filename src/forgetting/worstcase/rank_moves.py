@@ -1,8 +1,8 @@
 """Ranks that may change: between rounds of ascent a task gains or loses one direction where that pays.
 
 For every task two moves are evaluated exactly: the kernel loses the direction in which the gradient of the value is
-least, or gains the direction of the row space in which it is largest. The best move that was not tried since the last
-change is followed for a round, beside the collection as it was, and the better of both stays.
+least, or gains the direction of the row space in which it is largest. The best moves that were not tried since the last
+change are followed for a round, beside the collection as it was, and the best of all stays.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from forgetting._devices import Device
 from forgetting.worstcase.ascent import Climb, Flags, Point, probabilities, projections_of
 from forgetting.worstcase.objective import Objective
 
-__all__ = ["Climbed", "climb_with_ranks"]
+__all__ = ["TRIES", "Climbed", "climb_with_ranks"]
 
+TRIES = 4  # moves of a collection with gradient 0 that are followed at once
 ROUND = 50  # steps between changes of ranks
 NEAR = 3.0  # a move that divides the value by more than exp(3) is not followed
 GAIN = 1e-9  # relative gain below which a change of rank does not count
@@ -52,36 +53,50 @@ def climb_with_ranks(
     tried = np.zeros((len(flat), 2 * point.kernel.shape[1]), dtype=bool)
     finished, left = np.zeros_like(flat) if free else flat.copy(), steps + 1 - sum(map(len, curves))
     while left > 0 and not finished.all():
-        moved, owners = _best_moves(objective, point, np.flatnonzero(~finished), tried, batch)
+        most = np.where(finished, 0, np.where(flat, TRIES, 1))
+        moved, owners = _best_moves(objective, point, most, tried, batch)
         finished |= flat & ~np.isin(np.arange(len(flat)), owners)
         curve = np.tile(point.log_value, (min(ROUND, left), 1))
-        rows, climb = rows[~climb.finished], climb.picked(np.flatnonzero(~climb.finished))
-        if len(rows):
-            curve[:, rows] = climb.run(len(curve))
-            point.replace(rows, climb.point())
-            flat[rows] = climb.finished
-        if len(owners):
-            trial = Climb(objective, moved, weighted=weighted)
-            seen = trial.run(len(curve))
-            better = np.flatnonzero(trial.values > point.log_value[owners] + GAIN)
-            winners = owners[better]
-            curve[:, winners] = np.maximum(curve[:, winners], seen[:, better])
-            staying = np.flatnonzero(~np.isin(rows, winners))
-            climb = climb.picked(staying).with_others(trial.picked(better))
-            rows = np.concatenate([rows[staying], winners])
-            point.replace(winners, trial.picked(better).point())
-            flat[winners], tried[winners] = trial.finished[better], False
+        active = np.flatnonzero(~climb.finished)
+        rows, climb, count = rows[active], climb.picked(active), len(active)
+        if len(owners):  # one batch with the moves: on a GPU a step of many takes as long as a step of few
+            climb = climb.with_others(Climb(objective, moved, weighted=weighted, place=climb.place))
+        seen = climb.run(len(curve))
+        made = climb.point()
+        curve[:, rows] = seen[:, :count]
+        point.replace(rows, made.part(np.arange(count)))
+        flat[rows] = climb.finished[:count]
+        better = count + _best_of_each(owners, climb.values[count:], point.log_value + GAIN)
+        winners = owners[better - count]
+        curve[:, winners] = np.maximum(curve[:, winners], seen[:, better])
+        point.replace(winners, made.part(better))
+        flat[winners], tried[winners] = climb.finished[better], False
+        staying = np.flatnonzero(~np.isin(rows, winners))
+        rows, climb = np.concatenate([rows[staying], winners]), climb.picked(np.concatenate([staying, better]))
         curves.append(curve)
         left -= len(curve)
     curves.append(np.tile(point.log_value, (left, 1)))
     return Climbed(point, flat, finished, np.maximum.accumulate(np.concatenate(curves)).T)
 
 
-def _best_moves(objective: Objective, point: Point, rows: IntArray, tried: Flags, batch: int) -> tuple[Point, IntArray]:
-    """For each collection among `rows` its best move that was not tried, as points, and whose they are.
+def _best_of_each(owners: IntArray, values: Array, least: Array) -> IntArray:
+    """For each owner the place of its largest value, if that is above the least.
+
+    >>> _best_of_each(np.array([0, 0, 1]), np.array([2.0, 3.0, 1.0]), np.array([1.0, 1.0])).tolist()
+    [1]
+    """
+    ranked = np.lexsort((-values, owners))
+    first = ranked[np.unique(owners[ranked], return_index=True)[1]]
+    chosen: IntArray = first[values[first] > least[owners[first]]]
+    return chosen
+
+
+def _best_moves(objective: Objective, point: Point, most: IntArray, tried: Flags, batch: int) -> tuple[Point, IntArray]:
+    """For each collection its best moves that were not tried, as points, and whose they are; at most `most` of each.
 
     What is followed is marked as tried, and so are moves that are not possible or not worth it.
     """
+    rows = np.flatnonzero(most)
     device, T = objective.device, point.kernel.shape[1]
     found: dict[tuple[int, int], tuple[Array, Array]] = {}
     for first in range(0, len(rows), batch):
@@ -100,9 +115,9 @@ def _best_moves(objective: Objective, point: Point, rows: IntArray, tried: Flags
         part = keys[first : first + batch]
         P, p, start = _placed(device, _applied(point, part, found))
         values[tuple(zip(*part, strict=True))] = device.take(objective.of(P, p, start, gradient=False).log_value)
-    best = [(row, int(np.argmax(values[row]))) for row in rows.tolist()]
-    worth = [(row, move) for row, move in best if values[row, move] > point.log_value[row] - NEAR]
     tried[values < point.log_value[:, None] - NEAR] = True
+    ranked = np.argsort(-values, axis=1, kind="stable")
+    worth = [(row, move) for row in rows.tolist() for move in ranked[row, : most[row]].tolist() if not tried[row, move]]
     for row, move in worth:
         tried[row, move] = True
     return _applied(point, worth, found), np.array([row for row, _ in worth], dtype=np.int64)

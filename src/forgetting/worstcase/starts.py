@@ -16,6 +16,7 @@ __all__ = ["given_frames", "starting_point"]
 WIDE = 3.0  # radians: turned at random by so much, subspaces are about independent
 LEAST = 1e-10  # k times the value below which a start with a common kernel is rounding errors
 HALVINGS = 40
+EQUAL = 0.75  # of random starts have tasks of one rank, as the worst tasks that are known
 
 
 def starting_point(
@@ -44,7 +45,8 @@ def starting_point(
         size = 10 ** rng.uniform(-3.0, -0.5) if index else 0.0
     else:
         if ranks is None:
-            ranks = rng.integers(1, max(d, 2), size=T) if rng.random() < 0.5 else np.full(T, rng.integers(1, max(d, 2)))
+            equal = rng.random() < EQUAL
+            ranks = np.broadcast_to(rng.integers(1, max(d, 2), size=1 if equal else T), (T,))
         kernel = (np.arange(d) >= ranks[:, None]).astype(np.float64)
         centre = np.linalg.qr(rng.standard_normal((d, d)))[0][None]
         size = float(k) ** rng.uniform(-0.5, 0.0) if index % 2 else WIDE
