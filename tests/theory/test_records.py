@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,15 @@ def worst_by_grid(k, quantity):
 # ------------------------------------------------------------------------------------------------------ what there is
 
 
-@pytest.mark.parametrize("key", all_records())
+def large(record):
+    """Hundreds of tasks without replacement, which take about half a second; one of them is in every run of the tests."""
+    tasks = re.search(r"T=(\d+)", record.at)
+    return tasks is not None and int(tasks[1]) > 200 and record.key != "thm:cl_by_sgd_wor (loss)"
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, marks=[pytest.mark.slow] * large(record)) for key, record in all_records().items()]
+)
 def test_every_record_is_attained_by_its_file(key):
     record = all_records()[key]
     verdict = record.verify()
