@@ -169,8 +169,10 @@ def test_names_come_with_keys_in_brackets(inside):
     assert "Theorem 8, parameter-dependent rate [thm:random_convergence_rate/loss]" in text
     assert "the trivial bound [trivial/loss]" in text
     rows = json.loads(inside("bounds", "two_lines", "theta=0.5", "--json").out)["sections"][0]["items"][0]
-    assert rows["columns"] == ["", "value", "bound", "key", "remark"]
-    assert "Theorem 10, universal rate: loss [thm:cl_by_sgd_main]" in inside("claims").out
+    assert rows["columns"] == ["", "value", "reached", "bound", "key", "remark"]
+    listed = json.loads(inside("claims", "--json").out)["sections"][0]["items"][0]["rows"]
+    assert "Theorem 10, universal rate: loss [thm:cl_by_sgd_main]" in [row[0] for row in listed]
+    assert "[thm:cl_by_sgd_main]" in inside("claims").out
     assert inside("claims", "lem:Q trace").out.startswith("Lemma C.8 [lem:Q trace]: holds as stated")
 
 

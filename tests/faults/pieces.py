@@ -415,6 +415,7 @@ GOOD = {
     "patience": ["1.0", "np.inf"],
     "level": ["0.5", "0.95"],
     "title": ["'mine'"],
+    "known": ["True", "False"],
     "progress": ["False", "True", "lambda *_: None", "fails"],
     "width": ["80"],
     "path": ["file()"],

@@ -100,10 +100,9 @@ def _table(rows: Any, quantity: str) -> Any:
         mark = "tightest" if row.tightest else "vacuous" if row.vacuous else row.bound.status
         mark = "" if mark == "holds as stated" else mark
         record = row.bound.record
-        cells.append(
-            (sign, row.value, row.bound.heading, row.bound.key, None if record is None else record.ratio, mark)
-        )
-    columns = "", "value", "bound", "key", "reached", "remark"
+        reached = None if record is None else record.ratio
+        cells.append((sign, row.value, reached, row.bound.heading, row.bound.key, mark))
+    columns = "", "value", "reached", "bound", "key", "remark"
     return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", columns, tuple(cells))
 
 

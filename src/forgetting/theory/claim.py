@@ -392,7 +392,9 @@ class Claim:
             return search(self, seed, budget, seconds, sizes, known=as_flag(known, "known"))
 
     def __str__(self) -> str:
-        return f"{self.heading}: {self.statement} ({self.status})"
+        record = self.record
+        reached = "" if record is None else f"; the largest ratio found is {record.ratio:.4g}"
+        return f"{self.heading}: {self.statement} ({self.status}{reached})"
 
 
 def _disputed(error: DisagreementError) -> Verdict:
