@@ -7,7 +7,7 @@ from pathlib import Path
 def oldest() -> list[str]:
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["data"], *extras["dev"]]
+    lines = [*project["dependencies"], *extras["data"], *extras["worst"], *extras["dev"]]
     return [line.replace(">=", "==") for line in lines if not line.startswith(project["name"])]
 
 

@@ -23,10 +23,10 @@ from forgetting.worstcase.cliques import Reach
 from forgetting.worstcase.dual_certificate import certified
 from forgetting.worstcase.extraction import candidates, num_errors
 from forgetting.worstcase.program import Program, program
-from forgetting.worstcase.worst import WorstCase
 from forgetting.worstcase.solving import Solved, solve
 from forgetting.worstcase.tree import Alike, Given, Shuffles, Tree, Walk, Weighted, tree
 from forgetting.worstcase.words import Word
+from forgetting.worstcase.worst import WorstCase
 
 __all__ = ["worst_case"]
 
@@ -76,7 +76,7 @@ def worst_case(
     steps, order = as_count(k, "k", least=1), as_ordering(WithReplacement() if ordering is None else ordering)
     _one_of(kind, "kind", KINDS)
     _one_of(quantity, "quantity", QUANTITIES)
-    count = None if isinstance(T, float | np.floating) and T == math.inf else as_count(T, "T", least=1)
+    count = None if isinstance(T, float | np.floating) and math.inf == T else as_count(T, "T", least=1)
     runs = tree(_walk(order, count, steps + (quantity == "next_loss")), steps, quantity)
     rules = _rules(kind, runs.walk)
     posed = program(runs, rules)
@@ -102,7 +102,9 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
     if isinstance(law, Independent) and law.p is None:
         return Alike(count)
     if count is None:
-        raise InvalidInputError(f"T = inf is for uniform draws with replacement, not for {ordering}; give a number of tasks")
+        raise InvalidInputError(
+            f"T = inf is for uniform draws with replacement, not for {ordering}; give a number of tasks"
+        )
     limit = law.limit(count)
     if limit is not None and steps > limit:
         raise InvalidInputError(f"{ordering} ends after {limit} steps, but {steps} are needed")
@@ -116,7 +118,7 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
     if isinstance(law, Fixed):
         return Given(count, tuple(int(task) for task in ordering.first(view, steps, np.random.default_rng(0))))
     raise NotSupportedError(
-        f"{ordering} has no worst case here: worst cases cover draws with replacement, shuffles, cycles and given orders"
+        f"{ordering} has no worst case here: there are worst cases of draws with replacement, shuffles, cycles, given orders"
     )
 
 

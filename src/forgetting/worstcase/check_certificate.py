@@ -10,13 +10,19 @@ import hashlib
 import json
 import sys
 from fractions import Fraction as Q
-from math import perm
+from operator import mul
 
 
 def digest(c):
     """A digest of all that the file says, so that no changed digit goes unnoticed."""
     text = json.dumps({at: c[at] for at in sorted(c) if at != "digest"}, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def need(fits, what):
+    """Refuse a file that says something else than a certificate says."""
+    if not fits:
+        raise ValueError(f"this proves nothing: {what}")
 
 
 def add(total, form, factor):
@@ -26,95 +32,118 @@ def add(total, form, factor):
 
 
 def check(c):
-    """The upper bound that the file proves; an error if the file claims a smaller one."""
-    if c["digest"] != digest(c):
-        raise ValueError("the file was changed: its digest does not fit its content")
-    T, k, kind, law, alike = c["tasks"], c["k"], c["kind"], c["law"], isinstance(c["law"], str)
+    """The upper bound that the file proves; an error if the file claims a smaller one, or is no certificate."""
+    T, k, kind, quantity, law, bits = c["tasks"], c["k"], c["kind"], c["quantity"], c["law"], c["bits"]
+    upper, squares, normals, alike = c["upper"], c["squares"], c["normals"], isinstance(law, str)
+    need(c["digest"] == digest(c), "the file was changed: its digest does not fit its content")
+    need(type(k) is int and k > 0 and type(bits) is int and bits > 0, f"k = {k!r}, bits = {bits!r}")
+    need((type(T) is int and T > 0) or (T is None and law == "uniform"), f"tasks = {T!r}")
+    need(kind in ("projections", "reflections", "convex"), f"kind = {kind!r}")
+    need(quantity in ("loss", "next_loss", "forgetting"), f"quantity = {quantity!r}")
+    need(law in ("uniform", "shuffles") or [*law] in (["weights"], ["order"]), f"law = {law!r}")
+    need(type(upper) is str and {*upper} <= {*"0123456789."}, f"upper = {upper!r}")
+    weights = [] if alike or "order" in law else [Q(*map(int, weight.split("/"))) for weight in law["weights"]]
+    order = [] if alike or "weights" in law else law["order"]
+    need(alike or order or (len(weights) == T and min(weights) >= 0 and sum(weights) == 1), f"law = {law!r}")
+    need(not order or len(order) == k + (quantity == "next_loss"), f"{len(order)} steps in the order")
+    need(not normals or kind == "convex", "normals are for convex sets")
+    for words, rows in [([order], []), *squares, *(([[m], u, v or []], [[x, 0, 0]]) for m, u, v, x in normals)]:
+        fit = all(type(a) is int and (alike or 0 <= a < T) for u in words for a in u)
+        need(fit and all(len(row) == len(words) and {*map(type, row)} == {int} for row in rows), "bad words or rows")
+    need(all(min(m, *u, *(v or [0]), x) >= 0 for m, u, v, x in normals), "a normal with an average, or below 0")
 
     def named(word):  # tasks that are alike get their names by first appearance
         names = {-1: -1}
         return tuple(names.setdefault(a, len(names) - 1) for a in word) if alike else word
 
+    def after(u, a):  # the word u and then the letter a
+        return (*u, a) if u[-1:] != (a,) else u[:-1] if kind == "reflections" else u  # s s = 1, P P = P
+
     def name(u, v):  # inner products with equal names are equal
         if kind == "convex":
             return min(named((*u, -1, *v)), named((*v, -1, *u)))
         while kind == "reflections" and u and v and u[-1] == v[-1]:
-            u, v = u[:-1], v[:-1]  # reflections undo themselves
-        word = (*u, *v[-2::-1]) if u and v and u[-1] == v[-1] else (*u, *v[::-1])  # P P = P
+            u, v = u[:-1], v[:-1]
+        word = (*u, *v[-2::-1]) if u and v and u[-1] == v[-1] else (*u, *v[::-1])
         return min(named(word), named(word[::-1]))
 
-    def meetings(free, met):  # each averaged task is new, or one that the other word has
-        tails = meetings(free[1:], met) if free else [{}]
-        return [t | {free[0]: m} for t in tails for m in ["new", *met] if m not in t.values() or m == "new"] if free else tails
-
-    def product(u, v):  # the inner product of two errors
-        (mine, left), (yours, right) = [({a for a in w if a < 0}, {0, *w} - {a for a in w if a < 0}) for w in (u, v)]
-        found, ways = {}, 1 if T is None else perm(T - len(left), len(mine)) * perm(T - len(right), len(yours))
-        for first in meetings([*mine], [*(right - left), *yours]):
-            for second in meetings([b for b in yours if b not in first.values()], [*(left - right)]):
-                there = {b: ("v", b) if second.get(b, "new") == "new" else second[b] for b in yours}
-                here = {a: ("u", a) if m == "new" else there.get(m, m) for a, m in first.items()}
-                new = len({x for x in (*here.values(), *there.values()) if isinstance(x, tuple)})
-                part = new == len(mine) + len(yours) if T is None else perm(T - len(left | right), new)
-                add(found, {name(tuple(here.get(a, a) for a in u), tuple(there.get(a, a) for a in v)): Q(part, ways)}, 1)
+    def product(u, v):  # the inner product of two errors: an averaged task is one that the other word has, or a new one
+        u, v = sorted((u, v), key=lambda word: min(word, default=0))
+        mine, yours = ({0, *(a for a in word if a >= 0)} for word in (u, v))
+        both, found, average = mine | yours, {}, min(u, default=0)
+        need(T is None or len(both) <= T, "more names than tasks")
+        if average >= 0:
+            return {name(u, v): 1}
+        meets = {} if T is None else dict.fromkeys(yours - mine, Q(1, T - len(mine)))
+        for task, share in [*meets.items(), (max(both) + 1, 1 - sum(meets.values()))]:
+            add(found, product(tuple(task if a == average else a for a in u), v) if share else {}, share)
         return found
 
     def following(counts):  # which task may come next after so many visits of each, with its probability
         if not alike:
-            return [(law["order"][sum(counts)], Q(1))] if "order" in law else list(enumerate(map(Q, law["weights"])))
+            return [(order[sum(counts)], Q(1))] if order else list(enumerate(weights))
         passed = [a for a, n in enumerate(counts) if law == "shuffles" and n > sum(counts) // T]
         old = [(a, Q(1, T - len(passed))) for a in range(len(counts)) if a not in passed] if T else []
-        return [(a, q) for a, q in [*old, (len(counts), 1 - sum(q for _, q in old))] if q]
+        return [*old, (len(counts), 1 - sum(q for _, q in old))]
 
-    def add_loss(u, m, factor):  # |(I - P_m) P_u z|^2
-        if kind != "reflections":
+    def times(operator, a):  # the reverse of an operator times P, which is (1 + s) / 2 for a reflection s
+        found = {}
+        for w, x in operator.items():
+            for word in [w, after(w, a)] if kind == "reflections" else [after(w, a)] * 2:
+                add(found, {word[::-1]: x}, Q(1, 2))
+        return found
+
+    def loss(u, m):  # |(I - P_m) P_u z|^2
+        form, inside = {}, {(): 1}
+        if kind == "convex":
             for x, y, sign in [(u, u, 1), (u, (*u, m), -2), ((*u, m), (*u, m), 1)]:
-                add(rest, product(x, y), sign * factor)
-            return
-        inside = {(): Q(1, 2), (m,): -Q(1, 2)}
-        for a in u[::-1]:  # P X P with P = (1 + s) / 2
-            before, inside = inside, {}
-            for w in before:
-                for b in (w, w[1:] if w[:1] == (a,) else (a, *w)):
-                    for d in (b, b[:-1] if b[-1:] == (a,) else (*b, a)):
-                        add(inside, {d: before[w]}, Q(1, 4))
+                add(form, product(x, y), sign)
+            return form
+        add(inside, times(inside, m), -1)
+        for a in u[::-1]:
+            inside = times(times(inside, a), a)
         for w, x in inside.items():
-            add(rest, {name(w, ()): x}, factor)
+            add(form, {name(w, ()): x}, 1)
+        return form
 
-    rest, level = {}, {((), () if alike else (0,) * T): Q(1)}  # runs: the word of the error, the visits of each task
+    rest, ends, level = {}, {}, {((), () if alike else (0,) * T): Q(1)}  # runs: the word of the error, visits of tasks
     for _ in range(k):
         before, level = level, {}
         for (u, counts), p in before.items():
             for a, q in following(counts):
                 visits = tuple(n + (b == a) for b, n in enumerate((*counts, 0)[: max(len(counts), a + 1)]))
-                add(level, {(u if u[-1:] == (a,) else (*u, a), visits): p}, q)
+                add(level, {(u if u[-1:] == (a,) else (*u, a), visits): p} if q else {}, q)
     for (u, counts), p in level.items():
         seen = [(a, Q(1, T)) for a in range(len(counts))] if T else []
         every = [*seen, (len(counts), 1 - sum(q for _, q in seen))]
-        every = every if c["quantity"] == "loss" else following(counts) if c["quantity"] == "next_loss" else [
-            (a, Q(n, k)) for a, n in enumerate(counts)]  # fmt: skip
-        for m, q in every:
-            if q and m != u[-1]:
-                add_loss(u, m, p * q / 2)
-    for words, rows in c["squares"]:
-        pairs, unit = {}, Q(1, 4 ** c["bits"])
-        for i, u in enumerate(words):
-            for j, v in enumerate(words):
-                names = {0: 0}
-                at = [tuple(names.setdefault(a, len(names) if a > 0 else a) if alike else a for a in w) for w in (u, v)]
-                add(pairs, {tuple(at): 1}, sum(row[i] * row[j] for row in rows))
+        every = [(a, Q(n, k)) for a, n in enumerate(counts)] if quantity == "forgetting" else every
+        for m, q in following(counts) if quantity == "next_loss" else every:
+            add(ends, {(u, m): p / 2} if m != u[-1] else {}, q)
+    for (u, m), weight in ends.items():
+        add(rest, loss(u, m) if weight else {}, weight)
+    for words, rows in squares:
+        pairs, columns = {}, [[row[at] for row in rows] for at in range(len(words))]
+        for u, x in zip(words, columns, strict=True):
+            for v, y in zip(words, columns, strict=True):
+                names = {0: 0}  # tasks that are alike have the same product under other names
+                pair = [
+                    tuple(names.setdefault(a, len(names)) if alike and a > 0 else a for a in word) for word in (u, v)
+                ]
+                add(pairs, {tuple(pair): sum(map(mul, x, y))}, 1)
         for (u, v), total in pairs.items():
-            add(rest, product(u, v), total * unit)
-    for m, u, v, factor in c.get("normals", []):  # <x - P x, P x - y> >= 0 for the common point y = 0 and for y = P v
+            add(rest, product(u, v), Q(total, 4**bits))
+    for m, u, v, factor in normals:  # <x - P x, P x - y> >= 0 for the common point y = 0 and for y = P v
         for x, sign in [((*u,), 1), ((*u, m), -1)]:
-            add(rest, product(x, (*u, m)), sign * abs(factor) * Q(1, 2 ** c["bits"]))
-            add(rest, product(x, (*v, m)) if v is not None else {}, -sign * abs(factor) * Q(1, 2 ** c["bits"]))
+            add(rest, product(x, (*u, m)), sign * factor * Q(1, 2**bits))
+            add(rest, {} if v is None else product(x, (*v, m)), -sign * factor * Q(1, 2**bits))
     proved = rest.pop(name((), ()), Q(0)) + sum(map(abs, rest.values()))
-    if proved > Q(c["upper"]):
-        raise ValueError(f"the squares prove an upper bound of {float(proved):.9g}, not of {c['upper']}")
+    need(proved <= Q(upper), f"the squares prove an upper bound of {float(proved):.9g}, not of {upper}")
     return proved
 
 
 if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as file:
-        print(f"proved: the expected quantity is at most {float(check(json.load(file))):.12g}")
+        c = json.load(file)
+    bound, tasks = float(check(c)), "any number of" if c["tasks"] is None else c["tasks"]
+    print(f"proved: the expected {c['quantity']} after k = {c['k']} steps is at most {bound:.12g}, for {tasks} tasks,")
+    print(f"{'convex sets' if c['kind'] == 'convex' else 'subspaces'}, and the law {json.dumps(c['law'])[:100]}")

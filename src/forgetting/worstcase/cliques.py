@@ -24,7 +24,7 @@ from forgetting.worstcase.tree import Tree
 from forgetting.worstcase.words import Word, relabelled
 from forgetting.worstcase.young import partitions, representation
 
-__all__ = ["Block", "Point", "Reach", "blocks", "points_of", "watched"]
+__all__ = ["Block", "Point", "Reach", "blocks", "others_of", "points_of", "watched"]
 
 Part = Literal["kept", "lost", "error"]
 
@@ -165,12 +165,18 @@ def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[Block]:
         yield Block("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
                     np.ones(len(points)), 1)  # fmt: skip
         return
-    others = None if tree.walk.num_tasks is None else tree.walk.num_tasks - 1
     most = max((len({*point.word} - {0}) for point in points), default=0)
-    if others is None or others >= 2 * most:
+    others, many = others_of(tree.walk.num_tasks, most)
+    if many or others is None:
         yield from _many(points, most)
     else:
         yield from _few(points, others)
+
+
+def others_of(num_tasks: int | None, most: int) -> tuple[int | None, bool]:
+    """The number of tasks other than task 0, and whether there are many: twice as many as a word names."""
+    others = None if num_tasks is None else num_tasks - 1
+    return others, others is None or others >= 2 * most
 
 
 def _few(points: list[Point], others: int) -> Iterator[Block]:

@@ -101,7 +101,8 @@ def certified(program: Program, solved: Solved) -> DualCertificate:
     data: dict[str, Any] = {
         "format": FORMAT, "kind": program.algebra.kind, "quantity": tree.quantity, "k": tree.k,
         "tasks": tree.walk.num_tasks, "law": tree.walk.in_words(), "bits": BITS,
-        "squares": [_squares(matrix, dual, program) for matrix, dual in zip(program.matrices, solved.duals, strict=True)],
+        "squares": [_squares(matrix, dual, program) for matrix, dual in
+                    zip(program.matrices, solved.duals, strict=True)],
         "normals": [[*form.between, round(max(factor, 0.0) * 2.0**BITS)] for form, factor in
                     zip(program.normals, solved.multipliers, strict=True)],
         "upper": "1",

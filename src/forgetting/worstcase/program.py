@@ -95,8 +95,8 @@ def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[N
             if other == word:
                 continue
             for there in [other] if other is None or not tree.walk.symmetric else _namings(word, other, tree):
-                target = algebra.kept(word, task) if there is None else (
-                    *algebra.kept(word, task), *((-share, after) for share, after in algebra.kept(there, task)))  # fmt: skip
+                away = () if there is None else algebra.kept(there, task)
+                target = (*algebra.kept(word, task), *((-share, after) for share, after in away))
                 form = algebra.product(algebra.lost(word, task), target)
                 found = {index[name]: float(value) for name, value in form.items()}
                 key = frozenset(found.items())
@@ -118,7 +118,7 @@ def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
 def _matrices(block: Block, algebra: Algebra, index: dict[Word, int]) -> list[Matrix]:
     starts = [at for at in range(len(block.points)) if at == 0 or block.images[at] is not block.images[at - 1]]
     ends = [*starts[1:], len(block.points)]
-    rows, cols, names, factors = [], [], [], []
+    nonzeros: list[tuple[int, int, int, float]] = []
     for a, (low, high) in enumerate(zip(starts, ends, strict=True)):
         point = block.points[low]
         terms = point.terms(algebra)
@@ -140,11 +140,13 @@ def _matrices(block: Block, algebra: Algebra, index: dict[Word, int]) -> list[Ma
                     for col in range(max(left, row), right):
                         factor = total[block.rows[row], block.rows[col]] * ratio
                         if abs(factor) > 1e-13:
-                            rows.append(row), cols.append(col), names.append(at), factors.append(factor)
+                            nonzeros.append((row, col, at, factor))
     shape = (len(block.points),) * 2
-    count, part = connected_components(sparse.coo_matrix((np.ones(len(rows)), (rows, cols)), shape), directed=False)
+    *places, factors = np.array(nonzeros).reshape(-1, 4).T
+    data = *(place.astype(int) for place in places), factors
+    graph = sparse.coo_matrix((np.ones(len(factors)), data[:2]), shape)
+    count, part = connected_components(graph, directed=False)
     found = []
-    data = np.array(rows, int), np.array(cols, int), np.array(names, int), np.array(factors)
     for at in range(count):
         members = np.flatnonzero(part == at)
         place = np.full(len(part), -1)

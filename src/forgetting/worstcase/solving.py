@@ -9,9 +9,21 @@ import numpy as np
 from scipy import sparse
 
 from forgetting._arrays import Array
+from forgetting.errors import NotSupportedError
 from forgetting.worstcase.program import Program
 
-__all__ = ["Solved", "solve"]
+__all__ = ["Solved", "clarabel", "solve"]
+
+
+def clarabel() -> Any:
+    """The module clarabel; an error says what to do if it is not installed."""
+    try:
+        import clarabel
+    except ImportError:
+        raise NotSupportedError(
+            "worst_case needs clarabel, which is not installed: pip install clarabel, or pip install 'forgetting[worst]'"
+        ) from None
+    return clarabel
 
 
 @dataclass(frozen=True)
@@ -37,15 +49,12 @@ class Solved:
 
 def solve(program: Program, tol: float = 1e-9) -> Solved:
     """Solve a program."""
-    import clarabel
-
+    solver = clarabel()
     width = len(program.names)
     heights = [matrix.size * (matrix.size + 1) // 2 for matrix in program.matrices]
-    rows, cols, data = [], [], []
     start = len(program.normals)
-    for at, normal in enumerate(program.normals):
-        for name, value in normal.form.items():
-            rows.append([at]), cols.append([name]), data.append([value])
+    forms = [(at, name, value) for at, normal in enumerate(program.normals) for name, value in normal.form.items()]
+    rows, cols, data = ([np.array([form[part] for form in forms])] for part in range(3))
     for matrix, height in zip(program.matrices, heights, strict=True):
         rows.append(start + matrix.cols * (matrix.cols + 1) // 2 + matrix.rows)
         cols.append(matrix.names)
@@ -54,13 +63,13 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
     full = sparse.csc_matrix(
         (np.concatenate(data), (np.concatenate(rows).astype(int), np.concatenate(cols).astype(int))), (start, width)
     )
-    cones: list[Any] = [clarabel.NonnegativeConeT(len(program.normals))] if program.normals else []
-    cones += [clarabel.PSDTriangleConeT(matrix.size) for matrix in program.matrices]
-    settings = clarabel.DefaultSettings()
+    cones: list[Any] = [solver.NonnegativeConeT(len(program.normals))] if program.normals else []
+    cones += [solver.PSDTriangleConeT(matrix.size) for matrix in program.matrices]
+    settings = solver.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
     unknown = width - 1
-    found = clarabel.DefaultSolver(
+    found = solver.DefaultSolver(
         sparse.csc_matrix((unknown, unknown)), -program.objective[1:], -full[:, 1:].tocsc(),
         full[:, [0]].toarray().ravel(), cones, settings,
     ).solve()  # fmt: skip

@@ -17,7 +17,17 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["Word", "canonical", "canonical_pair", "coincidences", "extended", "joined", "reflected", "relabelled", "share"]
+__all__ = [
+    "Word",
+    "canonical",
+    "canonical_pair",
+    "coincidences",
+    "extended",
+    "joined",
+    "reflected",
+    "relabelled",
+    "share",
+]
 
 Word = tuple[int, ...]
 

@@ -1,0 +1,86 @@
+"""How large the semidefinite program of a worst case will be, counted before anything is built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from math import comb, factorial, perm
+from typing import NamedTuple
+
+from forgetting.worstcase.algebra import Algebra
+from forgetting.worstcase.cliques import Point, others_of, points_of, watched
+from forgetting.worstcase.tree import Tree
+from forgetting.worstcase.young import partitions
+
+__all__ = ["Size", "size"]
+
+
+class Size(NamedTuple):
+    """The size of a program.
+
+    Attributes:
+        rows: of all matrices that are positive semidefinite, half of each: the time of the solver grows like their cube
+            and its memory like their square.
+        products: inner products of errors that are summed up to build the matrices.
+    """
+
+    rows: int
+    products: int
+
+
+def size(tree: Tree, algebra: Algebra, most: int) -> Size:
+    """The size of the program of a tree; where the rows are more than `most`, counting stops there.
+
+    >>> from forgetting.worstcase.algebra import Reflections
+    >>> from forgetting.worstcase.tree import Alike, tree
+    >>> size(tree(Alike(3), 2, "loss"), Reflections(3, True), 1000).rows      # two blocks of 4 and two of 3
+    32
+    """
+    rows = products = 0
+    for task in watched(tree):
+        points = points_of(tree, task, algebra)
+        for counted in _parts(points):
+            for block_rows, block_products in _blocks(counted, tree):
+                rows += block_rows * (block_rows + 1) // 2
+                products += block_products
+                if rows > most:
+                    return Size(rows, products)
+    return Size(rows, products)
+
+
+def _parts(points: list[Point]) -> list[Counter[int]]:
+    """Points by the number of tasks that their words name, apart from task 0: what is kept and what is lost apart."""
+    parts = sorted({point.part for point in points})
+    groups = [parts] if "error" in parts else [[part] for part in parts]
+    return [Counter(len({*point.word} - {0}) for point in points if point.part in group) for group in groups]
+
+
+def _blocks(counted: Counter[int], tree: Tree) -> list[tuple[int, int]]:
+    """For each block, its size and the number of inner products that it sums up."""
+    total = sum(counted.values())
+    if not tree.walk.symmetric:
+        return [(total, total * (total + 1) // 2)]
+    others, many = others_of(tree.walk.num_tasks, max(counted))
+    if many or others is None:
+        sizes = []
+        for named in range(max(counted) + 1):
+            orbits = sum(count * comb(used, named) for used, count in counted.items())
+            work = orbits * (orbits + 1) // 2 * 2**named * factorial(named)
+            sizes += [(orbits * _kept(shape, 0), work) for shape in partitions(named)]
+        return sizes
+    sizes = []
+    for shape in partitions(others):
+        kept = {used: _kept(shape, others - used) for used in counted}
+        images = sum(count * perm(others, used) for used, count in counted.items() if kept[used])
+        sizes.append((sum(count * kept[used] for used, count in counted.items()), total * images // 2 + images))
+    return sizes
+
+
+@cache
+def _kept(shape: tuple[int, ...], first: int) -> int:
+    """The number of standard tableaux of a shape with the letters 1, ..., first in the first row."""
+    if sum(shape) == first:
+        return int(len(shape) <= 1)
+    ends = [row for row in range(len(shape)) if row + 1 == len(shape) or shape[row] > shape[row + 1]]
+    smaller = [(*shape[:row], shape[row] - 1, *shape[row + 1 :]) for row in ends]
+    return sum(_kept(tuple(length for length in less if length), first) for less in smaller)
