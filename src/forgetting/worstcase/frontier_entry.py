@@ -19,7 +19,7 @@ from forgetting.worstcase.dual_certificate import DualCertificate
 
 __all__ = ["Entry", "Verified", "exact_value", "worst_pair_entry"]
 
-LARGEST = 512  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
+LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
 PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
@@ -79,7 +79,7 @@ class Entry(KnownWorst):
     def verify(self) -> Verified:
         """Compute the value again by `fg.expect`, and check the certificate; an error says what does not hold.
 
-        Tasks of a construction in more than 512 dimensions have the value of their closed form. Cost: milliseconds for
+        Tasks of a construction in more than 128 dimensions have the value of their closed form. Cost: milliseconds for
         the value, up to three seconds for the largest constructions and certificates.
         """
         where = self.name if self.path is None else str(self.path)

@@ -66,7 +66,7 @@ class Frontier(Result):
     >>> loss = fg.worstcase.frontier("loss", T=[2, 3], k=[1, 2])
     >>> frame = loss.to_frame()
     >>> frame[["T", "k"]].values.tolist(), frame["k value"].round(5).tolist()
-    ([[2.0, 1.0], [2.0, 2.0], [3.0, 1.0], [3.0, 2.0]], [0.14815, 0.17616, 0.16846, 0.18209])
+    ([[2, 1], [2, 2], [3, 1], [3, 2]], [0.14815, 0.17616, 0.16846, 0.18209])
     >>> loss.best(T=3, k=2).verify().value > 0.091
     True
     """
