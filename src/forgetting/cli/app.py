@@ -19,6 +19,7 @@ Start here:
   forgetting bounds tasks.csv -k 1000           every bound on your own tasks
   forgetting audit tasks.csv                    what the order of them does
   forgetting claims --hunt 100                  look for counterexamples
+  forgetting frontier show                      the worst tasks that are known
   forgetting solve A.npz b.npy                  a linear system by row action
   forgetting study run my.toml --jobs -1        thousands of problems
 
@@ -63,12 +64,14 @@ def make_app() -> Any:
         doctor,
         expect,
         family_list,
+        frontier,
         report,
         run,
         solve,
         study,
         table,
         weights,
+        worst_case,
     )
 
     app = typer.Typer(
@@ -99,9 +102,11 @@ def make_app() -> Any:
 
     everything.__doc__ = HELP
     for module in (
-        report, run, expect, weights, bounds, table, certify, audit, claims, solve, cite, family_list, doctor,
+        report, run, expect, weights, bounds, table, certify, audit, claims, worst_case, solve, cite, family_list,
+        doctor,
     ):  # fmt: skip
         name = next(name for name in module.__all__ if name.endswith("_command"))
-        app.command(name.removesuffix("_command"))(getattr(module, name))
+        app.command(name.removesuffix("_command").replace("_", "-"))(getattr(module, name))
     app.add_typer(study.study_app(), name="study")
+    app.add_typer(frontier.frontier_app(), name="frontier")
     return app

@@ -1,89 +1,268 @@
-"""Tasks that are known to be worst for a number of steps, kept in the package.
+"""Tasks that are known to be worst for a number of steps: the files of the frontier.
 
-Each file of the folder `known_worst` is one entry: tasks, the expected loss or forgetting that they reach after k steps
-with replacement at |w_0 - w*| R = 1, and a proved upper bound where there is one. Hunts of claims start from them.
+Each file of the folder `known_worst` is one entry: the largest expected loss or forgetting that is known for T tasks
+after k steps at |w_0 - w*| R = 1, tasks that reach it, and a proved upper bound where there is one. Hunts of claims
+start from these tasks, and `fg.worstcase.frontier` lists and verifies the entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from forgetting.errors import ProblemFileError
+from forgetting._arrays import Array
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.storage.atomic import as_file_error, write
 from forgetting.storage.json_text import decode_json, typed
+from forgetting.tasks.equiangular import equiangular_tasks
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["KnownWorst", "known_worst", "read_known_worst"]
+__all__ = ["FOLDER", "KnownWorst", "known_worst"]
 
 FOLDER = Path(__file__).with_name("known_worst")
+FORMAT = "forgetting/worst-tasks/1"
+PROOF = ".certificate.json"  # ending of the file beside an entry that proves its upper bound
+CLOSE = 1e-10  # how far rows may be from orthonormal, and w* from a unit vector
+LARGEST = 0.5  # no expected loss or forgetting is larger at |w_0 - w*| R = 1
 
 
 @dataclass(frozen=True)
 class KnownWorst:
-    """Tasks that reach the largest known expected loss or forgetting after k steps, of all collections of T tasks.
+    """The largest known expected loss or forgetting of T tasks after k steps, and tasks that reach it.
 
     Attributes:
-        quantity: loss or forgetting, expected with replacement at |w_0 - w*| R = 1.
+        quantity: loss or forgetting, expected at |w_0 - w*| R = 1.
+        T: the number of tasks; None for the supremum over all numbers of tasks, which no stored tasks reach.
         k: the number of steps.
-        value: what the tasks reach.
-        matrices: X_m of each task, row by row.
-        w_star: the solution; the labels are X_m w*.
-        origin: how the tasks were found.
-        upper: a proved upper bound over all collections of T tasks, or None.
-        universal: whether `upper` holds for every number of tasks.
+        ordering: in the words of the command line, such as with-replacement.
+        evidence: "certified" where a proved upper bound belongs to the entry, "searched" where tasks were found by a
+            search, "closed form" where the supremum is known as a formula.
+        value: the exact value of the tasks, a lower bound on the supremum; None without tasks.
+        upper: a proved upper bound on the supremum over all collections of T tasks, of any dimension, or None.
+        origin: how the entry was found: the call, with its seed.
+        w_star: the solution, |w*| = 1; the labels are X_m w*.
+        matrices: orthonormal rows of each task, or a single row of zeros for a task of rank 0.
+        kernels: whether `matrices` hold the kernels of the tasks, the directions that a task does not see, and not the
+            rows X_m: fewer numbers where ranks are large.
+        construction: in place of w_star and matrices, "equiangular share=S" for `equiangular_tasks(T, S)`.
+        proof: the SHA-256 of the certificate that is beside the entry, or None.
+        path: the file that the entry was read from, or None.
 
-    >>> entry = KnownWorst("loss", 1, 0.125, (((1.0, 0.0),), ((0.0, 1.0),)), (0.5**0.5, 0.5**0.5))
-    >>> entry.tasks.num_tasks, entry.num_tasks
-    (2, 2)
+    >>> entry = KnownWorst("loss", 2, 1, w_star=(0.6, 0.8), matrices=(((1.0, 0.0),), ((0.0, 1.0),)), value=0.125)
+    >>> entry.tasks.num_tasks, entry.d, entry.name
+    (2, 2, 'loss-T2-k1')
     """
 
     quantity: Literal["loss", "forgetting"]
+    T: int | None
     k: int
-    value: float
-    matrices: tuple[tuple[tuple[float, ...], ...], ...]
-    w_star: tuple[float, ...]
-    origin: str = ""
+    ordering: str = "with-replacement"
+    evidence: Literal["certified", "searched", "closed form"] = "searched"
+    value: float | None = None
     upper: float | None = None
-    universal: bool = False
+    origin: str = ""
+    w_star: tuple[float, ...] = ()
+    matrices: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    kernels: bool = False
+    construction: str = ""
+    proof: str | None = None
+    path: Path | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        wrong = next(self._wrongs(), None)
+        if wrong is not None:
+            raise InvalidInputError(wrong)
+
+    def _wrongs(self) -> Iterator[str]:
+        """What is wrong with the entry."""
+        if self.k < 1 or (self.T is not None and self.T < 1):
+            yield f"T = {self.T} and k = {self.k} must be at least 1"
+        if not re.fullmatch(r"[a-z][a-z0-9=,. -]{0,79}", self.ordering):
+            yield f"no ordering {self.ordering!r:.80}"
+        if self.upper is not None and not 0 <= self.upper <= LARGEST:
+            yield f"the upper bound {self.upper} is not between 0 and 1/2"
+        if self.evidence == "certified" and self.upper is None:
+            yield "a certified entry needs an upper bound"
+        if self.proof is not None and not re.fullmatch("[0-9a-f]{64}", self.proof):
+            yield f"{self.proof!r:.80} is not the SHA-256 of a certificate"
+        if self.T is None:
+            if self.value is not None or self.matrices or self.w_star or self.construction:
+                yield "a supremum over all numbers of tasks has no tasks and no value of them"
+            return
+        if self.value is None or not 0 <= self.value <= LARGEST:
+            yield f"the value {self.value} is not between 0 and 1/2"
+        elif self.upper is not None and self.value > self.upper + CLOSE:
+            yield f"the value {self.value} is above the upper bound {self.upper}"
+        if self.construction:
+            if self.matrices or self.w_star or self._share is None or self.T < 2:
+                yield f"no tasks of {self.construction!r:.60}: 'equiangular share=S' with 0 < S < 1, and no matrices"
+            return
+        if len(self.matrices) != self.T:
+            yield f"{len(self.matrices)} matrices for T = {self.T} tasks"
+        yield from self._wrong_arrays()
+
+    def _wrong_arrays(self) -> Iterator[str]:
+        norm = float(np.linalg.norm(self.w_star)) if self.w_star else 0.0
+        if not abs(norm - 1) <= CLOSE:
+            yield f"|w*| is {norm:.12g}, not 1"
+        for task, matrix in enumerate(self.matrices):
+            widths = sorted({len(row) for row in matrix})
+            if widths != [self.d]:
+                yield f"task {task} has rows of {widths} numbers, and w* has {self.d}"
+                return
+            if len(matrix) == 1 and not any(matrix[0]):
+                continue  # rank 0
+            X = np.array(matrix)
+            error = float(np.abs(X @ X.T - np.eye(len(X))).max())
+            if not error <= CLOSE:
+                yield f"the rows of task {task} are not orthonormal: they are off by {error:.3g}"
 
     @property
-    def num_tasks(self) -> int:
-        """The number of tasks."""
-        return len(self.matrices)
+    def d(self) -> int:
+        """The dimension of the tasks; 0 without tasks."""
+        return (self.T or 0) if self.construction else len(self.w_star)
+
+    @property
+    def _share(self) -> float | None:
+        """The number of a construction of equiangular tasks; None if there is none."""
+        found = re.fullmatch(r"equiangular share=(0\.[0-9]{1,30}|[0-9.]{1,30}e-[0-9]{1,2})", self.construction)
+        try:
+            share = float(found[1]) if found else 0.0
+        except ValueError:
+            return None
+        return share if 0 < share < 1 else None
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without the ending."""
+        order = "" if self.ordering == "with-replacement" else re.sub("[^a-z0-9]+", "-", self.ordering) + "-"
+        return f"{self.quantity}-{order}T{'inf' if self.T is None else self.T}-k{self.k}"
 
     @cached_property
-    def tasks(self) -> RegressionTasks:
-        """The tasks."""
-        matrices = [np.array(matrix) for matrix in self.matrices]
+    def tasks(self) -> RegressionTasks | None:
+        """The tasks; None for a supremum over all numbers of tasks."""
+        if self.T is None:
+            return None
+        if self._share is not None:
+            return equiangular_tasks(self.T, self._share)
+        matrices = [_complement(matrix) if self.kernels else np.array(matrix) for matrix in self.matrices]
         return RegressionTasks(matrices, [matrix @ np.array(self.w_star) for matrix in matrices])
 
+    def to_json(self) -> str:
+        """The text of the file: numbers as the shortest decimals that give the same float64, and a SHA-256 of all."""
+        data = {"format": FORMAT, **{name: getattr(self, name) for name in _names()}}
+        return json.dumps({"sha256": _digest(data), **data}, separators=(",", ":"))
 
-def read_known_worst(path: str | PathLike[str]) -> KnownWorst:
-    """One entry; an error names the file and what is wrong with it."""
-    try:
-        entry: KnownWorst = typed(KnownWorst, decode_json(Path(path).read_bytes()), "entry")
-        widths = {len(row) for matrix in entry.matrices for row in matrix}
-        if widths != {len(entry.w_star)} or not all(entry.matrices) or entry.k < 1:
-            raise ProblemFileError(f"rows of {sorted(widths)} numbers, w* of {len(entry.w_star)}, k = {entry.k}")
-    except ProblemFileError as error:
-        raise ProblemFileError(f"{path}: damaged entry of known worst tasks ({error})") from error
-    return entry
+    @classmethod
+    def from_json(cls, text: str | bytes, path: Path | None = None) -> Self:
+        """The entry that `to_json` wrote; an error says what is wrong with it."""
+        data = decode_json(text)
+        if data.get("format") != FORMAT:
+            raise ProblemFileError(f"its 'format' entry is {data.get('format')!r:.60}, not {FORMAT!r}")
+        given = data.pop("sha256", None)
+        if given != _digest(data):
+            raise ProblemFileError("its content was changed: the SHA-256 does not fit")
+        del data["format"]
+        names = _names()
+        if set(data) != set(names):
+            odd = sorted(set(names) ^ set(data))
+            raise ProblemFileError(f"{odd[0]!r:.60} is {'missing' if odd[0] in names else 'unknown'}")
+        entry: KnownWorst = typed(KnownWorst, data, "entry")
+        return cls(**{name: getattr(entry, name) for name in names}, path=path)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """One entry; an error names the file and what is wrong with it."""
+        path = Path(path)
+        try:
+            return cls.from_json(path.read_bytes(), path)
+        except OSError as error:
+            raise ProblemFileError(f"{path}: cannot be read ({error.strerror})") from error
+        except ProblemFileError as error:
+            raise ProblemFileError(f"{path}: damaged entry of worst tasks ({error})") from error
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file, atomically."""
+        with as_file_error(Path(path)):
+            write(Path(path), self.to_json().encode())
+
+    @staticmethod
+    def arrays(tasks: RegressionTasks) -> dict[str, Any]:
+        """The fields `w_star` and `matrices` of tasks with w_0 = 0, in coordinates of their joint row space.
+
+        Rows become orthonormal and w* a unit vector, so that singular values are 1: the worst of radius 1.
+
+        >>> import forgetting as fg
+        >>> made = KnownWorst.arrays(fg.families.two_lines(0.5))
+        >>> len(made["matrices"]), len(made["w_star"])
+        (2, 2)
+        """
+        geometry = tasks.geometry
+        w = -geometry.start(np.zeros(tasks.dim))
+        norm = float(np.linalg.norm(w))
+        if not norm > 0:
+            raise InvalidInputError("w* is 0: nothing is left to learn, and all values are 0")
+        blocks = [geometry.rows[geometry.block(int(distinct))] for distinct in geometry.index]
+        kernels = sum(map(len, blocks)) > 0.6 * len(blocks) * geometry.dim
+        if kernels:
+            blocks = [_complement(block) for block in blocks]
+        matrices = [rows.tolist() if rows.any() else [[0.0] * geometry.dim] for rows in blocks]
+        return {
+            "w_star": tuple((w / norm).tolist()),
+            "matrices": tuple(tuple(map(tuple, rows)) for rows in matrices),
+            "kernels": kernels,
+        }
+
+
+def _complement(rows: Any) -> Array:
+    """Orthonormal rows that span what is orthogonal to the given orthonormal rows; a row of zeros if nothing is.
+
+    >>> abs(_complement([[0.0, 1.0]])).round(12).tolist(), _complement(np.eye(2)).tolist()
+    ([[1.0, 0.0]], [[0.0, 0.0]])
+    """
+    given = np.array(rows, dtype=np.float64)
+    if not given.any():
+        return np.eye(given.shape[1])
+    full = np.linalg.qr(given.T, mode="complete")[0].T
+    return full[len(given) :] if len(given) < given.shape[1] else np.zeros((1, given.shape[1]))
+
+
+def _names() -> list[str]:
+    """The names in a file, which are the fields but for the path."""
+    return [one.name for one in fields(KnownWorst) if one.name != "path"]
+
+
+def _digest(data: dict[str, Any]) -> str:
+    text = json.dumps({name: data[name] for name in sorted(data)}, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _stored() -> tuple[KnownWorst, ...]:
+    return tuple(KnownWorst.read(path) for path in entry_files(FOLDER))
+
+
+def entry_files(folder: Path) -> list[Path]:
+    """The files of a folder that are entries, by name; certificates are beside them."""
+    return sorted(path for path in folder.glob("*.json") if not path.name.endswith(PROOF))
 
 
 def known_worst(quantity: str | None = None, k: Iterable[int] | None = None) -> tuple[KnownWorst, ...]:
     """The entries of the package, by the names of their files; those on one quantity, and with these k.
 
-    Cost: every file is read anew, about a millisecond for each.
+    Cost: all files are read at the first call, in about a millisecond each.
 
     >>> all(entry.quantity == "loss" and entry.k == 2 for entry in known_worst("loss", [2]))
     True
     """
     steps = None if k is None else set(k)
-    entries = (read_known_worst(path) for path in sorted(FOLDER.glob("*.json")))
-    return tuple(e for e in entries if quantity in (None, e.quantity) and (steps is None or e.k in steps))
+    return tuple(e for e in _stored() if quantity in (None, e.quantity) and (steps is None or e.k in steps))

@@ -212,9 +212,9 @@ def _smallest(right: RightSide, others: list[Bound]) -> Share | None:
 
 def _known(bound: Bound, entries: tuple[KnownWorst, ...]) -> Share | None:
     shares = [
-        Share(entry.value / right, entry.k, f"T = {entry.num_tasks}, {entry.origin}")
+        Share(entry.value / right, entry.k, f"T = {entry.T}, {entry.evidence}: {entry.name}")
         for entry in entries
-        if (right := _value(bound, Setting(), entry.k)) is not None
+        if entry.value is not None and (right := _value(bound, Setting(), entry.k)) is not None
     ]
     return max(shares, key=lambda share: share.share, default=None)
 
@@ -223,7 +223,7 @@ def _certified(bound: Bound, entries: tuple[KnownWorst, ...]) -> tuple[Share, ..
     shares: dict[int, Share] = {}
     for entry in entries:
         right = _value(bound, Setting(), entry.k)
-        if entry.upper is not None and entry.universal and right is not None:
+        if entry.upper is not None and entry.T is None and right is not None:
             share = Share(entry.upper / right, entry.k, "a certificate")
             shares[entry.k] = min(share, shares.get(entry.k, share), key=lambda one: one.share)
     return tuple(shares[k] for k in sorted(shares))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting.orderings import WithReplacement, laws
 from forgetting.tasks import RegressionTasks, families
-from forgetting.tasks.known_tasks import known_worst
+from forgetting.tasks.known_tasks import KnownWorst, known_worst
 from forgetting.theory.claim import Claim
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import all_records
@@ -20,6 +20,8 @@ __all__ = ["Start", "known_starts"]
 
 STEPS = (2, 4, 16, 64, 256, 4096)
 MOST_ORTHOGONAL = 64  # distinct tasks of the orthogonal ones
+MOST_NUMBERS = 64  # tasks times dimensions of known worst tasks
+MOST_STATES = 200_000  # of the exact engine without replacement: (copies + 1)^T
 MOST_PASSED = 256  # steps without replacement, whose exact engine has (k/2)^2 states for a cloned pair
 ANY = Sizes()
 SPREAD = 6  # steps of a range that are tried
@@ -59,22 +61,23 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY) -> Iterator[St
         scheme = with_radius(sample.scheme, linear.data.radius, tasks.radius)
         once = {name: np.ones(tasks.num_tasks) for name in sample.extras}
         case = replace(sample, problem=tasks, k=k, w0=None, scheme=scheme, extras=once)
+        copies = -(-k // tasks.num_tasks)
+        few = k <= MOST_PASSED and (copies + 1) ** tasks.num_tasks <= MOST_STATES
         match ordering.law:
             case laws.Independent():
                 yield Start(origin, replace(case, ordering=WithReplacement()) if ordering.law.p is not None else case)
-            case laws.Permutation() if k <= MOST_PASSED:
-                cloned = families.repeated(tasks, -(-k // tasks.num_tasks))
-                yield Start(origin, replace(case, problem=cloned, extras={}))
+            case laws.Permutation() if few:
+                yield Start(origin, replace(case, problem=families.repeated(tasks, copies), extras={}))
             case laws.Cycle():
-                yield Start(origin, replace(case, k=tasks.num_tasks * -(-k // tasks.num_tasks)))
+                yield Start(origin, replace(case, k=tasks.num_tasks * copies))
 
 
 def _known_tasks(sizes: Sizes) -> Iterator[tuple[str, RegressionTasks, int]]:
     """What they are, the tasks, and the number of steps for which they are worst."""
-    for entry in known_worst():
-        if sizes.k is None or entry.k in sizes.k:
-            yield f"known worst tasks: {entry.origin}", entry.tasks, entry.k
     steps = STEPS if sizes.k is None else sorted({*np.linspace(sizes.k[0], sizes.k[-1], SPREAD).astype(int).tolist()})
+    for entry in _largest(steps):
+        if entry.tasks is not None:
+            yield f"known worst tasks: {entry.name}", entry.tasks, entry.k
     for k in steps:
         yield "closed form: the worst pair for the loss", families.worst_pair(k, "loss"), k
         if k > 1:
@@ -82,3 +85,14 @@ def _known_tasks(sizes: Sizes) -> Iterator[tuple[str, RegressionTasks, int]]:
     for k in steps:
         if k < MOST_ORTHOGONAL:
             yield "orthogonal tasks", families.orthogonal(k + 1), k
+
+
+def _largest(steps: Iterable[int]) -> list[KnownWorst]:
+    """Of each quantity and k the entry of the largest value, with replacement and in not too many dimensions."""
+    best: dict[tuple[int, str], KnownWorst] = {}
+    for entry in known_worst(k=steps):
+        at = entry.k, entry.quantity
+        small = entry.T is not None and entry.T * entry.d <= MOST_NUMBERS and entry.ordering == "with-replacement"
+        if small and entry.value is not None and (at not in best or entry.value > (best[at].value or 0.0)):
+            best[at] = entry
+    return [best[at] for at in sorted(best)]

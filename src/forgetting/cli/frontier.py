@@ -1,0 +1,198 @@
+"""forgetting frontier: show, verify and improve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forgetting.cli.certify import VIOLATED
+from forgetting.cli.options import Force, Json, Out, as_steps
+from forgetting.cli.worst_case import as_tasks
+from forgetting.errors import ForgettingError, InvalidInputError
+
+if TYPE_CHECKING:
+    from forgetting.worstcase import Entry
+
+__all__ = ["frontier_app"]
+
+HELP = """The worst tasks that are known, for anyone to verify and beat.
+
+For each number of tasks T and of steps k: the largest known expected loss or
+forgetting, tasks that reach it, and the smallest upper bound. Entries of your
+own are files in a folder (--folder); those of the package are never changed.
+
+\b
+Examples:
+  forgetting frontier show
+  forgetting frontier verify
+  forgetting frontier improve --T 8 --d 6 --k 64
+"""
+OWN = Path("frontier")
+
+Quantity = Annotated[str, typer.Option("--quantity", help="loss or forgetting.")]
+Folder = Annotated[Path, typer.Option("--folder", help="Your own entries.")]
+OneStep = Annotated[
+    int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.", show_default=False)
+]
+
+
+def frontier_app() -> Any:
+    """The commands of the frontier."""
+    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    for name, command in (("show", show_frontier), ("verify", verify_frontier), ("improve", improve_frontier)):
+        app.command(name)(command)
+    return app
+
+
+def show_frontier(
+    quantity: Quantity = "loss",
+    T: Annotated[
+        float | None,
+        typer.Option("--T", parser=as_tasks, metavar="INTEGER", help="Tasks, or inf for any.", show_default=False),
+    ] = None,
+    k: OneStep = None,
+    upper: Annotated[bool, typer.Option("--upper", help="A picture with the upper bounds.")] = False,
+    folder: Folder = OWN,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """The largest known values times k, from below and above.
+
+    Without --T and --k, for any number of tasks: one row for each k. A picture (--out FILE.png) has a curve for each T.
+
+    \b
+    Examples:
+      forgetting frontier show
+      forgetting frontier show --quantity forgetting --T 3
+      forgetting frontier show --k 64
+      forgetting frontier show --out frontier.png
+    """
+    import forgetting as fg
+    from forgetting.cli.output import emit, ready, result
+    from forgetting.figures.items import Item, Table
+
+    ready(out, force)
+    shown = fg.worstcase.frontier(quantity, T=T, k=k, folder=folder if folder.is_dir() else None)
+    if not shown.rows:
+        raise InvalidInputError(f"no entry on {quantity} with T = {T}, k = {k}; forgetting frontier show lists all k")
+    every = shown.to_table()
+    table = Table("frontier", "Largest known values times k", "", every.columns, every.rows)
+    rows = shown.envelope_table() if T is None and k is None else table
+    items: list[Item] = [Table(rows.key, rows.title, "", rows.columns, rows.rows)]
+    if as_json or (out is not None and out.suffix.lower() in (".json", ".html")):
+        items = [table]
+    items.append(shown.figure(upper=upper))
+    report = result(
+        shown.headline, "frontier", items, list(every.notes), quantity=quantity, ordering=shown.ordering,
+        entries=len(shown.entries),
+    )  # fmt: skip
+    emit(report, as_json=as_json, out=out, force=force)
+
+
+def verify_frontier(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILES", help="Files of entries; left out: all of the package.", show_default=False),
+    ] = None,
+    folder: Folder = OWN,
+    as_json: Json = False,
+) -> None:
+    """Compute values again, and check certificates.
+
+    Every value is computed by the exact engine from the stored tasks, and every certificate that is kept is multiplied
+    out in exact arithmetic: a minute for all. Exit code 3: an entry is damaged, or does not hold.
+
+    \b
+    Examples:
+      forgetting frontier verify
+      forgetting frontier verify frontier/loss-T8-k64.json
+    """
+    import json
+
+    from forgetting.cli.output import say, working
+    from forgetting.tasks.known_tasks import FOLDER, entry_files
+    from forgetting.worstcase import Entry
+
+    paths = list(files or [*entry_files(FOLDER), *entry_files(folder)])
+    rows: list[dict[str, Any]] = []
+    with working("verifying") as step:
+        for done, path in enumerate(paths):
+            step(path.name, done, len(paths))
+            try:
+                rows.append({"file": path.name, "holds": True, **_checked(Entry.read(path))})
+            except ForgettingError as error:
+                rows.append({"file": path.name, "holds": False, "error": str(error)})
+    wrong = [row for row in rows if not row["holds"]]
+    if as_json:
+        print(json.dumps({"verified": len(rows) - len(wrong), "wrong": len(wrong), "entries": rows}, indent=1))
+    else:
+        proved = sum(row["holds"] and row["upper"] is not None for row in rows)
+        say(f"{len(rows) - len(wrong)} of {len(rows)} entries hold; {proved} of them have a proved upper bound")
+        say(*(f"wrong: {row['error']}" for row in wrong))
+    if wrong:
+        raise typer.Exit(VIOLATED)
+
+
+def _checked(entry: Entry) -> dict[str, Any]:
+    value, upper = entry.verify()
+    return {"quantity": entry.quantity, "T": entry.T, "k": entry.k, "d": entry.d, "value": value, "upper": upper}
+
+
+def improve_frontier(
+    k: Annotated[int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.")],
+    T: Annotated[int | None, typer.Option("--T", min=2, help="Number of tasks.", show_default=False)] = None,
+    d: Annotated[int | None, typer.Option("--d", min=2, help="Dimensions.", show_default=False)] = None,
+    quantity: Quantity = "loss",
+    tasks: Annotated[
+        str | None,
+        typer.Option("--tasks", metavar="FILE", help="Your own tasks, in place of a search.", show_default=False),
+    ] = None,
+    restarts: Annotated[int, typer.Option("--restarts", min=1, help="Starts of a search.")] = 16,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of a search.")] = 500,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="Search as long, with new seeds.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of all random numbers.")] = 0,
+    device: Annotated[
+        str | None, typer.Option("--device", help="cuda or another torch device, or cupy.", show_default=False)
+    ] = None,
+    folder: Folder = OWN,
+    as_json: Json = False,
+) -> None:
+    """Search for larger values, or check your own tasks.
+
+    A search begins with known and with random tasks. A file is written to --folder if the exact value is larger than
+    all that is known.
+
+    \b
+    Examples:
+      forgetting frontier improve --T 8 --d 6 --k 64
+      forgetting frontier improve --T 4 --d 4 --k 16 --seconds 60
+      forgetting frontier improve --tasks mine.npz --k 10
+    """
+    import json
+
+    import forgetting as fg
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import say
+
+    if tasks is not None and (T is not None or d is not None):
+        raise InvalidInputError("--tasks have their own T and d: leave --T and --d out")
+    if tasks is None and (T is None or d is None):
+        raise InvalidInputError("give --T and --d for a search, or --tasks FILE")
+    given = None if tasks is None else fg.load(tasks)
+    with uninterrupted():
+        found = fg.worstcase.improve_frontier(
+            T, d, k, quantity, tasks=given, restarts=restarts, steps=steps, seconds=seconds, seed=seed, device=device,
+            folder=folder,
+        )  # fmt: skip
+    if as_json:
+        entry = found.entry
+        facts = {"quantity": quantity, "T": entry.T, "d": entry.d, "k": k, "value": entry.value, "known": found.known}
+        path = None if found.path is None else str(found.path)
+        print(json.dumps({**facts, "better": found.better, "file": path, "origin": entry.origin}))
+        return
+    say(str(found), f"wrote {found.path}" if found.path is not None else "no file was written")

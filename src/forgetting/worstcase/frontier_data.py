@@ -1,0 +1,207 @@
+"""Make the entries of the package again, or larger: `python -m forgetting.worstcase.frontier_data --seconds 600`.
+
+Certified entries come from `fg.worst_case`, all others from searches that begin with random tasks and with the entries
+that are there. An entry is replaced only by a larger value, and each is written at once, so that the program may be
+stopped at any time; with `--store` finished restarts are kept, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetting.storage.atomic import write
+from forgetting.tasks import RegressionTasks
+from forgetting.tasks.equiangular import worst_equiangular
+from forgetting.tasks.known_tasks import FOLDER, PROOF, entry_files
+from forgetting.worstcase.api import worst_case
+from forgetting.worstcase.frontier_entry import Entry
+from forgetting.worstcase.frontier_improving import Search
+from forgetting.worstcase.frontier_table import QUANTITIES, Frontier, pairs
+
+__all__ = ["certify", "main", "prune", "search", "store"]
+
+LARGER = 1e-6  # relative: by how much a value must exceed another one to be worth a file
+LARGEST_PROOF = 120_000  # bytes of a certificate that is kept
+MOST_NUMBERS = 3000  # of the tasks of an entry
+DRAWS = "with-replacement"
+CERTIFIED = [(T, k) for k in (1, 2) for T in (3, 4, 5, 6, 7, 8, None)]
+CERTIFIED += [(3, 3), (4, 3), (8, 3), (None, 3), (3, 4), (4, 4), (3, 5), (None, 4)]
+STEPS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 10_000)
+SIZES: dict[str, dict[int, tuple[int, ...]]] = {  # T: the dimensions that are searched
+    "loss": {3: (3, 4), 4: (4, 6), 8: (4, 8), 16: (8, 16), 32: (8, 16)},
+    "forgetting": {3: (3, 4), 4: (4, 6), 8: (4, 8), 16: (4, 8), 32: (4,)},
+}
+
+
+def entries_of(folder: Path, quantity: str) -> Frontier:
+    """The frontier of a folder alone."""
+    read = (Entry.read(path) for path in entry_files(folder))
+    return Frontier(quantity, DRAWS, (*(entry for entry in read if entry.quantity == quantity), *pairs(quantity)))
+
+
+def store(entry: Entry, folder: Path = FOLDER) -> bool:
+    """Write an entry if its value is larger than what is there; what was proved about the supremum is kept."""
+    path = folder / f"{entry.name}.json"
+    if not path.exists():
+        entry.save(path)
+        return True
+    old = Entry.read(path)
+    proved = entry if entry.upper is not None else old
+    gain = (entry.value or 0.0) - (old.value or 0.0)
+    close = LARGER * (old.value or 0.0)
+    best = entry if gain > close or (gain >= -close and entry.d < old.d) else old
+    if best is old and proved.upper == old.upper:
+        return False
+    origin = best.origin
+    if proved.upper is not None and best is not proved:
+        tasks = best.origin.partition("; tasks by ")[2] or best.origin
+        origin = f"{proved.origin.partition('; tasks by ')[0]}; tasks by {tasks}"
+    evidence = proved.evidence if proved.upper is not None else best.evidence
+    replace(best, upper=proved.upper, proof=proved.proof, evidence=evidence, origin=origin).save(path)
+    return True
+
+
+def certify(T: int | None, k: int, quantity: Any, folder: Path = FOLDER) -> Entry:
+    """The entry of a certified worst case, its certificate beside it if that is small."""
+    worst = worst_case(np.inf if T is None else T, k, quantity=quantity)
+    proof = worst.certificate.to_json().encode()
+    call = f"fg.worst_case({'np.inf' if T is None else T}, {k}, quantity={quantity!r})"
+    more: dict[str, Any] = {"evidence": "certified", "upper": worst.upper}
+    if len(proof) <= LARGEST_PROOF:
+        more["proof"] = hashlib.sha256(proof).hexdigest()
+    else:
+        call += f", whose certificate of {len(proof) / 1e6:.1f} MB is not kept"
+    entry = (
+        Entry(quantity, T, k, origin=call, **more)
+        if T is None
+        else _with_tasks(worst.tasks, T, k, quantity, call, more)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    if "proof" in more:
+        write((folder / f"{entry.name}.json").with_suffix(PROOF), proof)
+    store(entry, folder)
+    return entry
+
+
+def _with_tasks(tasks: Any, T: int, k: int, quantity: Any, call: str, more: dict[str, Any]) -> Entry:
+    """The tasks that the certificate comes with, or those of a search in fewer dimensions if they are too large."""
+    searched = [_small(T, d, k, quantity) for d in (3, 4, 6)]
+    best = max(searched, key=lambda entry: entry.value or 0.0)
+    if isinstance(tasks, RegressionTasks) and _numbers(tasks) <= MOST_NUMBERS:
+        given = Entry.of(tasks, quantity, k, origin=call)
+        close = [entry for entry in searched if (entry.value or 0.0) >= (given.value or 0.0) * (1 - LARGER)]
+        best = min([*close, given], key=lambda entry: entry.d)
+    origin = call if best.origin == call else f"{call}; tasks by {best.origin}"
+    return replace(best, origin=origin, own=False, **more)
+
+
+def _numbers(tasks: RegressionTasks) -> int:
+    """How many numbers are stored: of the rows or of the kernels."""
+    rank = int(np.sum(tasks.ranks))
+    return tasks.dim * min(rank, tasks.num_tasks * tasks.dim - rank)
+
+
+def _small(T: int, d: int, k: int, quantity: Any) -> Entry:
+    if quantity == "forgetting" and k == 1:
+        raise AssertionError("nothing is forgotten after one step")
+    none = Frontier(quantity, DRAWS, ())
+    return Search(T, d, k, quantity, DRAWS, restarts=16, steps=300).best(none, 0, None)
+
+
+def construct(k: int, folder: Path = FOLDER) -> Entry:
+    """The entry of equiangular tasks, of the T that is best for k."""
+    about = 0.4074 * k + 1
+    counts = range(max(int(0.9 * about), 3), int(1.1 * about) + 3)
+    T = max(counts, key=lambda T: worst_equiangular(T, k)[0])
+    value, share = worst_equiangular(T, k)
+    origin = f"forgetting.tasks.equiangular.worst_equiangular({T}, {k})"
+    entry = Entry(
+        "loss", T, k, value=value, origin=origin, construction=f"equiangular share={share!r}", evidence="closed form"
+    )
+    store(entry, folder)
+    return entry
+
+
+def search(
+    T: int, d: int, k: int, quantity: Any, *, restarts: int, steps: int, seed: int, keep: str | None, folder: Path
+) -> bool:
+    """One search; whether an entry was written."""
+    there = entries_of(folder, quantity)
+    found = Search(T, d, k, quantity, DRAWS, restarts, steps, None, keep).best(there, seed, None)
+    known = there._best(T, k)
+    if known is not None and known.T != T and (found.value or 0) <= (known.value or 0) * (1 + LARGER):
+        return False
+    return store(replace(found, own=False), folder)
+
+
+def prune(folder: Path = FOLDER) -> list[Path]:
+    """Remove entries without a certificate whose value fewer tasks reach as clones; what was removed."""
+    removed = []
+    for quantity in QUANTITIES:
+        there = entries_of(folder, quantity)
+        for entry in there.entries:
+            if entry.path is None or entry.upper is not None or entry.T is None:
+                continue
+            others = replace(there, entries=tuple(e for e in there.entries if e is not entry))
+            best = others._best(entry.T, entry.k)
+            if best is not None and (best.value or 0) >= (entry.value or 0) * (1 - LARGER):
+                entry.path.unlink()
+                removed.append(entry.path)
+    return removed
+
+
+def _plan(quantities: Sequence[str], tasks: Sequence[int] | None) -> Iterator[tuple[str, int, int, int]]:
+    for quantity in quantities:
+        for T, dims in SIZES[quantity].items():
+            for d in dims:
+                if tasks is None or T in tasks:
+                    yield from ((quantity, T, d, k) for k in STEPS if quantity == "loss" or k > 1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=600.0, help="of searches")
+    parser.add_argument("--certify", action="store_true", help="certified entries first")
+    parser.add_argument("--quantity", choices=QUANTITIES, help="one of the two")
+    parser.add_argument("--T", type=int, nargs="*", help="numbers of tasks that are searched")
+    parser.add_argument("--restarts", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", help="a file that keeps finished restarts")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    given = parser.parse_args(arguments)
+    quantities = QUANTITIES if given.quantity is None else (given.quantity,)
+    for quantity in quantities if given.certify else ():
+        for T, k in CERTIFIED:
+            if quantity == "loss" or k > 1:
+                print(certify(T, k, quantity, given.folder), flush=True)
+    for k in STEPS if given.certify and "loss" in quantities else ():
+        if k >= 8:
+            print(construct(k, given.folder), flush=True)
+    end = time.monotonic() + given.seconds
+    for quantity, T, d, k in _plan(quantities, given.T):
+        if time.monotonic() > end:
+            break
+        began = time.monotonic()
+        new = search(
+            T, d, k, quantity, restarts=given.restarts, steps=given.steps, seed=given.seed, keep=given.store,
+            folder=given.folder,
+        )  # fmt: skip
+        print(
+            f"{quantity} T={T} d={d} k={k}: {'new' if new else 'known'} ({time.monotonic() - began:.1f} s)", flush=True
+        )
+    for path in prune(given.folder):
+        print(f"removed {path.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""One entry of the frontier: tasks and a value that can be computed again, and a certificate that can be checked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.expectation import expect
+from forgetting.orderings.base import as_ordering
+from forgetting.storage.records import Codec, add_codec
+from forgetting.tasks import RegressionTasks, families
+from forgetting.tasks.equiangular import equiangular_loss
+from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst
+from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
+from forgetting.worstcase.dual_certificate import DualCertificate
+
+__all__ = ["Entry", "Verified", "exact_value", "worst_pair_entry"]
+
+LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
+CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
+PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
+
+
+class Verified(NamedTuple):
+    """What `Entry.verify` computed again: the value of the tasks, and the upper bound that the certificate proves."""
+
+    value: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class Entry(KnownWorst):
+    """An entry of the frontier: the largest known expected loss or forgetting of T tasks after k steps.
+
+    The attributes are those of its file: quantity, T (None for the supremum over all T), k, d, ordering, evidence,
+    value, upper, origin, w_star and matrices; `tasks` are the tasks.
+
+    Attributes:
+        own: whether the entry is the user's, and not from the package.
+
+    >>> import forgetting as fg
+    >>> entry = fg.worstcase.frontier("loss").best(T=3, k=2)
+    >>> round(entry.value, 6), round(entry.upper, 6), entry.tasks.num_tasks, entry.evidence
+    (0.091044, 0.091044, 3, 'certified')
+    >>> round(entry.verify().value, 6)
+    0.091044
+    """
+
+    own: bool = field(default=False, compare=False, kw_only=True)
+
+    @property
+    def rate(self) -> float | None:
+        """k times the value: the constant of a rate 1/k."""
+        return None if self.value is None else self.k * self.value
+
+    @cached_property
+    def certificate(self) -> DualCertificate | None:
+        """The proof of the upper bound, from the file beside the entry; None if no certificate is kept there."""
+        if self.proof is None:
+            return None
+        if self.path is None and self.own:
+            raise ProblemFileError(
+                f"{self.name}: the certificate is beside the file of the entry; read that file again"
+            )
+        path = (FOLDER / f"{self.name}.json" if self.path is None else self.path).with_suffix(PROOF)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ProblemFileError(
+                f"{path}: the certificate of {self.name} cannot be read ({error.strerror})"
+            ) from error
+        if hashlib.sha256(content).hexdigest() != self.proof:
+            raise ProblemFileError(f"{path}: damaged: this is not the certificate that belongs to {self.name}")
+        return DualCertificate.from_json(content)
+
+    def verify(self) -> Verified:
+        """Compute the value again by `fg.expect`, and check the certificate; an error says what does not hold.
+
+        Tasks of a construction in more than 128 dimensions have the value of their closed form. Cost: milliseconds for
+        the value, up to three seconds for the largest constructions and certificates.
+        """
+        where = self.name if self.path is None else str(self.path)
+        value = upper = None
+        if self.value is not None and self.construction and self.d > LARGEST:
+            value = self._constructed(where)
+        elif self.tasks is not None and self.value is not None:
+            value, doubt = exact_value(self.tasks, self.quantity, self.ordering, self.k)
+            if not abs(value - self.value) <= CLOSE * self.value + doubt:
+                raise ProblemFileError(
+                    f"{where}: the entry says that its tasks reach {self.value:.12g}, and they reach {value:.12g}"
+                )
+        if self.certificate is not None:
+            self._check_question(self.certificate, where)
+            try:
+                upper = self.certificate.verify()
+            except InvalidInputError as error:
+                raise ProblemFileError(f"{where}: {error}") from error
+            if self.upper is None or not self.certificate.upper <= self.upper:
+                raise ProblemFileError(
+                    f"{where}: the upper bound {self.upper} is smaller than the one of its certificate, "
+                    f"{self.certificate.upper}"
+                )
+        elif self.evidence == "closed form" and self.upper is not None:
+            upper = self._closed_form(where)
+        return Verified(value, upper)
+
+    def _check_question(self, certificate: DualCertificate, where: str) -> None:
+        """Raise unless the certificate is about this entry."""
+        law = "uniform" if self.ordering == "with-replacement" else None
+        data = certificate.data
+        said = {name: data.get(name) for name in ("quantity", "tasks", "k", "law")}
+        if law is None:
+            raise ProblemFileError(
+                f"{where}: certificates are kept for draws with replacement, not for {self.ordering}"
+            )
+        if (
+            said != {"quantity": self.quantity, "tasks": self.T, "k": self.k, "law": law}
+            or data.get("kind") == "convex"
+        ):
+            raise ProblemFileError(f"{where}: the certificate is about something else: {said}")
+
+    def _constructed(self, where: str) -> float:
+        """The value of a construction by its closed form."""
+        if self._share is None or self.T is None or (self.quantity, self.ordering) != ("loss", "with-replacement"):
+            raise ProblemFileError(f"{where}: no closed form of {self.construction!r} for this entry")
+        value = equiangular_loss(self.T, self._share, self.k)
+        if self.value is None or not abs(value - self.value) <= CLOSE * value:
+            raise ProblemFileError(f"{where}: the entry says {self.value}, and its closed form is {value:.12g}")
+        return value
+
+    def _closed_form(self, where: str) -> float:
+        if self.T != 2 or self.ordering != "with-replacement":
+            raise ProblemFileError(f"{where}: a closed form is known for T = 2 with replacement, not for this entry")
+        upper = PAIRS[self.quantity](self.k).value
+        if self.upper is None or not abs(upper - self.upper) <= CLOSE * upper:
+            raise ProblemFileError(f"{where}: the closed form is {upper:.12g}, not {self.upper}")
+        return upper
+
+    @classmethod
+    def from_known(cls, known: KnownWorst) -> Self:
+        """The entry of what is read from a file."""
+        return cls(**{one.name: getattr(known, one.name) for one in fields(KnownWorst)})
+
+    @classmethod
+    def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = "with-replacement", **more: Any) -> Self:
+        """An entry of tasks, whose rows are made orthonormal and whose w* is made a unit vector; computes its value."""
+        made = KnownWorst.arrays(tasks)
+        draft = cls(quantity, tasks.num_tasks, k, ordering, value=0.0, **made)
+        assert draft.tasks is not None
+        return cls(
+            quantity, tasks.num_tasks, k, ordering,
+            value=exact_value(draft.tasks, quantity, ordering, k)[0], **made, **more,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        tasks = "any T" if self.T is None else f"T = {self.T}, d = {self.d}"
+        reached = "" if self.value is None else f", value {self.value:.8g}, times k {self.rate:.6g}"
+        proved = "" if self.upper is None else f", at most {self.upper:.8g}"
+        return f"{self.quantity} after k = {self.k}, {self.ordering}, {tasks}: {self.evidence}{reached}{proved}"
+
+
+def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) -> tuple[float, float]:
+    """The exact expected quantity, and a bound on its error."""
+    found = expect(tasks, as_ordering(ordering), k, quantities=(quantity,), patience=float("inf"))
+    if found.method == "monte-carlo":
+        raise InvalidInputError(f"{ordering}, T = {tasks.num_tasks}, k = {k}: no exact value; use fewer tasks or steps")
+    return float(found.values[quantity]), float(found.uncertainty[quantity])
+
+
+def worst_pair_entry(quantity: Any, k: int) -> Entry:
+    """The entry of T = 2 with replacement, which is known in closed form (`fg.families.worst_pair`).
+
+    >>> entry = worst_pair_entry("loss", 1)
+    >>> round(27 * entry.value, 9), round(27 * entry.upper, 9)
+    (4.0, 4.0)
+    """
+    origin = f"fg.families.worst_pair({k}, {quantity!r})"
+    exact = PAIRS[quantity](k).value
+    made = KnownWorst.arrays(families.worst_pair(k, quantity))
+    return Entry(quantity, 2, k, evidence="closed form", value=exact, upper=exact, origin=origin, **made)
+
+
+def _decode(data: Any) -> Entry:
+    if not isinstance(data, dict) or not isinstance(data.get("text"), str) or not isinstance(data.get("own"), bool):
+        raise InvalidInputError("no entry of the frontier")
+    return replace(Entry.from_json(data["text"]), own=data["own"])
+
+
+add_codec(Codec("frontier entry", Entry, lambda entry: {"text": entry.to_json(), "own": entry.own}, _decode))

@@ -1,0 +1,200 @@
+"""Larger values than those of the frontier: from a search, or from tasks of the user."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from forgetting._arrays import Seed, as_count, as_kind, as_number, seed_from
+from forgetting.errors import InvalidInputError
+from forgetting.orderings.base import as_ordering
+from forgetting.storage.atomic import as_file_error
+from forgetting.tasks import Problem, RegressionTasks
+from forgetting.worstcase.frontier_entry import Entry
+from forgetting.worstcase.frontier_table import Frontier, frontier
+from forgetting.worstcase.search import adversarial_search
+
+__all__ = ["Improvement", "Search", "improve_frontier"]
+
+LARGER = 1e-9  # relative: by how much a value must exceed what is known
+STARTS = 3  # entries that a search begins with, beside random tasks
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """What `improve_frontier` found.
+
+    Attributes:
+        entry: the best of the search, or of the tasks that were given.
+        known: the largest value that was known before, 0 if none was.
+        path: the file that was written; None if the value is no larger.
+    """
+
+    entry: Entry
+    known: float
+    path: Path | None
+
+    @property
+    def better(self) -> bool:
+        """Whether the value is larger than what was known."""
+        assert self.entry.value is not None
+        return self.entry.value > self.known * (1 + LARGER)
+
+    def __str__(self) -> str:
+        entry = self.entry
+        assert entry.value is not None
+        found = f"T = {entry.T}, d = {entry.d}, k = {entry.k}: {entry.quantity} {entry.value:.12g}"
+        if not self.known:
+            return f"{found}; nothing was known for this T and k"
+        share = abs(entry.value / self.known - 1)
+        if self.better:
+            return f"{found}, larger than the known {self.known:.12g} by {share:.3g} of it"
+        return f"{found}; known is {self.known:.12g}, which is not less" + (
+            f": {share:.3g} of it are missing" * (share > LARGER)
+        )
+
+
+def improve_frontier(
+    T: int | None = None,
+    d: int | None = None,
+    k: int = 1,
+    quantity: Any = "loss",
+    ordering: str = "with-replacement",
+    *,
+    tasks: Problem | None = None,
+    restarts: int = 16,
+    steps: int = 500,
+    seconds: float | None = None,
+    seed: Seed = 0,
+    device: Any = None,
+    store: str | Path | None = None,
+    folder: str | PathLike[str] = "frontier",
+) -> Improvement:
+    """Look for tasks with a larger value than the frontier has, and keep them in a folder of your own if they have.
+
+    A search (`fg.adversarial_search`) begins with known tasks of at most T tasks and d dimensions, at the same and at
+    neighbouring numbers of steps, and with random tasks. Or `tasks` are given: then only their value is computed, with
+    singular values set to 1 and |w*| = 1. A file is written only if the exact value is larger than what the package and
+    the folder have; the package itself is never changed.
+
+    Args:
+        T, d: the numbers of tasks and of dimensions; those of `tasks`, if these are given.
+        k: the number of steps.
+        quantity, ordering: as for `frontier`.
+        tasks: tasks of your own.
+        restarts, steps, device, store: of a search, as for `fg.adversarial_search`.
+        seconds: searches with other seeds follow until so many seconds are over; one search if left out.
+        seed: of the first search.
+        folder: where entries of your own are.
+
+    >>> import forgetting as fg, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     tried = fg.worstcase.improve_frontier(k=2, tasks=fg.families.two_lines(0.5), folder=here)
+    >>> tried.better, tried.path
+    (False, None)
+    """
+    steps_asked = as_count(k, "k", least=1)
+    limit = None if seconds is None else as_number(seconds, "seconds", above=0)
+    as_ordering(ordering)
+    there = frontier(quantity, ordering, folder=folder)
+    if tasks is not None:
+        if T is not None or d is not None:
+            raise InvalidInputError("tasks have their own T and d: leave both out")
+        entry = _given(tasks, quantity, steps_asked, ordering)
+    else:
+        if T is None or d is None:
+            raise InvalidInputError("give T and d, or tasks")
+        number = seed_from(seed)
+        search = Search(
+            as_count(T, "T", least=2), as_count(d, "d", least=2), steps_asked, quantity, ordering,
+            as_count(restarts, "restarts", least=1), as_count(steps, "steps", least=1), device, store,
+        )  # fmt: skip
+        entry = search.best(there, number, limit)
+    assert entry.T is not None
+    best = there._best(entry.T, entry.k)
+    found = Improvement(entry, 0.0 if best is None or best.value is None else best.value, None)
+    if not found.better:
+        return found
+    path = Path(folder) / f"{entry.name}.json"
+    with as_file_error(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    entry.save(path)
+    return replace(found, path=path, entry=replace(entry, path=path))
+
+
+def _given(tasks: Problem, quantity: Any, k: int, ordering: str) -> Entry:
+    problem = as_kind(tasks, Problem, "tasks", "tasks: ")
+    data = problem.linear.data if problem.linear is not None else None
+    if data is None or data.geometry.dim == 0:
+        raise InvalidInputError("tasks: linear regression tasks that are not all zero are needed")
+    return Entry.of(data, quantity, k, ordering, origin="tasks of the user", own=True)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Searches for one T, d and k."""
+
+    T: int
+    d: int
+    k: int
+    quantity: Any
+    ordering: str
+    restarts: int = 16
+    steps: int = 500
+    device: Any = None
+    store: str | Path | None = None
+
+    def best(self, there: Frontier, seed: int, seconds: float | None) -> Entry:
+        """The largest value of searches from random and known tasks."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        found: Entry | None = None
+        for number in range(seed, seed + 10**9):
+            for entry in self._once(there, number):
+                if found is None or (entry.value or 0.0) > (found.value or 0.0):
+                    found = entry
+                if seconds is not None and time.monotonic() > end:
+                    return found
+            if seconds is None:
+                break
+        assert found is not None
+        return found
+
+    def _once(self, there: Frontier, seed: int) -> Iterator[Entry]:
+        known = starts(there, self.T, self.d, self.k)
+        share = max(self.restarts // (len(known) + 2), 1)
+        yield self._searched(None, max(self.restarts - share * len(known), 1), seed, "random tasks")
+        for entry in known:
+            yield self._searched(entry.tasks, share, seed, entry.name)
+
+    def _searched(self, start: RegressionTasks | None, restarts: int, seed: int, words: str) -> Entry:
+        found = adversarial_search(
+            self.T, self.d, None, self.k, self.quantity, self.ordering, restarts=restarts, steps=self.steps, seed=seed,
+            start=start, device=self.device, store=self.store,
+        )  # fmt: skip
+        origin = (
+            f"fg.adversarial_search({self.T}, {self.d}, None, {self.k}, {self.quantity!r}, restarts={restarts}, "
+            f"steps={self.steps}, seed={seed}) from {words}"
+        )
+        return Entry.of(found.tasks, self.quantity, self.k, self.ordering, origin=origin, own=True)
+
+
+def starts(there: Frontier, T: int, d: int, k: int) -> list[Entry]:
+    """Known entries that a search may begin with: the best at the same k, and those of T at the k below and above."""
+
+    def fits(entry: Entry) -> bool:
+        return entry.value is not None and entry.T is not None and entry.T <= T and entry.d <= d
+
+    fitting = sorted((entry for entry in there.entries if fits(entry)), key=lambda entry: (entry.T or 0, entry.d))
+    far: Callable[[Entry], float] = lambda entry: abs(math.log(entry.k / k))  # noqa: E731
+    groups = [
+        [entry for entry in fitting if entry.k == k],
+        [entry for entry in fitting if entry.k < k and (entry.T or 0) > 2],
+        [entry for entry in fitting if entry.k > k and (entry.T or 0) > 2],
+    ]
+    best = [max(group, key=lambda entry: (-far(entry), entry.value or 0.0)) for group in groups if group]
+    return best[:STARTS]

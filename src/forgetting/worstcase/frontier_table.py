@@ -1,0 +1,323 @@
+"""The frontier: for each number of tasks and steps the largest known value, and the smallest known upper bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from forgetting._arrays import IntArray, as_count, as_kind
+from forgetting._text import nearest
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.figures.items import Curves, Role, Series, Table, through
+from forgetting.results import Result
+from forgetting.storage.records import checked_fields
+from forgetting.tasks.known_tasks import entry_files, known_worst
+from forgetting.worstcase.frontier_bounds import Upper, upper_bound
+from forgetting.worstcase.frontier_entry import Entry, worst_pair_entry
+from forgetting.worstcase.frontier_slopes import SAYS, Slope, slope_between
+
+__all__ = ["Frontier", "Row", "frontier"]
+
+QUANTITIES = ("loss", "forgetting")
+CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2
+LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
+
+
+class Row(NamedTuple):
+    """The best known about T tasks after k steps.
+
+    Attributes:
+        T: None for any number of tasks.
+        entry: of the largest value; its tasks may be fewer than T, as clones. None if no tasks are known.
+        upper: the smallest upper bound, with its source.
+        slope: to the row before it, of the same T; None in the first.
+        beaten: the largest value of the package, if an entry of the user is larger.
+    """
+
+    T: int | None
+    k: int
+    entry: Entry | None
+    upper: Upper
+    slope: Slope | None
+    beaten: float | None
+
+    @property
+    def value(self) -> float:
+        """The largest known value, a lower bound on the supremum; 0 if there is none."""
+        return 0.0 if self.entry is None or self.entry.value is None else self.entry.value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Result):
+    """The best known k * sup E[quantity] over T, d and k, from below with tasks and from above with a proof.
+
+    Attributes:
+        quantity: loss or forgetting.
+        ordering: in the words of the command line.
+        entries: all that are known, those of the user too.
+        T, k: the numbers of tasks and steps that are shown; None for all.
+
+    >>> import forgetting as fg
+    >>> loss = fg.worstcase.frontier("loss", T=[2, 3], k=[1, 2])
+    >>> frame = loss.to_frame()
+    >>> frame[["T", "k"]].values.tolist(), frame["k value"].round(5).tolist()
+    ([[2, 1], [2, 2], [3, 1], [3, 2]], [0.14815, 0.17616, 0.16846, 0.18209])
+    >>> loss.best(T=3, k=2).verify().value > 0.091
+    True
+    """
+
+    kind = "frontier"
+
+    quantity: str
+    ordering: str
+    entries: tuple[Entry, ...]
+    T: tuple[float, ...] | None = None
+    k: tuple[int, ...] | None = None
+
+    @property
+    def headline(self) -> str:
+        """What is listed, in one line."""
+        own = sum(entry.own for entry in self.entries)
+        mine = f", {own} of them your own" if own else ""
+        return f"Largest known expected {self.quantity} times k, {self.ordering}: {len(self.entries)} entries{mine}"
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows, by T (any number of tasks last) and k."""
+        numbers: list[int | None] = [*sorted({entry.T for entry in self.entries if entry.T is not None}), None]
+        wanted = numbers if self.T is None else [T for T in numbers if (math.inf if T is None else T) in self.T]
+        return tuple(row for T in wanted for row in self._rows_of(T) if self.k is None or row.k in self.k)
+
+    @property
+    def envelope(self) -> tuple[Row, ...]:
+        """The rows over any number of tasks."""
+        return tuple(row for row in self.rows if row.T is None)
+
+    def _rows_of(self, T: int | None) -> list[Row]:
+        """The rows of one T, those over any number of tasks at each k for which more than pairs are known."""
+        steps = {entry.k for entry in self.entries if (entry.T != 2 if T is None else entry.T == T)}
+        rows: list[Row] = []
+        for k in sorted(steps):
+            entry = self._best(T, k)
+            upper = upper_bound(self.entries, self.quantity, self.ordering, T, k)
+            stored = self._best(T, k, own=False)
+            beaten = None if entry is None or not entry.own or stored is None else stored.value
+            row = Row(T, k, entry, upper, None, beaten)
+            if rows:
+                before, here = ((one.k, one.value, one.upper.value) for one in (rows[-1], row))
+                row = row._replace(slope=slope_between(before, here))
+            rows.append(row)
+        return rows
+
+    def _best(self, T: int | None, k: int, d: int | None = None, own: bool = True) -> Entry | None:
+        found = [
+            entry
+            for entry in self.entries
+            if entry.value is not None and entry.k == k and (own or not entry.own)
+            and (T is None or entry.T == T or (self._clones and entry.T is not None and T % entry.T == 0))
+            and (d is None or entry.d <= d)
+        ]  # fmt: skip
+        return max(found, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
+
+    @property
+    def _clones(self) -> bool:
+        """Whether clones of tasks have the same value."""
+        return self.ordering == "with-replacement"
+
+    def best(self, T: float | None = None, k: int = 1, d: int | None = None) -> Entry:
+        """The entry of the largest value with T tasks (None or inf: any number) after k steps, in at most d dimensions.
+
+        With replacement, n clones of each task have the same value: an entry of fewer tasks may be the best for T.
+
+        >>> import forgetting as fg
+        >>> fg.worstcase.frontier("loss").best(T=2, k=10**4).evidence
+        'closed form'
+        """
+        count = None if T is None or math.inf == T else as_count(T, "T", least=1)
+        steps, width = as_count(k, "k", least=1), None if d is None else as_count(d, "d", least=1)
+        found = self._best(count, steps, width)
+        if found is None:
+            there = sorted({entry.k for entry in self.entries if count is None or count == entry.T})
+            raise InvalidInputError(
+                f"no entry on {self.quantity} for T = {'any' if count is None else count}, k = {steps}"
+                f"{'' if width is None else f', d <= {width}'}; there are k = {', '.join(map(str, there)) or 'none'}"
+            )
+        return found
+
+    def add(self, source: str | PathLike[str] | Entry) -> Frontier:
+        """The frontier with one more entry, from a file or as an object: verified first, and refused if it is wrong."""
+        entry = source if isinstance(source, Entry) else replace(Entry.read(source), own=True)
+        if (entry.quantity, entry.ordering) != (self.quantity, self.ordering):
+            raise InvalidInputError(
+                f"{entry.name} is about {entry.quantity}, {entry.ordering}; this frontier is about {self.quantity}, "
+                f"{self.ordering}"
+            )
+        entry.verify()
+        return replace(self, entries=(*self.entries, entry))
+
+    def envelope_table(self) -> Table:
+        """For each k the largest known value over all numbers of tasks."""
+        columns = self._of_rows(self.envelope)
+        names = [name for name in columns if name != "T"]
+        tasks = ["" if row.entry is None else row.entry.T for row in self.envelope]
+        columns["evidence"] = ["" if row.entry is None else _words(row.entry) for row in self.envelope]
+        cells = zip(tasks, *(columns[name] for name in names), strict=True)
+        return Table(
+            "envelope", f"Any number of tasks: {self.quantity} times k", "", ("tasks", *names), tuple(cells), (SAYS,)
+        )
+
+    def figure(self, upper: bool = False) -> Curves:
+        """k times the largest known value against k, a curve for each T; with `upper`, the upper bounds too."""
+        rows = {T: [row for row in self.rows if row.T == T and row.value > 0] for T in {row.T for row in self.rows}}
+        built = [row for row in self.rows if row.entry is not None and row.T == row.entry.T and row.entry.construction]
+        several = [T for T in sorted(T for T in rows if T is not None) if len(rows[T]) > 1 or not built]
+        curves = [_series(_curve_name(T, self.ordering), rows[T], group=group) for group, T in enumerate(several)]
+        if built:
+            best = {row.k: row for row in sorted(built, key=lambda row: row.value)}
+            curves.append(_series("equiangular tasks, T = 0.41 k, closed form", [best[k] for k in sorted(best)]))
+        proved = [row for row in self.rows if row.T is None and row.upper.source == "certificate"]
+        if proved:
+            curves.append(_series("any T, certified supremum", proved, "worst", upper=True))
+        steps = sorted({row.k for row in self.rows})
+        if steps and self.ordering == "with-replacement":
+            curves.append(through("1/(2e)", [(float(k), LIMIT) for k in (steps[0], steps[-1])], "reference"))
+        if upper:
+            every = [row for row in self.rows if row.T is None]
+            curves.append(_series("smallest upper bound, any T", every, "bound", upper=True))
+        return Curves(
+            "frontier", f"Largest known expected {self.quantity} times k",
+            "Lower bounds: tasks that reach each point are stored. " + SAYS, "k", f"k x {self.quantity}",
+            tuple(curves), ylog=upper,
+        )  # fmt: skip
+
+    def _num_rows(self) -> int:
+        return len(self.rows)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
+        return self._of_rows([self.rows[row] for row in rows], full=full)
+
+    def _of_rows(self, rows: Sequence[Row], *, full: bool = False) -> dict[str, Sequence[Any]]:
+        columns: dict[str, Sequence[Any]] = {
+            "T": [math.inf if row.T is None else row.T for row in rows],
+            "k": [row.k for row in rows],
+            "d": [0 if row.entry is None else row.entry.d for row in rows],
+            "k value": [row.k * row.value for row in rows],
+            "k upper": [row.k * row.upper.value for row in rows],
+            "slope": [math.nan if row.slope is None else row.slope.value for row in rows],
+            "evidence": [_evidence(row) for row in rows],
+        }
+        if full:
+            columns |= {
+                "value": [row.value for row in rows],
+                "upper": [row.upper.value for row in rows],
+                "upper from": [row.upper.source for row in rows],
+                "slope least": [math.nan if row.slope is None else row.slope.least for row in rows],
+                "slope most": [math.nan if row.slope is None else row.slope.most for row in rows],
+                "origin": ["" if row.entry is None else row.entry.origin for row in rows],
+            }
+        return columns
+
+    def _remarks(self) -> tuple[str, ...]:
+        mine = [
+            f"your entry T = {row.T}, k = {row.k} has {row.value:.9g}, the package has {row.beaten:.9g}"
+            for row in self.rows
+            if row.T is not None and row.beaten is not None and row.value > row.beaten
+        ]
+        return (*mine, SAYS)
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Self:
+        made = cls(**checked_fields(cls, values))
+        odd = next((e for e in made.entries if (e.quantity, e.ordering) != (made.quantity, made.ordering)), None)
+        if odd is not None or made.quantity not in QUANTITIES:
+            raise ForgettingError(f"entries of a frontier on {made.quantity!r:.40} are about {made.quantity!r:.40}")
+        return made
+
+
+def _series(name: str, rows: Sequence[Row], role: Role = "exact", group: int = -1, upper: bool = False) -> Series:
+    """k times the values, or times the upper bounds, against k."""
+    points = tuple(row.k * (row.upper.value if upper else row.value) for row in rows)
+    return Series(name, tuple(float(row.k) for row in rows), points, role=role, group=group)
+
+
+def _curve_name(T: int, ordering: str) -> str:
+    return f"T = {T}, closed form" if T == 2 and ordering == "with-replacement" else f"T = {T}"
+
+
+def _evidence(row: Row) -> str:
+    """How well the value is known."""
+    if row.entry is None:
+        return "certified"
+    return _words(row.entry) if row.entry.T == row.T else f"{_words(row.entry)}, T = {row.entry.T}"
+
+
+def _words(entry: Entry) -> str:
+    return entry.evidence + (", own" if entry.own else "")
+
+
+def frontier(
+    quantity: str = "loss",
+    ordering: str = "with-replacement",
+    *,
+    T: Any = None,
+    k: Any = None,
+    folder: str | PathLike[str] | None = None,
+) -> Frontier:
+    """The best known k * sup E[quantity] over tasks with |w*| = 1 and radius 1, from below and from above.
+
+    Each row has the exact value of stored tasks (a lower bound on the supremum), the smallest upper bound that is known
+    (a certificate of `fg.worst_case`, the closed form of two tasks, or a bound of the registry, by name), and the slope
+    to the row before. Every entry can be computed again: `entry.verify()`; larger values come from
+    `fg.worstcase.improve_frontier`.
+
+    Args:
+        quantity: "loss" or "forgetting".
+        ordering: in words, such as "with-replacement".
+        T: a number of tasks, or several; np.inf for the rows over any number of tasks; all if left out.
+        k: a number of steps, or several; all if left out.
+        folder: of entries of your own, beside those of the package.
+
+    Cost: the files are read once, about 0.2 seconds.
+
+    >>> import forgetting as fg, numpy as np
+    >>> certified = fg.worstcase.frontier("loss", T=np.inf, k=[1, 2, 3])
+    >>> certified.to_frame()["k upper"].round(4).tolist()
+    [0.1925, 0.2059, 0.2104]
+    """
+    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in QUANTITIES:
+        raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, QUANTITIES)}")
+    as_kind(ordering, str, "an ordering in words", "ordering: ")
+    entries = [Entry.from_known(entry) for entry in known_worst(quantity) if entry.ordering == ordering]
+    if ordering == "with-replacement":
+        entries += pairs(quantity)
+    shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _whole(_several(k, "k")))
+    for path in [] if folder is None else entry_files(Path(folder)):
+        entry = Entry.read(path)
+        if (entry.quantity, entry.ordering) == (quantity, ordering):
+            try:
+                shown = shown.add(path)
+            except ForgettingError as error:
+                raise ProblemFileError(f"{error}; move the file away, or repair the entry") from error
+    return shown
+
+
+def pairs(quantity: str) -> list[Entry]:
+    """The entries of T = 2 with replacement, in closed form."""
+    return [worst_pair_entry(quantity, step) for step in CLOSED if quantity == "loss" or step > 1]
+
+
+def _several(value: Any, what: str) -> tuple[float, ...] | None:
+    """One number or several; None for all."""
+    if value is None:
+        return None
+    given = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    return tuple(math.inf if one == math.inf and what == "T" else as_count(one, what, least=1) for one in given)
+
+
+def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:
+    return None if values is None else tuple(int(value) for value in values)
