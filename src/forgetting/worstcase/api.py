@@ -70,7 +70,7 @@ def worst_case(
     >>> worst = fg.worst_case(3, 2)
     >>> round(worst.value, 6), round(worst.upper, 6), worst.tasks.num_tasks
     (0.091044, 0.091044, 3)
-    >>> round(float(fg.expect(worst.tasks, "random", k=2).loss), 6)
+    >>> round(float(fg.expect(worst.tasks, worst.ordering, k=2).loss), 6)
     0.091044
     """
     steps, order = as_count(k, "k", least=1), as_ordering(WithReplacement() if ordering is None else ordering)
