@@ -12,8 +12,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.storage.atomic import write
@@ -22,6 +25,7 @@ from forgetting.studies.record_page import with_records
 from forgetting.theory.claim import Check, Claim, Sides, Verdict
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
+from forgetting.theory.neighbours import mutate
 from forgetting.theory.record import (
     FOLDER,
     FORMAT,
@@ -90,7 +94,10 @@ def _write_index(folder: Path, records: dict[str, Record]) -> None:
 
 
 def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FOLDER) -> Record | None:
-    """Try the tasks that are known to be worst, then hunt; the new record, or None if nothing is larger."""
+    """Try the tasks that are known to be worst, hunt, then climb from the best; the new record, or None.
+
+    Half of the budget is for the hunt, and half for neighbours of the best instance, near and far.
+    """
     found: Record | None = None
     for origin, instance in _candidates(_exact(claim), seed, budget):
         found = save_record(claim, instance, origin, folder) or found
@@ -98,7 +105,7 @@ def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FO
 
 
 def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
-    """The largest of the known starts, then what a hunt finds."""
+    """The largest of the known starts, what a hunt finds, and what a hunt among neighbours of the best finds."""
     best: tuple[float, str, Instance] | None = None
     for origin, start in known_starts(claim, seed):
         try:
@@ -110,10 +117,22 @@ def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Ins
             best = ratio, origin, instance
     if best is not None:
         yield best[1:]
-    if budget:
-        hunt = claim.hunt(seed=seed, budget=budget)
-        if hunt.instance is not None:
-            yield f"hunt of {budget} problems, seed {seed}", hunt.instance
+    if budget < 2:
+        return
+    for near in (False, True):
+        nearest = None if best is None or not near else best[2]
+        hunted = claim if nearest is None else replace(claim, draw=partial(_neighbour, nearest))
+        hunt = hunted.hunt(seed=seed, budget=budget // 2, known=not near)
+        if hunt.instance is not None and hunt.verdict is not None:
+            origin = f"hunt of {budget // 2} problems{' near the best' if near else ''}, seed {seed}"
+            yield origin, hunt.instance
+            if best is None or hunt.verdict.ratio > best[0]:
+                best = hunt.verdict.ratio, origin, hunt.instance
+
+
+def _neighbour(start: Instance, rng: np.random.Generator, index: int) -> Instance:
+    """A neighbour at a distance from a third to a ten-thousandth."""
+    return mutate(rng, start, float(10.0 ** -rng.uniform(0.5, 4)))
 
 
 def _exact(claim: Claim) -> Claim:

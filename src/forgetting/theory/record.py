@@ -20,8 +20,8 @@ from forgetting.storage.json_text import decode_json, typed
 from forgetting.theory.bound import Bound
 from forgetting.theory.claim import Claim, Verdict
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import all_bounds, all_claims, get_bound
-from forgetting.theory.through import claim_of, compared, why_no_ratio
+from forgetting.theory.statement import all_bounds, all_claims, all_statements, get_bound
+from forgetting.theory.through import NO_RATIO, claim_of, why_no_ratio
 
 __all__ = [
     "FOLDER",
@@ -107,7 +107,7 @@ class Record:
         >>> print(fg.claims.get("two-lines:random", "loss").record.verify().holds)
         True
         """
-        verdict = self.claim.check(self.instance)
+        verdict = both_sides(self.claim, self.instance)
         allowed = CLOSE * self.ratio + (verdict.doubt / verdict.rhs if verdict.rhs > 0 else 0.0)
         if not abs(verdict.ratio - self.ratio) <= allowed:  # NaN is not close
             raise ProblemFileError(
@@ -167,10 +167,10 @@ def record_of(statement: Bound | Claim) -> Record | None:
     >>> record_of(fg.claims.get("eq:loss")) is None
     True
     """
-    if why_no_ratio(statement) is not None:
+    if statement.kind in NO_RATIO:
         return None
-    claim = compared(statement)
-    return None if claim is None else all_records().get(claim.key)
+    own = next((known.claim for known in all_statements() if known.bound is statement), None)
+    return all_records().get(statement.key if own is None else own.key)
 
 
 def why_no_record(statement: Bound | Claim) -> str | None:
@@ -180,10 +180,9 @@ def why_no_record(statement: Bound | Claim) -> str | None:
     >>> why_no_record(fg.bounds.get("derezinski2026:random/loss"))
     'its constants are not known, so that there is no right side to divide by'
     """
-    reason = why_no_ratio(statement)
-    if reason is not None or record_of(statement) is not None:
-        return reason
-    return "no ratio was recorded; a hunt looks for the largest one"
+    if record_of(statement) is not None:
+        return None
+    return why_no_ratio(statement) or "no ratio was recorded; a hunt looks for the largest one"
 
 
 def record_name(key: str, sha256: str) -> str:
@@ -210,10 +209,16 @@ def has_ratio(verdict: Verdict) -> bool:
     return sure and math.isfinite(size) and verdict.rhs > 0 and verdict.lhs >= 0
 
 
+def both_sides(claim: Claim, instance: Instance) -> Verdict:
+    """The verdict in float64, or at 50 digits where float64 leaves the ratio in doubt."""
+    verdict = claim.check(instance)
+    return verdict if has_ratio(verdict) else claim.confirm(instance) or verdict
+
+
 def ratio_of(claim: Claim, instance: Instance) -> float | None:
     """The ratio that may be recorded; None where the claim does not apply, or its sides have none."""
     try:
-        verdict = claim.check(instance)
+        verdict = both_sides(claim, instance)
     except (ForgettingError, ArithmeticError):
         return None
     return verdict.ratio if has_ratio(verdict) else None

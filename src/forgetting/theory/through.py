@@ -21,7 +21,7 @@ from forgetting.theory.right_side import RightSide
 from forgetting.theory.setting import describe_scheme
 from forgetting.theory.statement import Statement, all_statements
 
-__all__ = ["claim_of", "compared", "why_no_ratio"]
+__all__ = ["NO_RATIO", "claim_of", "why_no_ratio"]
 
 PROBES = 12  # problems on which a claim is tried
 NO_RATIO = {
@@ -40,14 +40,9 @@ def why_no_ratio(statement: Bound | Claim) -> str | None:
     """
     if statement.kind in NO_RATIO:
         return NO_RATIO[statement.kind]
-    return None if compared(statement) is not None else "no claim computes its left side"
-
-
-def compared(statement: Bound | Claim) -> Claim | None:
-    """The claim that compares the two sides: the statement, if it is a claim, or `claim_of` a bound."""
-    if statement.kind == "inequality" or statement.kind == "equality":
-        return statement
-    return claim_of(statement)
+    if statement.kind == "inequality" or statement.kind == "equality":  # a claim, which has both sides
+        return None
+    return None if claim_of(statement) is not None else "no claim computes its left side"
 
 
 def claim_of(bound: Bound) -> Claim | None:
