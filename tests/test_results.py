@@ -98,6 +98,7 @@ RESULTS = {
     "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
     "solution": lambda: fg.solve(np.eye(5) + 0.5, np.arange(5.0), ordering="norm-weighted", tol=1e-3),
     "solution of an inconsistent system": lambda: fg.solve(np.ones((6, 2)), np.eye(6)[:, :3]),
+    "frontier": lambda: fg.worstcase.frontier("loss", T=[2, 3], k=[1, 2, 4]),
     "optimal weights": lambda: fg.optimal_weights(sparse()),
     "optimal weights at one step": lambda: fg.optimal_weights(gaussian(), "loss", k=3),
 }

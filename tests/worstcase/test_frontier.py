@@ -363,3 +363,15 @@ def test_hunts_start_from_the_known_worst_tasks():
     origins = [start.origin for start in known_starts(fg.claims.get("thm:cl_by_sgd_main", "loss"))]
     assert any(origin.startswith("known worst tasks: loss-T") for origin in origins)
     assert all(isinstance(entry, KnownWorst) for entry in known_worst("forgetting"))
+
+
+def test_the_page_has_the_tables_of_the_data():
+    page = (Path(__file__).parents[2] / "docs" / "frontier.md").read_text(encoding="utf-8")
+    made = page.partition(frontier_data.BEGIN)[2].partition(frontier_data.END)[0].strip()
+    assert made == frontier_data.page_tables(), "python -m forgetting.worstcase.frontier_data --page docs/frontier.md"
+
+
+def test_what_the_page_says_about_slopes_is_proved():
+    any_number = {row.k: row for row in shown().envelope}
+    assert 0.85 < any_number[2].slope.least < any_number[2].slope.most < 0.96
+    assert all(any_number[k].slope.least < 1 < any_number[k].slope.most for k in (3, 4))

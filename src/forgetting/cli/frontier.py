@@ -79,7 +79,7 @@ def show_frontier(
     if not shown.rows:
         raise InvalidInputError(f"no entry on {quantity} with T = {T}, k = {k}; forgetting frontier show lists all k")
     every = shown.to_table()
-    table = Table("frontier", "Largest known values times k", "", every.columns, every.rows)
+    table = Table("entries", "Largest known values times k", "", every.columns, every.rows)
     rows = shown.envelope_table() if T is None and k is None else table
     items: list[Item] = [Table(rows.key, rows.title, "", rows.columns, rows.rows)]
     if as_json or (out is not None and out.suffix.lower() in (".json", ".html")):
