@@ -130,7 +130,7 @@ def test_improve_writes_an_entry_only_if_it_is_better(inside, tmp_path):
     entry = Entry.read(tmp_path / "frontier" / "loss-T3-k21.json")
     assert entry.verify().value > 1.01 * fg.worstcase.frontier("loss").best(T=2, k=20).value * 20 / 21
     assert "no file was written" in inside(*search).out
-    assert "1 of them your own" in inside("frontier", "show", "--k", "21").out
+    assert "1 of them your own" in " ".join(inside("frontier", "show", "--k", "21").out.split())
     entry.tasks.save(tmp_path / "mine.npz")
     done = inside("frontier", "improve", "--tasks", "mine.npz", "--k", "21", "--json")
     assert json.loads(done.out)["better"] is False

@@ -17,8 +17,8 @@ from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
 from forgetting.theory.starting import known_starts
-from forgetting.worstcase import Entry, frontier_data
-from forgetting.worstcase.frontier_bounds import upper_bound
+from forgetting.worstcase import Entry, frontier_data, frontier_improving
+from forgetting.worstcase.frontier_bounds import Upper, upper_bound
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry
 
 FILES = [path.name for path in entry_files(FOLDER)]
@@ -375,3 +375,11 @@ def test_what_the_page_says_about_slopes_is_proved():
     any_number = {row.k: row for row in shown().envelope}
     assert 0.85 < any_number[2].slope.least < any_number[2].slope.most < 0.96
     assert all(any_number[k].slope.least < 1 < any_number[k].slope.most for k in (3, 4))
+
+
+def test_a_value_above_a_proved_bound_is_an_error_and_not_an_entry(tmp_path, monkeypatch):
+    monkeypatch.setattr(frontier_improving, "upper_bound", lambda *_: Upper(1e-6, "a wrong proof"))
+    tasks = equiangular_tasks(9, worst_equiangular(9, 21)[1])
+    with pytest.raises(InvalidInputError, match=r"is above the upper bound 1e-06 \(a wrong proof\)"):
+        fg.worstcase.improve_frontier(k=21, tasks=tasks, folder=tmp_path)
+    assert not list(tmp_path.iterdir())

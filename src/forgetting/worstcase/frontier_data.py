@@ -97,7 +97,7 @@ def _with_tasks(tasks: Any, T: int, k: int, quantity: Any, call: str, more: dict
     """The tasks that the certificate comes with, or those of a search in fewer dimensions if they are too large."""
     searched = [_small(T, d, k, quantity) for d in (3, 4, 6)]
     best = max(searched, key=lambda entry: entry.value or 0.0)
-    if isinstance(tasks, RegressionTasks) and _numbers(tasks) <= MOST_NUMBERS:
+    if tasks is not None and _numbers(tasks) <= MOST_NUMBERS:
         given = Entry.of(tasks, quantity, k, origin=call)
         close = [entry for entry in searched if (entry.value or 0.0) >= (given.value or 0.0) * (1 - LARGER)]
         best = min([*close, given], key=lambda entry: entry.d)
