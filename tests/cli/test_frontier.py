@@ -111,6 +111,9 @@ def test_verify_says_what_holds_and_what_is_damaged(inside, tmp_path):
     done = inside("frontier", "verify", str(good))
     assert (done.code, done.err) == (0, "")
     assert "1 of 1 entries hold; 1 of them have a proved upper bound" in done.out
+    done = inside("frontier", "verify", str(FOLDER / "loss-Tinf-k4.json"))
+    assert "0 of them have a proved upper bound" in done.out
+    assert "was not checked: loss-Tinf-k4.json" in " ".join(done.out.split())
     wrong = tmp_path / "wrong.json"
     wrong.write_bytes(good.read_bytes().replace(b'"k":2', b'"k":3'))
     done = inside("frontier", "verify", str(wrong), str(good), str(tmp_path / "none.json"))

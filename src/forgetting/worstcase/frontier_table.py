@@ -17,7 +17,7 @@ from forgetting.figures.items import Curves, Role, Series, Table, through
 from forgetting.results import Result
 from forgetting.storage.records import checked_fields
 from forgetting.tasks.known_tasks import entry_files, known_worst
-from forgetting.worstcase.frontier_bounds import Upper, upper_bound
+from forgetting.worstcase.frontier_bounds import KEPT, NOT_KEPT, Upper, upper_bound
 from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
 from forgetting.worstcase.frontier_slopes import SAYS, Slope, slope_between
 
@@ -186,7 +186,7 @@ class Frontier(Result):
                     "equiangular tasks, T = 0.41 k, closed form", [best[k] for k in sorted(best)], group=len(several)
                 )
             )
-        proved = [row for row in self.rows if row.T is None and row.upper.source == "certificate"]
+        proved = [row for row in self.rows if row.T is None and row.upper.source in (KEPT, NOT_KEPT)]
         if proved:
             curves.append(_series("any T, certified supremum", proved, "worst", upper=True))
         steps = sorted({row.k for row in self.rows})
