@@ -30,6 +30,7 @@ MODULES = [
     "forgetting.studies",
     "forgetting.tasks",
     "forgetting.tasks.families",
+    "forgetting.worstcase",
 ]
 
 

@@ -100,6 +100,7 @@ RESULTS = {
     "solution of an inconsistent system": lambda: fg.solve(np.ones((6, 2)), np.eye(6)[:, :3]),
     "task search": lambda: fg.adversarial_search(3, 3, None, 4, restarts=3, steps=20),
     "task search of cycles": lambda: fg.adversarial_search(2, 2, 1, 4, "forgetting", "cyclic", restarts=1, steps=5),
+    "frontier": lambda: fg.worstcase.frontier("loss", T=[2, 3], k=[1, 2, 4]),
     "optimal weights": lambda: fg.optimal_weights(sparse()),
     "optimal weights at one step": lambda: fg.optimal_weights(gaussian(), "loss", k=3),
 }

@@ -43,7 +43,7 @@ from forgetting.tasks import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forgetting import bounds, checks, claims, datasets, reductions, solver, studies
+    from forgetting import bounds, checks, claims, datasets, reductions, solver, studies, worstcase
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.estimators import ContinualClassifier, ContinualRegressor
@@ -101,6 +101,7 @@ __all__ = [
     "solver",
     "studies",
     "worst_case",
+    "worstcase",
 ]
 __dir__ = only(__all__)
 

@@ -23,6 +23,7 @@ COMMANDS = (
     "table",
     "certify",
     "claims",
+    "worst-case",
     "solve",
     "cite",
     "families",

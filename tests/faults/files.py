@@ -56,6 +56,8 @@ from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
 from forgetting.sources.files import read_matrix
 from forgetting.studies.export import export
+from forgetting.tasks.equiangular import worst_equiangular
+from forgetting.tasks.known_tasks import _digest
 from forgetting.tasks.readers import Reading
 
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run
@@ -182,6 +184,46 @@ def table_files() -> Iterator[bytes]:
 
 def hunt_files() -> Iterator[bytes]:
     yield saved(fg.claims.get("lem:regret_bound").hunt(budget=3))
+
+
+def frontier_files() -> Iterator[bytes]:
+    yield saved(fg.worstcase.Frontier("loss", "with-replacement", tuple(frontier_entries())))
+
+
+def frontier_entries() -> Iterator[fg.worstcase.Entry]:
+    """Entries of all kinds: with rows, with kernels, of a construction, and without tasks."""
+    for rank in (1, 3):
+        yield fg.worstcase.Entry.of(fg.families.gaussian(2, 4, rank, seed=0), "loss", 3, origin="by hand")
+    value, share = worst_equiangular(5, 8)
+    yield fg.worstcase.Entry("loss", 5, 8, value=value, construction=f"equiangular share={share!r}")
+    yield fg.worstcase.Entry("loss", None, 2, evidence="certified", upper=0.103)
+
+
+def entry_texts() -> Iterator[bytes]:
+    yield from (entry.to_json().encode() for entry in frontier_entries())
+
+
+def change_entry(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """An entry with one value changed, mostly with a digest that fits."""
+    changed = change_json(rng, data, others)
+    try:
+        content = json.loads(changed)
+        content["sha256"] = _digest({name: value for name, value in content.items() if name != "sha256"})
+        return json.dumps(content).encode() if rng.random() < 0.9 else changed
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return changed
+
+
+def use_entry(entry: fg.worstcase.Entry, folder: Path) -> None:
+    """Verify an entry, which refuses most of the changed ones, and write the entry again."""
+    str(entry)
+    if entry.d * (entry.T or 0) > LARGE or entry.k > 10**6:
+        return
+    path = folder / f"again-{os.getpid()}.json"
+    entry.save(path)
+    if fg.worstcase.Entry.read(path) != entry:
+        raise WrongResultError(f"saved and read again {entry} is another entry")
+    entry.verify()
 
 
 def solution_files() -> Iterator[bytes]:
@@ -546,6 +588,15 @@ KINDS = {
     "evaluation": result_kind(fg.bounds.Evaluation, theory_files),
     "table of bounds": result_kind(fg.bounds.Table, table_files),
     "hunt": result_kind(fg.claims.Hunt, hunt_files),
+    "frontier": result_kind(fg.worstcase.Frontier, frontier_files),
+    "frontier entry": Kind(
+        "json",
+        entry_texts,
+        change_entry,
+        parses(json.loads),
+        lambda path, _: fg.worstcase.Entry.read(path),
+        use_entry,
+    ),
     "solution": result_kind(fg.solver.Solution, solution_files),
     "matrix": Kind("npz", matrix_files, change_npz, zip_opens, lambda path, _: read_matrix(path), use_matrix),
     "rows": Kind("npz", raw_files, change_npz, zip_opens, read_rows, use_reading),
@@ -582,9 +633,11 @@ KINDS = {
 SHARES = {"regression": 6, "instance": 6, "classification": 3, "rows": 3, "table": 3, "config": 3, "report": 3}
 SHARES |= {"other tasks": 2, "trajectory": 4, "ensemble": 3, "expectation": 3, "evaluation": 3, "table of bounds": 1}
 SHARES |= {
-    "hunt": 1,
+    "hunt": 2,
     "certificate": 2,
     "audit": 1,
+    "frontier": 1,
+    "frontier entry": 2,
     "solution": 2,
     "matrix": 3,
     "study": 2,

@@ -154,6 +154,40 @@ def study_config() -> Path:
 
 
 @cache
+def small_worst() -> Any:
+    return fg.worst_case(2, 1)
+
+
+@cache
+def small_search() -> Any:
+    return fg.adversarial_search(2, 2, 1, 2, restarts=1, steps=3)
+
+
+def entry() -> fg.worstcase.Entry:
+    return fg.worstcase.Entry.of(tasks(), "loss", 1)
+
+
+def entry_file() -> Path:
+    """An entry of the frontier in the current folder."""
+    path = Path("entry.json")
+    if not path.exists():
+        entry().save(path)
+    return path
+
+
+def proof_file() -> Path:
+    """A certificate of a worst case in the current folder."""
+    path = Path("proof.json")
+    if not path.exists():
+        small_worst().certificate.save(path)
+    return path
+
+
+def small_frontier() -> fg.worstcase.Frontier:
+    return fg.worstcase.Frontier("loss", "with-replacement", (entry(),))
+
+
+@cache
 def small_certificate() -> Any:
     return fg.certify(tasks(), orderings.WithReplacement(), 2)
 
@@ -733,6 +767,11 @@ OBJECTS = {
     "fg.orderings.Visits": "orderings.Visits(orderings.Cyclic(), orderings.TaskView(3), np.random.default_rng(0))",
     "fg.auditing.Audit": "small_audit()",
     "fg.auditing.Landscape": "small_landscape()",
+    "fg.worstcase.DualCertificate": "small_worst().certificate",
+    "fg.worstcase.Entry": "entry()",
+    "fg.worstcase.Frontier": "small_frontier()",
+    "fg.worstcase.TaskSearch": "small_search()",
+    "fg.worstcase.WorstCase": "small_worst()",
     **{f"fg.{name[:-1].split('(')[0]}": name for name in ORDERINGS},
     **{f"fg.{name[:-1].split('(')[0]}": name for name in SCHEMES[1:]},
 }
@@ -746,7 +785,8 @@ RESULTS = {
     "fg.claims.Evidence", "fg.claims.Record", "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView",
     "fg.orderings.Visits", "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee",
     "fg.solver.History",
-    "fg.solver.Solution", "fg.studies.Status",
+    "fg.solver.Solution", "fg.studies.Status", "fg.worstcase.DualCertificate", "fg.worstcase.Entry",
+    "fg.worstcase.Frontier", "fg.worstcase.Improvement", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",
 }
 #: what the library itself calls, with arguments it has checked
 TRUSTED = {
@@ -769,6 +809,8 @@ LEFT_OUT |= {f"fg.{kind}Tasks.{name}" for kind in ("Regression", "Kernel") for n
 LEFT_OUT |= {
     f"fg.{kind}.test_accuracies" for kind in ("RegressionTasks", "KernelTasks", "ClassificationTasks", "ConvexSets")
 }
+#: refused without T and d, or tasks; and without a picture
+LEFT_OUT |= {"fg.worstcase.improve_frontier", "fg.worstcase.WorstCase.plot"}
 SLOW = {
     "fg.audit",
     "fg.auditing.audit",
@@ -801,7 +843,31 @@ GOOD_FOR |= {
     for name in (
         "fg.Trajectory", "fg.Ensemble", "fg.Expectation", "fg.bounds.Evaluation", "fg.bounds.Table",
         "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape", "fg.solver.Solution",
+        "fg.worstcase.Frontier", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",
     )
+}  # fmt: skip
+GOOD_FOR |= {
+    "fg.worstcase.DualCertificate.from_json": {"text": ["small_worst().certificate.to_json()"]},
+    "fg.worstcase.DualCertificate.load": {"path": ["proof_file()"]},
+    "fg.worstcase.Entry.from_json": {"text": ["entry().to_json()"], "path": ["None"]},
+    "fg.worstcase.Entry.of": {"ordering": ["'with-replacement'", "'cyclic'"], "k": ["3", "1"]},
+    "fg.worstcase.Entry.read": {"path": ["entry_file()"]},
+    "fg.worstcase.Entry.save": {"path": ["'written.json'"]},
+    "fg.worstcase.DualCertificate.save": {"path": ["'written-proof.json'"]},
+    **{
+        f"{path}.adversarial_search": {
+            "steps": ["3"], "restarts": ["1"], "ranks": ["'free'", "'fixed'"], "weights": ["'fixed'", "'free'"],
+            "start": ["None"], "ordering": ["None", "orderings.Cyclic()"], "k": ["3"],
+        }
+        for path in ("fg", "fg.worstcase")
+    },
+    "fg.worstcase.Frontier.add": {"source": ["entry_file()", "entry()"]},
+    "fg.worstcase.Frontier.best": {"T": ["3", "None", "inf"], "k": ["1"], "d": ["None", "3"]},
+    "fg.worstcase.Frontier.figure": {"upper": ["False", "True"]},
+    "fg.worstcase.frontier": {
+        "T": ["None", "3", "[2, inf]"], "k": ["None", "2", "[1, 2]"], "folder": ["None"],
+        "ordering": ["'with-replacement'", "'cyclic'"],
+    },
 }  # fmt: skip
 #: what the pieces are evaluated with
 NAMES = {**globals()}

@@ -17,8 +17,8 @@ from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
 from forgetting.theory.starting import known_starts
-from forgetting.worstcase import Entry, frontier_data
-from forgetting.worstcase.frontier_bounds import upper_bound
+from forgetting.worstcase import Entry, frontier_data, frontier_improving
+from forgetting.worstcase.frontier_bounds import Upper, upper_bound
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry
 
 FILES = [path.name for path in entry_files(FOLDER)]
@@ -227,12 +227,14 @@ def test_equiangular_tasks_tend_to_the_limit_of_the_page():
 
 def test_upper_bounds_come_from_more_tasks_and_fewer_steps_where_that_is_a_proof():
     entries = [
-        Entry("loss", None, 2, evidence="certified", upper=0.103),
+        Entry("loss", None, 2, evidence="certified", upper=0.103, proof="0" * 64),
+        Entry("loss", None, 4, evidence="certified", upper=0.06),
         Entry("forgetting", None, 2, evidence="certified", upper=0.047),
     ]
     assert upper_bound(entries, "loss", "with-replacement", 5, 2) == (0.103, "certificate of T = inf")
     assert upper_bound(entries, "loss", "with-replacement", None, 2) == (0.103, "certificate")
     assert upper_bound(entries, "loss", "with-replacement", None, 3) == (0.103, "certificate of k = 2")
+    assert upper_bound(entries, "loss", "with-replacement", 3, 4) == (0.06, "fg.worst_case of T = inf")
     assert upper_bound(entries, "loss", "with-replacement", None, 1).source == "thm:cl_by_sgd_main/loss/product"
     assert upper_bound(entries, "forgetting", "with-replacement", None, 3).source == "trivial/forgetting"
     assert upper_bound(entries, "loss", "cyclic", 2, 2).value > 0.103
@@ -363,3 +365,23 @@ def test_hunts_start_from_the_known_worst_tasks():
     origins = [start.origin for start in known_starts(fg.claims.get("thm:cl_by_sgd_main", "loss"))]
     assert any(origin.startswith("known worst tasks: loss-T") for origin in origins)
     assert all(isinstance(entry, KnownWorst) for entry in known_worst("forgetting"))
+
+
+def test_the_page_has_the_tables_of_the_data():
+    page = (Path(__file__).parents[2] / "docs" / "frontier.md").read_text(encoding="utf-8")
+    made = page.partition(frontier_data.BEGIN)[2].partition(frontier_data.END)[0].strip()
+    assert made == frontier_data.page_tables(), "python -m forgetting.worstcase.frontier_data --page docs/frontier.md"
+
+
+def test_what_the_page_says_about_slopes_is_proved():
+    any_number = {row.k: row for row in shown().envelope}
+    assert 0.85 < any_number[2].slope.least < any_number[2].slope.most < 0.96
+    assert all(any_number[k].slope.least < 1 < any_number[k].slope.most for k in (3, 4))
+
+
+def test_a_value_above_a_proved_bound_is_an_error_and_not_an_entry(tmp_path, monkeypatch):
+    monkeypatch.setattr(frontier_improving, "upper_bound", lambda *_: Upper(1e-6, "a wrong proof"))
+    tasks = equiangular_tasks(9, worst_equiangular(9, 21)[1])
+    with pytest.raises(InvalidInputError, match=r"is above the upper bound 1e-06 \(a wrong proof\)"):
+        fg.worstcase.improve_frontier(k=21, tasks=tasks, folder=tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -78,7 +78,7 @@ def worst_case_command(
         worst.headline, "worst-case", items, [f"{worst.certificate}", *table.notes],
         T=None if float("inf") == T else T, k=k, sets=kind, quantity=quantity,
         ordering=ordering, value=worst.value, upper=worst.upper, lower=worst.lower,
-        ranks=worst.tasks.ranks.tolist() if isinstance(worst.tasks, fg.RegressionTasks) else None,
+        dim=None if worst.tasks is None else worst.tasks.dim,
         status=worst.status,
     )  # fmt: skip
     emit(report, as_json=as_json, out=out, force=force)

@@ -26,12 +26,13 @@ from forgetting.storage.json_text import decode_json, typed
 from forgetting.tasks.equiangular import equiangular_tasks
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["FOLDER", "KnownWorst", "known_worst"]
+__all__ = ["FOLDER", "PROOF", "KnownWorst", "entry_files", "known_worst", "task_arrays"]
 
 FOLDER = Path(__file__).with_name("known_worst")
 FORMAT = "forgetting/worst-tasks/1"
 PROOF = ".certificate.json"  # ending of the file beside an entry that proves its upper bound
 CLOSE = 1e-10  # how far rows may be from orthonormal, and w* from a unit vector
+MOST = 10**12  # tasks, and steps
 LARGEST = 0.5  # no expected loss or forgetting is larger at |w_0 - w*| R = 1
 
 
@@ -84,8 +85,8 @@ class KnownWorst:
 
     def _wrongs(self) -> Iterator[str]:
         """What is wrong with the entry."""
-        if self.k < 1 or (self.T is not None and self.T < 1):
-            yield f"T = {self.T} and k = {self.k} must be at least 1"
+        if not (1 <= self.k <= MOST and (self.T is None or 1 <= self.T <= MOST)):
+            yield f"T = {self.T!s:.40} and k = {self.k!s:.40} must be at least 1, and at most 10^12"
         if not re.fullmatch(r"[a-z][a-z0-9=,. -]{0,79}", self.ordering):
             yield f"no ordering {self.ordering!r:.80}"
         if self.upper is not None and not 0 <= self.upper <= LARGEST:
@@ -195,32 +196,32 @@ class KnownWorst:
         with as_file_error(Path(path)):
             write(Path(path), self.to_json().encode())
 
-    @staticmethod
-    def arrays(tasks: RegressionTasks) -> dict[str, Any]:
-        """The fields `w_star` and `matrices` of tasks with w_0 = 0, in coordinates of their joint row space.
 
-        Rows become orthonormal and w* a unit vector, so that singular values are 1: the worst of radius 1.
+def task_arrays(tasks: RegressionTasks) -> dict[str, Any]:
+    """The fields `w_star`, `matrices` and `kernels` of tasks with w_0 = 0, in coordinates of their joint row space.
 
-        >>> import forgetting as fg
-        >>> made = KnownWorst.arrays(fg.families.two_lines(0.5))
-        >>> len(made["matrices"]), len(made["w_star"])
-        (2, 2)
-        """
-        geometry = tasks.geometry
-        w = -geometry.start(np.zeros(tasks.dim))
-        norm = float(np.linalg.norm(w))
-        if not norm > 0:
-            raise InvalidInputError("w* is 0: nothing is left to learn, and all values are 0")
-        blocks = [geometry.rows[geometry.block(int(distinct))] for distinct in geometry.index]
-        kernels = sum(map(len, blocks)) > 0.6 * len(blocks) * geometry.dim
-        if kernels:
-            blocks = [_complement(block) for block in blocks]
-        matrices = [rows.tolist() if rows.any() else [[0.0] * geometry.dim] for rows in blocks]
-        return {
-            "w_star": tuple((w / norm).tolist()),
-            "matrices": tuple(tuple(map(tuple, rows)) for rows in matrices),
-            "kernels": kernels,
-        }
+    Rows become orthonormal and w* a unit vector, so that singular values are 1: the worst of radius 1.
+
+    >>> import forgetting as fg
+    >>> made = task_arrays(fg.families.two_lines(0.5))
+    >>> len(made["matrices"]), len(made["w_star"])
+    (2, 2)
+    """
+    geometry = tasks.geometry
+    w = -geometry.start(np.zeros(tasks.dim))
+    norm = float(np.linalg.norm(w))
+    if not norm > 0:
+        raise InvalidInputError("w* is 0: nothing is left to learn, and all values are 0")
+    blocks = [geometry.rows[geometry.block(int(distinct))] for distinct in geometry.index]
+    kernels = sum(map(len, blocks)) > 0.6 * len(blocks) * geometry.dim
+    if kernels:
+        blocks = [_complement(block) for block in blocks]
+    matrices = [rows.tolist() if rows.any() else [[0.0] * geometry.dim] for rows in blocks]
+    return {
+        "w_star": tuple((w / norm).tolist()),
+        "matrices": tuple(tuple(map(tuple, rows)) for rows in matrices),
+        "kernels": kernels,
+    }
 
 
 def _complement(rows: Any) -> Array:

@@ -1,4 +1,4 @@
-"""The worst tasks there are: certified worst cases, a search for tasks with large values, and the best that is known."""
+"""The worst tasks there are: certified worst cases, a search for tasks with large values, and what is known."""
 
 from forgetting._names import only
 from forgetting.worstcase.api import worst_case

@@ -12,7 +12,9 @@ from forgetting.tasks.known_tasks import KnownWorst
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
 from forgetting.theory.statement import all_bounds
 
-__all__ = ["Upper", "upper_bound"]
+__all__ = ["KEPT", "NOT_KEPT", "Upper", "upper_bound"]
+
+KEPT, NOT_KEPT = "certificate", "fg.worst_case"  # the second: a certificate that is too large to be kept
 
 
 class Upper(NamedTuple):
@@ -45,7 +47,7 @@ def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: i
         same = entry.T == T or (drawn and more)
         fewer = drawn and quantity == "loss" and entry.k <= k
         if same and (entry.k == k or fewer):
-            what = "closed form" if entry.evidence == "closed form" else "certificate"
+            what = "closed form" if entry.evidence == "closed form" else KEPT if entry.proof is not None else NOT_KEPT
             at = [f"T = {'inf' if entry.T is None else entry.T}"] * (entry.T != T) + [f"k = {entry.k}"] * (entry.k != k)
             yield Upper(entry.upper, f"{what} of {', '.join(at)}" if at else what)
 

@@ -24,17 +24,19 @@ from forgetting.tasks.known_tasks import FOLDER, PROOF, entry_files
 from forgetting.worstcase.api import worst_case
 from forgetting.worstcase.frontier_entry import Entry
 from forgetting.worstcase.frontier_improving import Search
-from forgetting.worstcase.frontier_table import QUANTITIES, Frontier, pairs
+from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, Row, frontier, pairs
 
 __all__ = ["certify", "main", "prune", "search", "store"]
 
+BEGIN, END = "<!-- made by python -m forgetting.worstcase.frontier_data -->", "<!-- end -->"
+TIGHT = 1e-5  # relative: a value this close to its upper bound is the supremum
 LARGER = 1e-6  # relative: by how much a value must exceed another one to be worth a file
 LARGEST_PROOF = 120_000  # bytes of a certificate that is kept
 MOST_NUMBERS = 3000  # of the tasks of an entry
 DRAWS = "with-replacement"
 CERTIFIED = [(T, k) for k in (1, 2) for T in (3, 4, 5, 6, 7, 8, None)]
 CERTIFIED += [(3, 3), (4, 3), (8, 3), (None, 3), (3, 4), (4, 4), (3, 5), (None, 4)]
-STEPS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 10_000)
+STEPS = (1, 2, 3, 4, 5, 6, 8, 16, 32, 64, 128, 256, 512, 1024, 10_000)
 SIZES: dict[str, dict[int, tuple[int, ...]]] = {  # T: the dimensions that are searched
     "loss": {3: (3, 4), 4: (4, 6), 8: (4, 8), 16: (8, 16), 32: (8, 16)},
     "forgetting": {3: (3, 4), 4: (4, 6), 8: (4, 8), 16: (4, 8), 32: (4,)},
@@ -95,7 +97,7 @@ def _with_tasks(tasks: Any, T: int, k: int, quantity: Any, call: str, more: dict
     """The tasks that the certificate comes with, or those of a search in fewer dimensions if they are too large."""
     searched = [_small(T, d, k, quantity) for d in (3, 4, 6)]
     best = max(searched, key=lambda entry: entry.value or 0.0)
-    if isinstance(tasks, RegressionTasks) and _numbers(tasks) <= MOST_NUMBERS:
+    if tasks is not None and _numbers(tasks) <= MOST_NUMBERS:
         given = Entry.of(tasks, quantity, k, origin=call)
         close = [entry for entry in searched if (entry.value or 0.0) >= (given.value or 0.0) * (1 - LARGER)]
         best = min([*close, given], key=lambda entry: entry.d)
@@ -116,16 +118,17 @@ def _small(T: int, d: int, k: int, quantity: Any) -> Entry:
     return Search(T, d, k, quantity, DRAWS, restarts=16, steps=300).best(none, 0, None)
 
 
-def construct(k: int, folder: Path = FOLDER) -> Entry:
-    """The entry of equiangular tasks, of the T that is best for k."""
-    about = 0.4074 * k + 1
-    counts = range(max(int(0.9 * about), 3), int(1.1 * about) + 3)
-    T = max(counts, key=lambda T: worst_equiangular(T, k)[0])
+def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
+    """The entry of T equiangular tasks, by default of the T that is best for k; stored if its value is larger."""
+    if T is None:
+        about = 0.4074 * k + 1
+        counts = range(max(int(0.9 * about), 3), int(1.1 * about) + 3)
+        T = max(counts, key=lambda count: worst_equiangular(count, k)[0])
     value, share = worst_equiangular(T, k)
-    origin = f"forgetting.tasks.equiangular.worst_equiangular({T}, {k})"
     entry = Entry(
-        "loss", T, k, value=value, origin=origin, construction=f"equiangular share={share!r}", evidence="closed form"
-    )
+        "loss", T, k, value=value, origin=f"forgetting.tasks.equiangular.worst_equiangular({T}, {k})",
+        construction=f"equiangular share={share!r}", evidence="closed form",
+    )  # fmt: skip
     store(entry, folder)
     return entry
 
@@ -158,6 +161,42 @@ def prune(folder: Path = FOLDER) -> list[Path]:
     return removed
 
 
+def page_tables() -> str:
+    """The tables of docs/frontier.md: k times the largest known value, for each T and for any number of tasks."""
+    return "\n\n".join(_table(frontier(quantity)) for quantity in QUANTITIES)
+
+
+def _table(shown: Frontier) -> str:
+    kept = [T for T in sorted({e.T for e in shown.entries if e.T}) if sum(e.T == T for e in shown.entries) >= DRAWN]
+    at = {(row.T, row.k): row for row in shown.rows}
+    lines = [
+        f"k times the largest known expected {shown.quantity}; certified values are bold:",
+        "",
+        f"| k | {' | '.join(f'T = {T}' for T in kept)} | any T: at least | by | at most | slope |",
+        "|---" * (len(kept) + 5) + "|",
+    ]
+    for row in shown.envelope:
+        cells = [_cell(at.get((T, row.k))) for T in kept]
+        by = "" if row.entry is None else f"T = {row.entry.T}, d = {row.entry.d}, {row.entry.evidence}"
+        slope = "" if row.slope is None else f"{row.slope.value:.3f}"
+        cells += [f"{row.k * row.value:.4f}", by, f"{row.k * row.upper.value:.4g}", slope]
+        lines.append(f"| {row.k} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(row: Row | None) -> str:
+    if row is None or row.entry is None or row.entry.T != row.T:
+        return ""
+    tight = row.upper.value - row.value <= TIGHT * row.value
+    return f"**{row.k * row.value:.4f}**" if tight else f"{row.k * row.value:.4f}"
+
+
+def write_page(path: Path) -> None:
+    """Put the tables into the page."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    write(path, f"{before}{BEGIN}\n{page_tables()}\n{END}{rest.partition(END)[2]}".encode())
+
+
 def _plan(quantities: Sequence[str], tasks: Sequence[int] | None) -> Iterator[tuple[str, int, int, int]]:
     for quantity in quantities:
         for T, dims in SIZES[quantity].items():
@@ -177,16 +216,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", help="a file that keeps finished restarts")
+    parser.add_argument("--page", type=Path, help="only write the tables into this page")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     given = parser.parse_args(arguments)
+    if given.page is not None:
+        write_page(given.page)
+        return
     quantities = QUANTITIES if given.quantity is None else (given.quantity,)
     for quantity in quantities if given.certify else ():
         for T, k in CERTIFIED:
             if quantity == "loss" or k > 1:
                 print(certify(T, k, quantity, given.folder), flush=True)
     for k in STEPS if given.certify and "loss" in quantities else ():
-        if k >= 8:
-            print(construct(k, given.folder), flush=True)
+        for T in (None, 8, 16, 32) if k >= 8 else ():
+            print(construct(k, T, given.folder), flush=True)
     end = time.monotonic() + given.seconds
     for quantity, T, d, k in _plan(quantities, given.T):
         if time.monotonic() > end:

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
+from forgetting._arrays import as_count, as_kind
+from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.orderings.base import as_ordering
 from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.equiangular import equiangular_loss
-from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst
+from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, task_arrays
 from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
 from forgetting.worstcase.dual_certificate import DualCertificate
 
-__all__ = ["Entry", "Verified", "exact_value", "worst_pair_entry"]
+__all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]
 
 LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
@@ -140,14 +142,20 @@ class Entry(KnownWorst):
         return upper
 
     @classmethod
-    def from_known(cls, known: KnownWorst) -> Self:
-        """The entry of what is read from a file."""
-        return cls(**{one.name: getattr(known, one.name) for one in fields(KnownWorst)})
-
-    @classmethod
     def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = "with-replacement", **more: Any) -> Self:
-        """An entry of tasks, whose rows are made orthonormal and whose w* is made a unit vector; computes its value."""
-        made = KnownWorst.arrays(tasks)
+        """An entry of tasks: rows are made orthonormal and w* a unit vector, and the exact value is computed.
+
+        `more` are further attributes, such as `origin`.
+
+        >>> import forgetting as fg
+        >>> round(27 * Entry.of(fg.families.worst_pair(1), "loss", 1).value, 9)
+        4.0
+        """
+        as_kind(tasks, RegressionTasks, "regression tasks", "tasks: ")
+        if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in PAIRS:
+            raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, tuple(PAIRS))}")
+        as_kind(ordering, str, "an ordering in words", "ordering: ")
+        k, made = as_count(k, "k", least=1), task_arrays(tasks)
         draft = cls(quantity, tasks.num_tasks, k, ordering, value=0.0, **made)
         assert draft.tasks is not None
         return cls(
@@ -160,6 +168,11 @@ class Entry(KnownWorst):
         reached = "" if self.value is None else f", value {self.value:.8g}, times k {self.rate:.6g}"
         proved = "" if self.upper is None else f", at most {self.upper:.8g}"
         return f"{self.quantity} after k = {self.k}, {self.ordering}, {tasks}: {self.evidence}{reached}{proved}"
+
+
+def as_entry(known: KnownWorst) -> Entry:
+    """An entry of the package, whose file is known by its name."""
+    return Entry(**{one.name: getattr(known, one.name) for one in fields(KnownWorst) if one.name != "path"})
 
 
 def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) -> tuple[float, float]:
@@ -179,7 +192,7 @@ def worst_pair_entry(quantity: Any, k: int) -> Entry:
     """
     origin = f"fg.families.worst_pair({k}, {quantity!r})"
     exact = PAIRS[quantity](k).value
-    made = KnownWorst.arrays(families.worst_pair(k, quantity))
+    made = task_arrays(families.worst_pair(k, quantity))
     return Entry(quantity, 2, k, evidence="closed form", value=exact, upper=exact, origin=origin, **made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -15,14 +15,15 @@ from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import as_ordering
 from forgetting.storage.atomic import as_file_error
 from forgetting.tasks import Problem, RegressionTasks
+from forgetting.worstcase.frontier_bounds import upper_bound
 from forgetting.worstcase.frontier_entry import Entry
 from forgetting.worstcase.frontier_table import Frontier, frontier
 from forgetting.worstcase.search import adversarial_search
 
 __all__ = ["Improvement", "Search", "improve_frontier"]
 
+CONTRADICTS = 1e-7  # relative: how far above an upper bound a value is no rounding
 LARGER = 1e-9  # relative: by how much a value must exceed what is known
-STARTS = 3  # entries that a search begins with, beside random tasks
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,12 @@ def improve_frontier(
     found = Improvement(entry, 0.0 if best is None or best.value is None else best.value, None)
     if not found.better:
         return found
+    upper = upper_bound(there.entries, quantity, ordering, entry.T, entry.k)
+    if found.entry.value is not None and found.entry.value > upper.value * (1 + CONTRADICTS):
+        raise InvalidInputError(
+            f"T = {entry.T}, k = {entry.k}: the value {found.entry.value:.12g} is above the upper bound "
+            f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
+        )
     path = Path(folder) / f"{entry.name}.json"
     with as_file_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,11 +197,11 @@ def starts(there: Frontier, T: int, d: int, k: int) -> list[Entry]:
         return entry.value is not None and entry.T is not None and entry.T <= T and entry.d <= d
 
     fitting = sorted((entry for entry in there.entries if fits(entry)), key=lambda entry: (entry.T or 0, entry.d))
-    far: Callable[[Entry], float] = lambda entry: abs(math.log(entry.k / k))  # noqa: E731
     groups = [
         [entry for entry in fitting if entry.k == k],
         [entry for entry in fitting if entry.k < k and (entry.T or 0) > 2],
         [entry for entry in fitting if entry.k > k and (entry.T or 0) > 2],
     ]
-    best = [max(group, key=lambda entry: (-far(entry), entry.value or 0.0)) for group in groups if group]
-    return best[:STARTS]
+    return [
+        max(group, key=lambda entry: (-abs(math.log(entry.k / k)), entry.value or 0.0)) for group in groups if group
+    ]
