@@ -107,7 +107,7 @@ def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FO
 def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
     """The largest of the known starts, what a hunt finds, and what a hunt among neighbours of the best finds."""
     best: tuple[float, str, Instance] | None = None
-    for origin, start in known_starts(claim, seed):
+    for origin, start in known_starts(claim, seed, every=True):
         try:
             instance = claim.settle(start)
         except ForgettingError:

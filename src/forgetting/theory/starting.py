@@ -34,11 +34,11 @@ class Start(NamedTuple):
     instance: Instance
 
 
-def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY) -> Iterator[Start]:
+def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY, *, every: bool = False) -> Iterator[Start]:
     """The record of the claim, then known tasks under the ordering and the scheme of its own draws.
 
     Known are the worst pairs for the loss and for forgetting in closed form, orthogonal tasks, and the entries of
-    `forgetting.tasks.known_tasks`. Claims about other problems than regression tasks have their record only.
+    `forgetting.tasks.known_tasks`: of these the small ones at some k, or `every` one. Claims about other problems than regression tasks have their record only.
 
     >>> import forgetting as fg
     >>> starts = list(known_starts(fg.claims.get("thm:cl_by_sgd_main", "loss")))
@@ -57,7 +57,7 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY) -> Iterator[St
         return
     if not set(sample.extras) <= {"multiplicity"}:
         return
-    for origin, tasks, k in _known_tasks(sizes):
+    for origin, tasks, k in _known_tasks(sizes, every):
         scheme = with_radius(sample.scheme, linear.data.radius, tasks.radius)
         once = {name: np.ones(tasks.num_tasks) for name in sample.extras}
         case = replace(sample, problem=tasks, k=k, w0=None, scheme=scheme, extras=once)
@@ -72,10 +72,10 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY) -> Iterator[St
                 yield Start(origin, replace(case, k=tasks.num_tasks * copies))
 
 
-def _known_tasks(sizes: Sizes) -> Iterator[tuple[str, RegressionTasks, int]]:
+def _known_tasks(sizes: Sizes, every: bool) -> Iterator[tuple[str, RegressionTasks, int]]:
     """What they are, the tasks, and the number of steps for which they are worst."""
     steps = STEPS if sizes.k is None else sorted({*np.linspace(sizes.k[0], sizes.k[-1], SPREAD).astype(int).tolist()})
-    for entry in _largest(steps):
+    for entry in known_worst() if every else _largest(steps):
         if entry.tasks is not None:
             yield f"known worst tasks: {entry.name}", entry.tasks, entry.k
     for k in steps:
