@@ -1,7 +1,6 @@
 """Certificates: what they prove, that a changed digit is noticed, and that nothing false can be proved."""
 
 import copy
-import json
 import random
 import subprocess
 import sys
@@ -124,7 +123,8 @@ FORGED = [
     {"bits": -1}, {"bits": 0}, {"bits": 36.0}, {"bits": True}, {"bits": None}, {"bits": "36"},
     {"k": 0}, {"k": -1}, {"k": True}, {"k": 2.0}, {"k": "2"}, {"k": None},
     {"tasks": 0}, {"tasks": -3}, {"tasks": 2}, {"tasks": 1}, {"tasks": 3.0}, {"tasks": True}, {"tasks": "3"},
-    {"tasks": None, "law": "shuffles"}, {"tasks": None, "law": {"weights": []}}, {"tasks": None, "law": {"order": [0, 0]}},
+    {"tasks": None, "law": "shuffles"}, {"tasks": None, "law": {"weights": []}},
+    {"tasks": None, "law": {"order": [0, 0]}},
     {"kind": "subspaces"}, {"kind": ""}, {"kind": None}, {"kind": ["convex"]},
     {"quantity": "regret"}, {"quantity": None}, {"quantity": ""},
     {"law": "cyclic"}, {"law": None}, {"law": 3}, {"law": []}, {"law": {}}, {"law": ["weights"]}, {"law": {"p": [1]}},
@@ -134,14 +134,15 @@ FORGED = [
     {"law": {"weights": ["1", "0", "0"], "order": [0, 0]}}, {"law": {"weights": ["1/0", "0", "0"]}},
     {"law": {"order": []}}, {"law": {"order": [0]}}, {"law": {"order": [0, 1, 2]}}, {"law": {"order": [0, 3]}},
     {"law": {"order": [-1, -1]}}, {"law": {"order": [0.0, 1]}}, {"law": {"order": "00"}}, {"law": {"order": [True, 0]}},
-    {"upper": "nan"}, {"upper": "inf"}, {"upper": 1.0}, {"upper": None}, {"upper": "1e99"}, {"upper": "-1"}, {"upper": ""},
-    {"upper": True}, {"upper": float("nan")}, {"upper": float("inf")},
+    {"upper": "nan"}, {"upper": "inf"}, {"upper": 1.0}, {"upper": None}, {"upper": "1e99"}, {"upper": "-1"},
+    {"upper": ""}, {"upper": True}, {"upper": float("nan")}, {"upper": float("inf")},
     {"squares": None}, {"squares": {}, "upper": "0.1"}, {"squares": [[]]}, {"squares": [[[[0]], [[1.5]]]]},
     {"squares": [[[[0]], [[float("nan")]]]]}, {"squares": [[[[0]], [[float("inf")]]]]}, {"squares": [[[[0]], [["1"]]]]},
     {"squares": [[[[0]], [[True]]]]}, {"squares": [[[[0]], [[1, 2]]]]}, {"squares": [[[[0], [1]], [[1]]]]},
     {"squares": [[[[0.5]], [[1]]]]}, {"squares": [[[["0"]], [[1]]]]}, {"squares": [[[[True]], [[1]]]]},
-    {"squares": [[[[1, 2, 3]], [[1]]]]}, {"squares": [[[[1, 2], [3]], [[1, 1]]]]}, {"squares": [[[[-1, -2, -3]], [[1]]]]},
-    {"squares": [[[[1, 2, -1]], [[1]]]]}, {"squares": [[[0], [[1]]]]}, {"squares": [[[[[0]]], [[1]]]]},
+    {"squares": [[[[1, 2, 3]], [[1]]]]}, {"squares": [[[[1, 2], [3]], [[1, 1]]]]},
+    {"squares": [[[[-1, -2, -3]], [[1]]]]}, {"squares": [[[[1, 2, -1]], [[1]]]]},
+    {"squares": [[[0], [[1]]]]}, {"squares": [[[[[0]]], [[1]]]]},
     {"normals": [[0, [], None, 2**36]]}, {"normals": None}, {"normals": [[0]]},
 ]  # fmt: skip
 
@@ -292,6 +293,6 @@ def test_random_squares_prove_what_multiplying_out_all_names_proves(kind, law, q
             "weights": {"weights": {4: ["1/2", "1/3", "1/6", "0"], 3: ["1/2", "1/3", "1/6"], 2: ["1/5", "4/5"]}[T]},
             "order": {"order": [int(task) for task in rng.integers(0, T, steps)]},
         }.get(law, law)
-        data = {"format": "forgetting worst case 1", "kind": kind, "quantity": quantity, "k": k, "tasks": T, "law": said,
-                "bits": 2, "squares": blocks, "normals": [], "upper": "999"}  # fmt: skip
+        data = {"format": "forgetting worst case 1", "kind": kind, "quantity": quantity, "k": k, "tasks": T,
+                "law": said, "bits": 2, "squares": blocks, "normals": [], "upper": "999"}  # fmt: skip
         assert check(data | {"digest": digest(data)}) == multiplied_out(data, exact_runs(said, T, steps))

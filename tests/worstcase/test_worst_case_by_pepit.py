@@ -5,7 +5,7 @@ import pytest
 import forgetting as fg
 
 pytest.importorskip("PEPit", reason="PEPit is an oracle of the tests: pip install pepit")
-from benchmarks.pepit_tree import worst_by_pepit  # noqa: E402
+from benchmarks.pepit_tree import worst_by_pepit
 
 
 @pytest.mark.parametrize(("T", "k"), [(2, 1), (2, 2), (3, 1), (3, 2)])

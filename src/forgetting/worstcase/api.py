@@ -134,7 +134,7 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
     if isinstance(law, Fixed):
         return Given(count, tuple(int(task) for task in ordering.first(view, steps, np.random.default_rng(0))))
     raise NotSupportedError(
-        f"{ordering} has no worst case here: there are worst cases of draws with replacement, shuffles, cycles, given orders"
+        f"{ordering} has no worst case here, only draws with replacement, shuffles, cycles and given orders have"
     )
 
 

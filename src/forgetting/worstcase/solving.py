@@ -21,7 +21,8 @@ def clarabel() -> Any:
         import clarabel
     except ImportError:
         raise NotSupportedError(
-            "worst_case needs clarabel, which is not installed: pip install clarabel, or pip install 'forgetting[worst]'"
+            "worst_case needs clarabel, which is not installed: "
+            "pip install clarabel, or pip install 'forgetting[worst]'"
         ) from None
     return clarabel
 

@@ -165,8 +165,8 @@ def tree(walk: Walk, k: int, quantity: str) -> Tree:
         words |= {word for word, _, _ in level}
         if len(words) > MOST_WORDS:
             raise NotSupportedError(
-                f"T = {walk.num_tasks or 'inf'}, k = {k}: there are {len(words)} different iterates after {step + 1} steps, "
-                f"and a semidefinite program of their inner products is out of reach (at most {MOST_WORDS}). "
+                f"T = {walk.num_tasks or 'inf'}, k = {k}: there are {len(words)} different iterates after {step + 1} "
+                f"steps, and a semidefinite program of their inner products is out of reach (at most {MOST_WORDS}). "
                 "Use a smaller k, or fg.adversarial_search for a lower bound"
             )
     losses: dict[tuple[Word, int], Fraction] = {}
