@@ -46,6 +46,7 @@ SETTINGS = [  # T, k, and what else is asked
     (3, 4, {"ordering": fg.orderings.Explicit([2, 0, 2, 1])}),
     (2, 2, {"kind": "convex"}),
     (3, 2, {"kind": "convex"}),
+    (3, 3, {"kind": "convex"}),
     (3, 4, {"kind": "convex", "ordering": "cyclic"}),
     (2, 3, {"kind": "convex", "quantity": "forgetting"}),
 ]
