@@ -91,7 +91,7 @@ def test_a_changed_leading_digit_is_noticed_with_a_digest_that_fits(proofs, name
     data = proofs[name].data
     check(changed(proofs[name]))
     for block, (_, rows) in enumerate(data["squares"]):
-        if rows and any(map(abs, rows[-1])):  # the largest square of a block is the last
+        if rows and max(map(abs, rows[-1])) > 2.0**26:  # the largest square of a block is the last; some prove nothing
             squares = copy.deepcopy([list(pair) for pair in data["squares"]])
             row = squares[block][1][-1]
             at = max(range(len(row)), key=lambda place: abs(row[place]))
