@@ -23,7 +23,9 @@ from forgetting.worstcase.cliques import Reach
 from forgetting.worstcase.dual_certificate import certified
 from forgetting.worstcase.extraction import candidates, num_errors
 from forgetting.worstcase.program import Program, program
+from forgetting.worstcase.size import size
 from forgetting.worstcase.solving import Solved, solve
+from forgetting.worstcase.solving import clarabel as solver
 from forgetting.worstcase.tree import Alike, Given, Shuffles, Tree, Walk, Weighted, tree
 from forgetting.worstcase.words import Word
 from forgetting.worstcase.worst import WorstCase
@@ -32,8 +34,11 @@ __all__ = ["worst_case"]
 
 KINDS = ("subspaces", "convex")
 QUANTITIES = ("loss", "forgetting", "next_loss")
-MOST_ERRORS = 2000  # that tasks are read off from: more would cost minutes
-MOST_ROWS = 400_000  # of the semidefinite program: more do not fit in 24 GiB
+MOST_WORK = 1e10  # T times the cube of the number of errors that tasks are read off from: a minute
+MOST_STEPS = 10_000
+MOST_TASKS = 10_000  # where not all are alike
+MOST_ROWS = 32_000  # of the semidefinite program: the solver takes 25 bytes times the square of the rows, 24 GiB
+MOST_PRODUCTS = 5_000_000  # that build the program: ten minutes
 ENOUGH = 1e-8  # tasks of fewer dimensions are preferred if they lose no more than this
 
 
@@ -77,10 +82,15 @@ def worst_case(
     _one_of(kind, "kind", KINDS)
     _one_of(quantity, "quantity", QUANTITIES)
     count = None if isinstance(T, float | np.floating) and math.inf == T else as_count(T, "T", least=1)
+    solver()
+    if steps > MOST_STEPS:
+        raise NotSupportedError(
+            f"k = {steps}: worst cases of more than {MOST_STEPS} steps are out of reach; use a smaller k"
+        )
     runs = tree(_walk(order, count, steps + (quantity == "next_loss")), steps, quantity)
     rules = _rules(kind, runs.walk)
+    _check_size(runs, rules)
     posed = program(runs, rules)
-    _check_size(posed, count, steps)
     solved = solve(posed)
     proof = certified(posed, solved)
     found, lower, why = _attaining(posed, solved, order)
@@ -105,6 +115,12 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
         raise InvalidInputError(
             f"T = inf is for uniform draws with replacement, not for {ordering}; give a number of tasks"
         )
+    if isinstance(law, Independent) and callable(law.p):
+        raise NotSupportedError(
+            f"{ordering} draws by the norms of tasks, which are 1 here: use WithReplacement(p) with numbers"
+        )
+    if not isinstance(law, Permutation | Reshuffled) and count > MOST_TASKS:
+        raise NotSupportedError(f"T = {count}: at most {MOST_TASKS} tasks that are not alike; use a smaller T")
     limit = law.limit(count)
     if limit is not None and steps > limit:
         raise InvalidInputError(f"{ordering} ends after {limit} steps, but {steps} are needed")
@@ -118,7 +134,7 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
     if isinstance(law, Fixed):
         return Given(count, tuple(int(task) for task in ordering.first(view, steps, np.random.default_rng(0))))
     raise NotSupportedError(
-        f"{ordering} has no worst case here: there are worst cases of draws with replacement, shuffles, cycles, given orders"
+        f"{ordering} has no worst case here, only draws with replacement, shuffles, cycles and given orders have"
     )
 
 
@@ -129,12 +145,14 @@ def _rules(kind: str, walk: Walk) -> algebra.Algebra:
     return rules(walk.num_tasks, walk.symmetric)
 
 
-def _check_size(posed: Program, count: int | None, k: int) -> None:
-    rows = sum(matrix.size * (matrix.size + 1) // 2 for matrix in posed.matrices)
-    if rows > MOST_ROWS:
+def _check_size(runs: Tree, rules: algebra.Algebra) -> None:
+    """Refuse a program that is out of reach, before it is built."""
+    rows, products = size(runs, rules, MOST_ROWS, MOST_PRODUCTS)
+    if rows > MOST_ROWS or products > MOST_PRODUCTS:
         raise NotSupportedError(
-            f"T = {'inf' if count is None else count}, k = {k}: a semidefinite program of {posed.num_variables} variables and "
-            f"{rows} rows is out of reach; use a smaller k, or fg.adversarial_search for a lower bound"
+            f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}: a semidefinite program of at least {rows} rows, from "
+            f"{products:.3g} inner products, is out of reach (at most {MOST_ROWS} in 24 GiB, and {MOST_PRODUCTS:.3g}). "
+            "Use a smaller k, or fg.adversarial_search for a lower bound"
         )
 
 
@@ -142,11 +160,11 @@ def _attaining(
     posed: Program, solved: Solved, ordering: Ordering
 ) -> tuple[RegressionTasks | ConvexSets | None, float | None, str]:
     """The tasks of fewest dimensions among those that attain the largest value; why there are none."""
-    size = num_errors(posed.tree, Reach(posed.tree, posed.algebra))
+    errors = num_errors(posed.tree, Reach(posed.tree, posed.algebra))
     if posed.tree.walk.num_tasks is None:
         return None, None, "the supremum over all numbers of tasks may be a limit: ask for a finite T"
-    if size > MOST_ERRORS:
-        return None, None, f"the tasks would have up to {size:.0f} dimensions: use fg.adversarial_search"
+    if posed.tree.walk.num_tasks * errors**3 > MOST_WORK:
+        return None, None, f"the tasks would have up to {errors:.0f} dimensions: use fg.adversarial_search"
     best: tuple[float, RegressionTasks | ConvexSets] | None = None
     for tasks in candidates(posed, solved.moments):
         value = _value(tasks, ordering, posed.tree)

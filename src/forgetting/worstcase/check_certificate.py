@@ -123,13 +123,13 @@ def check(c):
         add(rest, loss(u, m) if weight else {}, weight)
     for words, rows in squares:
         pairs, columns = {}, [[row[at] for row in rows] for at in range(len(words))]
-        for u, x in zip(words, columns, strict=True):
-            for v, y in zip(words, columns, strict=True):
+        for at, u in enumerate(words):
+            for to, v in enumerate(words[: at + 1]):
                 names = {0: 0}  # tasks that are alike have the same product under other names
                 pair = [
                     tuple(names.setdefault(a, len(names)) if alike and a > 0 else a for a in word) for word in (u, v)
                 ]
-                add(pairs, {tuple(pair): sum(map(mul, x, y))}, 1)
+                add(pairs, {tuple(pair): sum(map(mul, columns[at], columns[to]))}, 1 + (to < at))
         for (u, v), total in pairs.items():
             add(rest, product(u, v), Q(total, 4**bits))
     for m, u, v, factor in normals:  # <x - P x, P x - y> >= 0 for the common point y = 0 and for y = P v

@@ -98,14 +98,17 @@ class DualCertificate:
 def certified(program: Program, solved: Solved) -> DualCertificate:
     """The certificate that an approximate dual solution gives. Its upper bound is what the squares prove."""
     tree = program.tree
+    squares: dict[tuple[Word, ...], list[list[int]]] = {}  # matrices with the same words are checked together
+    for matrix, dual in zip(program.matrices, solved.duals, strict=True):
+        words, rows = _squares(matrix, dual, program)
+        squares.setdefault(words, []).extend(rows)
     data: dict[str, Any] = {
         "format": FORMAT, "kind": program.algebra.kind, "quantity": tree.quantity, "k": tree.k,
         "tasks": tree.walk.num_tasks, "law": tree.walk.in_words(), "bits": BITS,
-        "squares": [_squares(matrix, dual, program) for matrix, dual in
-                    zip(program.matrices, solved.duals, strict=True)],
+        "squares": list(squares.items()),
         "normals": [[*form.between, round(max(factor, 0.0) * 2.0**BITS)] for form, factor in
                     zip(program.normals, solved.multipliers, strict=True)],
-        "upper": "1",
+        "upper": "9" * 99,  # until it is known
     }  # fmt: skip
     proved = check(data | {"digest": digest(data)})
     data["upper"] = _rounded_up(proved)
@@ -117,18 +120,19 @@ def _rounded_up(value: Fraction) -> str:
     return f"{whole // 10**DIGITS}.{whole % 10**DIGITS:0{DIGITS}d}"
 
 
-def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[list[Word], list[list[int]]]:
-    """The words of a matrix, and for each square the whole coefficients of these words."""
+def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[tuple[Word, ...], list[list[int]]]:
+    """The words of a matrix, in order, and for each square the whole coefficients of these words."""
     values, vectors = np.linalg.eigh(dual)
     kept = values > SMALL * max(values[-1], 0.0)
     roots = (vectors[:, kept] * np.sqrt(values[kept])).T
-    columns: dict[Word, int] = {}
-    entries: list[tuple[int, int, float]] = []
+    entries: list[tuple[int, Word, float]] = []
     for row, member in enumerate(matrix.members):
         for factor, point in matrix.block.element(member):
             for share, word in point.terms(program.algebra):
-                entries.append((row, columns.setdefault(word, len(columns)), factor * float(share)))
+                entries.append((row, word, factor * float(share)))
+    columns = {word: at for at, word in enumerate(sorted({word for _, word, _ in entries}))}
     basis = np.zeros((matrix.size, len(columns)))
-    np.add.at(basis, tuple(np.array([entry[:2] for entry in entries]).T), [entry[2] for entry in entries])
+    for row, word, value in entries:
+        basis[row, columns[word]] += value
     whole = np.rint(roots @ basis * 2.0**BITS)
-    return list(columns), [[int(value) for value in row] for row in whole]
+    return tuple(columns), [[int(value) for value in row] for row in whole]

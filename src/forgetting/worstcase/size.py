@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
-from math import comb, factorial, perm
+from math import comb, factorial, inf, perm
 from typing import NamedTuple
 
 from forgetting.worstcase.algebra import Algebra
@@ -28,12 +29,12 @@ class Size(NamedTuple):
     products: int
 
 
-def size(tree: Tree, algebra: Algebra, most: int) -> Size:
-    """The size of the program of a tree; where the rows are more than `most`, counting stops there.
+def size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_products: float = inf) -> Size:
+    """The size of the program of a tree; counting stops where there are more than these numbers.
 
     >>> from forgetting.worstcase.algebra import Reflections
     >>> from forgetting.worstcase.tree import Alike, tree
-    >>> size(tree(Alike(3), 2, "loss"), Reflections(3, True), 1000).rows      # two blocks of 4 and two of 3
+    >>> size(tree(Alike(3), 2, "loss"), Reflections(3, True)).rows      # two blocks of 4 and two of 3
     32
     """
     rows = products = 0
@@ -43,7 +44,7 @@ def size(tree: Tree, algebra: Algebra, most: int) -> Size:
             for block_rows, block_products in _blocks(counted, tree):
                 rows += block_rows * (block_rows + 1) // 2
                 products += block_products
-                if rows > most:
+                if rows > most_rows or products > most_products:
                     return Size(rows, products)
     return Size(rows, products)
 
@@ -55,25 +56,23 @@ def _parts(points: list[Point]) -> list[Counter[int]]:
     return [Counter(len({*point.word} - {0}) for point in points if point.part in group) for group in groups]
 
 
-def _blocks(counted: Counter[int], tree: Tree) -> list[tuple[int, int]]:
+def _blocks(counted: Counter[int], tree: Tree) -> Iterator[tuple[int, int]]:
     """For each block, its size and the number of inner products that it sums up."""
     total = sum(counted.values())
     if not tree.walk.symmetric:
-        return [(total, total * (total + 1) // 2)]
+        yield total, total * (total + 1) // 2
+        return
     others, many = others_of(tree.walk.num_tasks, max(counted))
     if many or others is None:
-        sizes = []
         for named in range(max(counted) + 1):
             orbits = sum(count * comb(used, named) for used, count in counted.items())
             work = orbits * (orbits + 1) // 2 * 2**named * factorial(named)
-            sizes += [(orbits * _kept(shape, 0), work) for shape in partitions(named)]
-        return sizes
-    sizes = []
+            yield from ((orbits * _kept(shape, 0), work) for shape in partitions(named))
+        return
     for shape in partitions(others):
         kept = {used: _kept(shape, others - used) for used in counted}
         images = sum(count * perm(others, used) for used, count in counted.items() if kept[used])
-        sizes.append((sum(count * kept[used] for used, count in counted.items()), total * images // 2 + images))
-    return sizes
+        yield sum(count * kept[used] for used, count in counted.items()), total * images // 2 + images
 
 
 @cache

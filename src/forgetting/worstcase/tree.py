@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
+from forgetting.errors import NotSupportedError
 from forgetting.worstcase.words import Word, extended
 
 __all__ = ["Alike", "Given", "Move", "Shuffles", "Tree", "Walk", "Weighted", "tree"]
 
 State = tuple[int, ...]
+
+MOST_WORDS = 250  # their inner products make at least half the square of this many rows
 
 
 class Move(NamedTuple):
@@ -151,7 +154,7 @@ def tree(walk: Walk, k: int, quantity: str) -> Tree:
     counts = quantity == "forgetting"
     level: dict[tuple[Word, State, tuple[int, ...]], Fraction] = {((), (), ()): Fraction(1)}
     words: set[Word] = {()}
-    for _ in range(k):
+    for step in range(k):
         following: dict[tuple[Word, State, tuple[int, ...]], Fraction] = {}
         for (word, state, visits), weight in level.items():
             for move in walk.moves(len(set(word)), state):
@@ -160,6 +163,12 @@ def tree(walk: Walk, k: int, quantity: str) -> Tree:
                 following[at] = following.get(at, Fraction(0)) + weight * move.probability
         level = following
         words |= {word for word, _, _ in level}
+        if len(words) > MOST_WORDS:
+            raise NotSupportedError(
+                f"T = {walk.num_tasks or 'inf'}, k = {k}: there are {len(words)} different iterates after {step + 1} "
+                f"steps, and a semidefinite program of their inner products is out of reach (at most {MOST_WORDS}). "
+                "Use a smaller k, or fg.adversarial_search for a lower bound"
+            )
     losses: dict[tuple[Word, int], Fraction] = {}
     for (word, state, visits), weight in level.items():
         seen = len(set(word))

@@ -37,8 +37,8 @@ class Representation:
     """An irreducible representation of S_n by orthogonal matrices.
 
     >>> representation((2, 1)).of((1, 0, 2)).round(6) + 0
-    array([[ 1.,  0.],
-           [ 0., -1.]])
+    array([[-1.,  0.],
+           [ 0.,  1.]])
     """
 
     def __init__(self, shape: Shape) -> None:
