@@ -38,7 +38,8 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY, *, every: bool
     """The record of the claim, then known tasks under the ordering and the scheme of its own draws.
 
     Known are the worst pairs for the loss and for forgetting in closed form, orthogonal tasks, and the entries of
-    `forgetting.tasks.known_tasks`: of these the small ones at some k, or `every` one. Claims about other problems than regression tasks have their record only.
+    `forgetting.tasks.known_tasks`: of these the small ones at some k, or `every` one. Claims about other problems than
+    regression tasks have their record only.
 
     >>> import forgetting as fg
     >>> starts = list(known_starts(fg.claims.get("thm:cl_by_sgd_main", "loss")))

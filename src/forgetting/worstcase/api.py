@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -178,10 +178,10 @@ def _attaining(
 
 def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) -> float:
     """The exact value of tasks: by `fg.expect`, or by projecting on the sets along all runs."""
-    if isinstance(tasks, RegressionTasks):
+    if tasks.linear is not None:
         return float(getattr(expect(tasks, ordering, runs.k, quantities=(runs.quantity,)), runs.quantity))
+    sets, total = cast(ConvexSets, tasks).sets, 0.0
     points: dict[Word, Array] = {(): np.zeros(tasks.dim)}
-    total = 0.0
     for (word, last), weight in runs.losses.items():
         seen = max(*word, last) + 1
         namings = list(permutations(range(tasks.num_tasks), seen)) if runs.walk.symmetric else [range(seen)]
@@ -189,6 +189,6 @@ def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) 
             for end in range(1, len(word) + 1):
                 named = tuple(names[letter] for letter in word[:end])
                 if named not in points:
-                    points[named] = tasks.sets[named[-1]].project(points[named[:-1]])
-            total += float(weight) / len(namings) * tasks.sets[names[last]].distance(points[named]) ** 2
+                    points[named] = sets[named[-1]].project(points[named[:-1]])
+            total += float(weight) / len(namings) * sets[names[last]].distance(points[named]) ** 2
     return total
