@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -180,7 +180,7 @@ def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) 
     """The exact value of tasks: by `fg.expect`, or by projecting on the sets along all runs."""
     if tasks.linear is not None:
         return float(getattr(expect(tasks, ordering, runs.k, quantities=(runs.quantity,)), runs.quantity))
-    sets, total = cast(ConvexSets, tasks).sets, 0.0
+    sets, total = tasks.sets, 0.0
     points: dict[Word, Array] = {(): np.zeros(tasks.dim)}
     for (word, last), weight in runs.losses.items():
         seen = max(*word, last) + 1
