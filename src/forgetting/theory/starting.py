@@ -20,7 +20,8 @@ __all__ = ["Start", "known_starts"]
 
 STEPS = (2, 4, 16, 64, 256, 4096)
 MOST_ORTHOGONAL = 64  # distinct tasks of the orthogonal ones
-MOST_NUMBERS = 64  # tasks times dimensions of known worst tasks
+MOST_NUMBERS = 64  # tasks times dimensions of known worst tasks that hunts start from
+MOST_TRIED = 4096  # of those that are tried at all
 MOST_STATES = 200_000  # of the exact engine without replacement: (copies + 1)^T
 MOST_PASSED = 256  # steps without replacement, whose exact engine has (k/2)^2 states for a cloned pair
 ANY = Sizes()
@@ -77,7 +78,7 @@ def _known_tasks(sizes: Sizes, every: bool) -> Iterator[tuple[str, RegressionTas
     """What they are, the tasks, and the number of steps for which they are worst."""
     steps = STEPS if sizes.k is None else sorted({*np.linspace(sizes.k[0], sizes.k[-1], SPREAD).astype(int).tolist()})
     for entry in known_worst() if every else _largest(steps):
-        if entry.tasks is not None:
+        if entry.T is not None and entry.T * entry.d <= MOST_TRIED and entry.tasks is not None:
             yield f"known worst tasks: {entry.name}", entry.tasks, entry.k
     for k in steps:
         yield "closed form: the worst pair for the loss", families.worst_pair(k, "loss"), k

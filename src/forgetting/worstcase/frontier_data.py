@@ -22,19 +22,18 @@ from forgetting.tasks import RegressionTasks
 from forgetting.tasks.equiangular import worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, entry_files
 from forgetting.worstcase.api import worst_case
-from forgetting.worstcase.frontier_entry import Entry
+from forgetting.worstcase.frontier_entry import TIGHT, Entry
 from forgetting.worstcase.frontier_improving import Search
 from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, Row, frontier, pairs
 
 __all__ = ["certify", "main", "prune", "search", "store"]
 
 BEGIN, END = "<!-- made by python -m forgetting.worstcase.frontier_data -->", "<!-- end -->"
-TIGHT = 1e-5  # relative: a value this close to its upper bound is the supremum
 LARGER = 1e-6  # relative: by how much a value must exceed another one to be worth a file
 LARGEST_PROOF = 120_000  # bytes of a certificate that is kept
 MOST_NUMBERS = 3000  # of the tasks of an entry
 DRAWS = "with-replacement"
-CERTIFIED = [(T, k) for k in (1, 2) for T in (3, 4, 5, 6, 7, 8, None)]
+CERTIFIED = [(16, 1), (32, 1), *((T, k) for k in (1, 2) for T in (3, 4, 5, 6, 7, 8, None))]
 CERTIFIED += [(3, 3), (4, 3), (8, 3), (None, 3), (3, 4), (4, 4), (3, 5), (None, 4)]
 STEPS = (1, 2, 3, 4, 5, 6, 8, 16, 32, 64, 128, 256, 512, 1024, 10_000)
 SIZES: dict[str, dict[int, tuple[int, ...]]] = {  # T: the dimensions that are searched
@@ -177,7 +176,7 @@ def _table(shown: Frontier) -> str:
     ]
     for row in shown.envelope:
         cells = [_cell(at.get((T, row.k))) for T in kept]
-        by = "" if row.entry is None else f"T = {row.entry.T}, d = {row.entry.d}, {row.entry.evidence}"
+        by = "" if row.entry is None else f"T = {row.entry.T}, d = {row.entry.d}, {row.entry.how}"
         slope = "" if row.slope is None else f"{row.slope.value:.3f}"
         cells += [f"{row.k * row.value:.4f}", by, f"{row.k * row.upper.value:.4g}", slope]
         lines.append(f"| {row.k} | {' | '.join(cells)} |")

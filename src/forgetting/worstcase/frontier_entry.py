@@ -23,6 +23,7 @@ __all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]
 
 LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
+TIGHT = 1e-5  # relative: a value this close to its upper bound is the supremum
 PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
@@ -163,11 +164,23 @@ class Entry(KnownWorst):
             value=exact_value(draft.tasks, quantity, ordering, k)[0], **made, **more,
         )  # fmt: skip
 
+    @property
+    def how(self) -> str:
+        """The evidence in words; "certified" is said of a value only where the tasks attain the upper bound to 1e-5."""
+        if self.evidence == "certified" and self.value is not None and not self.tight:
+            return "searched below a certified bound"
+        return self.evidence
+
+    @property
+    def tight(self) -> bool:
+        """Whether the tasks attain the upper bound of the entry, so that the value is the supremum."""
+        return self.upper is not None and self.value is not None and self.upper - self.value <= TIGHT * self.value
+
     def __str__(self) -> str:
         tasks = "any T" if self.T is None else f"T = {self.T}, d = {self.d}"
         reached = "" if self.value is None else f", value {self.value:.8g}, times k {self.rate:.6g}"
         proved = "" if self.upper is None else f", at most {self.upper:.8g}"
-        return f"{self.quantity} after k = {self.k}, {self.ordering}, {tasks}: {self.evidence}{reached}{proved}"
+        return f"{self.quantity} after k = {self.k}, {self.ordering}, {tasks}: {self.how}{reached}{proved}"
 
 
 def as_entry(known: KnownWorst) -> Entry:

@@ -263,7 +263,7 @@ def _evidence(row: Row) -> str:
 
 
 def _words(entry: Entry) -> str:
-    return entry.evidence + (", own" if entry.own else "")
+    return entry.how + (", own" if entry.own else "")
 
 
 def frontier(
