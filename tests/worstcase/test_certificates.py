@@ -122,7 +122,7 @@ def test_other_statements_are_not_proved_by_the_same_squares(proofs) -> None:
 FORGED = [
     {"bits": -1}, {"bits": 0}, {"bits": 36.0}, {"bits": True}, {"bits": None}, {"bits": "36"},
     {"k": 0}, {"k": -1}, {"k": True}, {"k": 2.0}, {"k": "2"}, {"k": None},
-    {"tasks": 0}, {"tasks": -3}, {"tasks": 2}, {"tasks": 1}, {"tasks": 3.0}, {"tasks": True}, {"tasks": "3"},
+    {"tasks": 0}, {"tasks": -3}, {"tasks": 3.0}, {"tasks": True}, {"tasks": "3"},
     {"tasks": None, "law": "shuffles"}, {"tasks": None, "law": {"weights": []}},
     {"tasks": None, "law": {"order": [0, 0]}},
     {"kind": "subspaces"}, {"kind": ""}, {"kind": None}, {"kind": ["convex"]},
@@ -136,7 +136,7 @@ FORGED = [
     {"law": {"order": [-1, -1]}}, {"law": {"order": [0.0, 1]}}, {"law": {"order": "00"}}, {"law": {"order": [True, 0]}},
     {"upper": "nan"}, {"upper": "inf"}, {"upper": 1.0}, {"upper": None}, {"upper": "1e99"}, {"upper": "-1"},
     {"upper": ""}, {"upper": True}, {"upper": float("nan")}, {"upper": float("inf")},
-    {"squares": None}, {"squares": {}, "upper": "0.1"}, {"squares": [[]]}, {"squares": [[[[0]], [[1.5]]]]},
+    {"squares": None}, {"squares": [[]]}, {"squares": [[[[0]], [[1.5]]]]},
     {"squares": [[[[0]], [[float("nan")]]]]}, {"squares": [[[[0]], [[float("inf")]]]]}, {"squares": [[[[0]], [["1"]]]]},
     {"squares": [[[[0]], [[True]]]]}, {"squares": [[[[0]], [[1, 2]]]]}, {"squares": [[[[0], [1]], [[1]]]]},
     {"squares": [[[[0.5]], [[1]]]]}, {"squares": [[[["0"]], [[1]]]]}, {"squares": [[[[True]], [[1]]]]},
@@ -149,10 +149,18 @@ FORGED = [
 
 @pytest.mark.parametrize("fields", FORGED, ids=str)
 def test_what_is_no_certificate_is_refused(proofs, fields) -> None:
+    """Whatever upper bound is claimed, so that the squares would do."""
+    fields = {"upper": "999", "squares": []} | fields
     with pytest.raises((ArithmeticError, AttributeError, LookupError, TypeError, ValueError)):
         check(changed(proofs["uniform"], **fields))
     with pytest.raises(InvalidInputError, match="does not prove"):
         fg.worstcase.DualCertificate(changed(proofs["uniform"], **fields)).verify()
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_words_that_name_more_tasks_than_there_are_are_refused(proofs, tasks) -> None:
+    with pytest.raises(ValueError, match="more names than tasks"):
+        check(changed(proofs["uniform"], tasks=tasks, upper="999"))
 
 
 FORGED_NORMALS = [[-1, [], None, 1], [0, [-1], None, 1], [0, [1], [-1], 1], [0, [], None, -1], [0, [], None, 0.5],

@@ -37,7 +37,7 @@ QUANTITIES = ("loss", "forgetting", "next_loss")
 MOST_WORK = 1e10  # T times the cube of the number of errors that tasks are read off from: a minute
 MOST_STEPS = 10_000
 MOST_TASKS = 10_000  # where not all are alike
-MOST_ROWS = 32_000  # of the semidefinite program: the solver takes 25 bytes times the square of the rows, 24 GiB
+MOST_ROWS = 26_000  # of the semidefinite program: the solver takes up to 35 bytes times the square of the rows, 24 GiB
 MOST_PRODUCTS = 5_000_000  # that build the program: ten minutes
 ENOUGH = 1e-8  # tasks of fewer dimensions are preferred if they lose no more than this
 
@@ -180,7 +180,7 @@ def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) 
     """The exact value of tasks: by `fg.expect`, or by projecting on the sets along all runs."""
     if tasks.linear is not None:
         return float(getattr(expect(tasks, ordering, runs.k, quantities=(runs.quantity,)), runs.quantity))
-    sets, total = tasks.sets, 0.0
+    total = 0.0
     points: dict[Word, Array] = {(): np.zeros(tasks.dim)}
     for (word, last), weight in runs.losses.items():
         seen = max(*word, last) + 1
@@ -189,6 +189,6 @@ def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) 
             for end in range(1, len(word) + 1):
                 named = tuple(names[letter] for letter in word[:end])
                 if named not in points:
-                    points[named] = sets[named[-1]].project(points[named[:-1]])
-            total += float(weight) / len(namings) * sets[names[last]].distance(points[named]) ** 2
+                    points[named] = tasks.project(named[-1], points[named[:-1]])
+            total += 2 * float(weight) / len(namings) * tasks.task_loss(names[last], points[named])
     return total

@@ -17,11 +17,13 @@ from scipy.sparse.csgraph import connected_components
 
 from forgetting._arrays import Array
 from forgetting.worstcase.algebra import Algebra, combined
-from forgetting.worstcase.cliques import Block, Reach, blocks, points_of, watched
+from forgetting.worstcase.cliques import Block, Point, Reach, blocks, points_of, watched
 from forgetting.worstcase.tree import Tree
 from forgetting.worstcase.words import Word
 
 __all__ = ["Matrix", "Normal", "Program", "program"]
+
+MOST_KNOWN = 300_000  # inner products that are kept, some 300 bytes each
 
 
 @dataclass
@@ -74,9 +76,10 @@ def program(tree: Tree, algebra: Algebra) -> Program:
     """The program of a tree of runs."""
     index: dict[Word, int] = {algebra.name((), ()): 0}
     matrices: list[Matrix] = []
+    products = _Products(algebra, index)
     for task in watched(tree):
         for block in blocks(tree, task, algebra):
-            matrices += _matrices(block, algebra, index)
+            matrices += _matrices(block, products)
     expected = combined((weight, algebra.loss(word, task)) for (word, task), weight in tree.losses.items())
     objective = np.zeros(len(index))
     for name, value in expected.items():
@@ -115,25 +118,45 @@ def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
         yield tuple(to.get(letter, letter) for letter in other)
 
 
-def _matrices(block: Block, algebra: Algebra, index: dict[Word, int]) -> list[Matrix]:
+class _Products:
+    """Inner products of points by the places of their moments, each computed once: blocks share them."""
+
+    def __init__(self, algebra: Algebra, index: dict[Word, int]) -> None:
+        self._algebra, self._index = algebra, index
+        self._known: dict[tuple[Point, Point], list[tuple[int, float]]] = {}
+
+    def of(self, point: Point, image: Point) -> list[tuple[int, float]]:
+        """The inner product of two points; what a projection keeps is orthogonal to what the projection loses."""
+        if (point, image) not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[point, image] = self._new(point, image)
+        return self._known[point, image]
+
+    def _new(self, point: Point, image: Point) -> list[tuple[int, float]]:
+        splits, terms = self._algebra.splits, point.terms(self._algebra)
+        if splits and {point.part, image.part} == {"kept", "lost"}:
+            return []
+        if splits and point.part == image.part:
+            terms = ((Fraction(1), point.word),)  # <P x, P y> = <x, P y>
+        form = self._algebra.product(terms, image.terms(self._algebra))
+        return [(self._index.setdefault(name, len(self._index)), float(value)) for name, value in form.items()]
+
+
+def _matrices(block: Block, products: _Products) -> list[Matrix]:
     starts = [at for at in range(len(block.points)) if at == 0 or block.images[at] is not block.images[at - 1]]
     ends = [*starts[1:], len(block.points)]
     nonzeros: list[tuple[int, int, int, float]] = []
     for a, (low, high) in enumerate(zip(starts, ends, strict=True)):
         point = block.points[low]
-        terms = point.terms(algebra)
         for left, right in zip(starts[a:], ends[a:], strict=True):
             sums: dict[int, Array] = {}
             for image, matrix in block.images[left]:
-                if algebra.splits and {point.part, image.part} == {"kept", "lost"}:
-                    continue  # what is kept is orthogonal to what is lost
-                for name, value in algebra.product(terms, image.terms(algebra)).items():
-                    at = index.setdefault(name, len(index))
-                    term = float(value) * matrix
+                for at, value in products.of(point, image):
                     if at in sums:
-                        sums[at] += term
+                        sums[at] += value * matrix
                     else:
-                        sums[at] = term
+                        sums[at] = value * matrix
             ratio = block.scale[left] / block.scale[low]
             for at, total in sums.items():
                 for row in range(low, high):
