@@ -51,7 +51,7 @@ def test_a_worst_case_has_its_value_a_proof_and_tasks(inside, tmp_path):
     checked = subprocess.run(
         [sys.executable, script, tmp_path / "proof.json"], capture_output=True, text=True, check=False
     )
-    assert checked.stdout.startswith("proved: the expected quantity is at most 0.0910439")
+    assert checked.stdout.startswith("proved: the expected loss after k = 2 steps is at most 0.0910439")
     again = inside("worst-case", "3", "2", "--certificate", "proof.json")
     assert again.code == 2
     assert "proof.json exists and is kept" in again.err

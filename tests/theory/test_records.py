@@ -266,9 +266,10 @@ def test_what_is_found_is_at_most_what_is_proved(claim):
 
 def test_the_numbers_of_the_evidence_are_those_of_closed_forms_and_other_bounds():
     evidence = get("thm:cl_by_sgd_main", "forgetting").evidence
-    assert evidence.k == 4
-    assert evidence.pair == pytest.approx(worst_by_grid(4, "forgetting"), rel=1e-3)
-    assert evidence.pair / evidence.right == pytest.approx(evidence.record.ratio, rel=1e-6)
+    assert evidence.k == evidence.record.instance.k
+    assert evidence.pair == pytest.approx(worst_by_grid(evidence.k, "forgetting"), rel=1e-3)
+    assert 0.5 * evidence.record.ratio < evidence.pair / evidence.right <= evidence.record.ratio
+    assert evidence.known.share == pytest.approx(evidence.record.ratio, rel=1e-6)  # the record is from these tasks
 
     def allowed(k):  # the smallest of the universal bounds, against 5 / (k-1)^(1/4)
         keys = ["trivial", "attia2025:with", "thm:cl_by_sgd_main", "here:weights"]
@@ -283,9 +284,9 @@ def test_the_numbers_of_the_evidence_are_those_of_closed_forms_and_other_bounds(
 def test_certified_worst_cases_enter_the_evidence(monkeypatch):
     rows = (((1.0, 0.0),), ((0.0, 1.0),))
     entries = [
-        KnownWorst("loss", 3, 0.06, rows, (0.6, 0.8), "somebody", upper=0.07, universal=True),
-        KnownWorst("loss", 3, 0.05, rows, (0.6, 0.8), "somebody", upper=0.065, universal=False),
-        KnownWorst("loss", 2, 0.08, rows, (0.6, 0.8), "somebody else"),
+        KnownWorst("loss", None, 3, evidence="certified", upper=0.07, origin="for all T"),
+        KnownWorst("loss", 2, 3, value=0.05, upper=0.065, w_star=(0.6, 0.8), matrices=rows),
+        KnownWorst("loss", 2, 2, value=0.08, w_star=(0.6, 0.8), matrices=rows),
     ]
     monkeypatch.setattr(evidence_module, "known_worst", lambda quantity: tuple(entries))
     evidence = evidence_of.__wrapped__(get("thm:cl_by_sgd_main", "loss"))
@@ -293,7 +294,7 @@ def test_certified_worst_cases_enter_the_evidence(monkeypatch):
     assert certified.k == 3
     assert certified.share == pytest.approx(0.07 * 3**0.25 / 2)
     assert evidence.known.share == pytest.approx(0.08 * 2**0.25 / 2)
-    assert "somebody else" in evidence.sentence
+    assert "T = 2, searched: loss-T2-k2" in evidence.sentence
     assert f"At k = 3 no tasks, however many, reach more than {certified.share:.3g}" in evidence.sentence
 
 
@@ -323,5 +324,7 @@ def test_records_are_as_large_as_what_hunts_of_the_page_found():
 
 
 def test_a_claim_says_its_largest_ratio():
-    assert str(get("thm:cl_by_sgd_main", "loss")).endswith(" (holds as stated; the largest ratio found is 0.05237)")
+    claim = get("thm:cl_by_sgd_main", "loss")
+    assert claim.record.ratio > 0.058  # eight tasks; the worst pair has 0.0524
+    assert str(claim).endswith(f" (holds as stated; the largest ratio found is {claim.record.ratio:.4g})")
     assert str(get("eq:loss")).endswith(" (holds as stated)")

@@ -149,7 +149,7 @@ def test_a_hunt_starts_from_the_record_and_from_known_tasks():
     assert poor.hunt(budget=60).verdict.ratio >= claim.record.ratio * (1 - 1e-9)
     assert poor.hunt(budget=3).verdict.ratio < 1e-9  # draws only
     unknown = replace(poor, label="planted")
-    assert unknown.hunt(budget=60).verdict.ratio == pytest.approx(fg.claims.get("thm:cl_by_sgd_main").record.ratio)
+    assert unknown.hunt(budget=60).verdict.ratio >= 0.0523  # that of the worst pair
 
 
 @pytest.mark.parametrize("label", ["thm:cl_by_sgd_main", "thm:cl_by_sgd_wor", "swartworth2023:spiral"])
