@@ -47,7 +47,7 @@ def uninterrupted() -> Iterator[Callable[[], None]]:
     def press(number: int, frame: FrameType | None) -> None:
         nonlocal later
         _pressed.append(number)
-        if not _compiling(frame):
+        if not _swallowing(frame):
             raise Interrupted
         later = threading.Timer(0.05, interrupt_main, [signal.Signals(number)])
         later.daemon = True
@@ -71,8 +71,10 @@ def uninterrupted() -> Iterator[Callable[[], None]]:
                 signal.signal(number, handler)
 
 
-def _compiling(frame: FrameType | None) -> bool:
-    """Whether the compiler is at work: an exception there is swallowed in a callback, or frees memory twice."""
+def _swallowing(frame: FrameType | None) -> bool:
+    """Whether an exception would be lost in a callback of the import system or the compiler, or free memory twice."""
+    if frame is not None and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        return True
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
             return True
