@@ -218,9 +218,9 @@ def products(a: Array, al: Array, b: Array, bl: Array) -> Pair:
 
 
 @compiled
-def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
+def orthonormal_frame(rows: Array, low: Array, dim: int, first: int, own: int) -> tuple[Array, Array, Array]:
     """`dim` orthonormal vectors (high and low parts) chosen greedily to span the rows, and for each row the distance
-    from their span.
+    from their span; for the first rows, from the span of the first `own` vectors, which are chosen from these rows.
 
     Gram-Schmidt with the longest remainder as the next pivot; each remainder is orthogonalised twice.
     """
@@ -228,13 +228,15 @@ def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
     remainders, remainders_low = np.empty(rows.shape), np.zeros(rows.shape)
     for i in range(len(rows)):
         _copy(remainders[i], rows[i])
+        _copy(remainders_low[i], low[i])
     frame, frame_low = np.zeros((dim, size)), np.zeros((dim, size))
     lengths = np.empty(len(rows))
     for i in range(len(rows)):
         lengths[i] = np.sqrt(max(0.0, dot(remainders[i], remainders_low[i], remainders[i], remainders_low[i], size)[0]))
     for k in range(dim):
-        pivot = 0
-        for i in range(len(rows)):
+        start, stop = (0, first) if k < own else (first, len(rows))
+        pivot = start
+        for i in range(start, stop):
             if lengths[i] > lengths[pivot]:
                 pivot = i
         _copy(frame[k], remainders[pivot])
@@ -245,7 +247,7 @@ def orthonormal_frame(rows: Array, dim: int) -> tuple[Array, Array, Array]:
                 _subtract(frame[k], frame_low[k], frame[j], frame_low[j], f, fl)
         if _normalise(frame[k], frame_low[k], size) == 0.0:
             return frame[:k], frame_low[:k], lengths
-        for i in range(len(rows)):
+        for i in range(start, len(rows)):
             if lengths[i] > 0.0:
                 f, fl = dot(remainders[i], remainders_low[i], frame[k], frame_low[k], size)
                 _subtract(remainders[i], remainders_low[i], frame[k], frame_low[k], f, fl)

@@ -21,6 +21,7 @@ __all__ = [
     "NotSeparableError",
     "NotSupportedError",
     "OrderingError",
+    "PatienceError",
     "ProblemFileError",
     "SmallRowWarning",
     "WorkerError",
@@ -124,6 +125,22 @@ class MemoryLimitError(ForgettingError):
         super().__init__(message)
         self.needed = needed
         self.allowed = allowed
+
+
+class PatienceError(ForgettingError):
+    """A computation is estimated to take longer than it may; `needed` and `allowed` are in seconds.
+
+    `method` names the quickest method.
+
+    >>> PatienceError("takes too long", needed=200.0, allowed=30.0, method="subsets").needed
+    200.0
+    """
+
+    def __init__(self, message: str, *, needed: float, allowed: float, method: str = "") -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.allowed = allowed
+        self.method = method
 
 
 class ProblemFileError(ForgettingError):

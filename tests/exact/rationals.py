@@ -21,21 +21,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, factorial
-from typing import Any
+from typing import Any, NamedTuple
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
 __all__ = [
     "QUANTITIES",
     "Law",
+    "Population",
     "cyclic",
     "enclosed_expectation",
     "exact_expectation",
     "explicit",
     "joint_solution",
+    "noisy_expectation",
     "rational",
     "realizable",
     "reshuffled",
+    "squares_of",
     "step_map",
     "with_replacement",
     "without_replacement",
@@ -202,6 +205,7 @@ def exact_expectation(
     mean: bool = False,
     loose: bool = False,
     target: Any = None,
+    scored: Sequence[Any] | None = None,
 ) -> Values:
     """Every quantity at every k, as an fmpq each (task_losses: a list of T each).
 
@@ -214,8 +218,10 @@ def exact_expectation(
         mean: divide L_m by n_m.
         loose: give `error` also where no w solves all tasks, with w* = `joint_solution`; else it is None there.
         target: the point to measure `error` from, instead of w*.
+        scored: held-out data of each task, a pair (X, y), or (covariance, point) in a `Population`; all losses are then
+            theirs.
     """
-    return _expectation(_exact, Xs, ys, law, ks, scheme, w0, mean, loose, target)
+    return _expectation(_exact, Xs, ys, law, ks, scheme, w0, mean, loose, target, scored)
 
 
 def enclosed_expectation(
@@ -282,6 +288,7 @@ def _expectation(
     mean: bool,
     loose: bool,
     target: Any,
+    scored: Sequence[Any] | None = None,
 ) -> Values:
     if not isinstance(law, Law):
         law = explicit(law)
@@ -293,6 +300,8 @@ def _expectation(
     known = loose or target is not None or all(X * solution == y for X, y in zip(matrices, labels, strict=True))
     steps = [_affine(*step_map(X, y, scheme, mean=mean)) for X, y in zip(matrices, labels, strict=True)]
     forms = [_form(X, y, X.nrows() if mean else 1) for X, y in zip(matrices, labels, strict=True)]
+    if scored is not None:
+        forms = [_scored_form(part, start, mean) for part in scored]
     last = max(ks)
     setting = _Setting(arithmetic, steps, forms, _distance(solution), last)
     T = len(matrices)
@@ -328,6 +337,80 @@ def _form(X: fmpq_mat, y: fmpq_mat, count: int) -> fmpq_mat:
     """H with L(u) = v^T H v."""
     joint = matrix([[*(X[i, j] for j in range(X.ncols())), -y[i, 0]] for i in range(X.nrows())])
     return fmpq(1, 2 * count) * (joint.transpose() * joint)
+
+
+class Population(NamedTuple):
+    """Inputs with this covariance, and the labels of a point."""
+
+    covariance: Any
+    point: Any
+
+
+def _scored_form(part: Any, start: fmpq_mat, mean: bool) -> fmpq_mat:
+    """H of held-out data."""
+    if isinstance(part, Population):
+        away = column(part.point) - start
+        joint = matrix([[*(int(i == j) for j in range(len(part.point))), -away[i, 0]] for i in range(len(part.point))])
+        return fmpq(1, 2) * (joint.transpose() * matrix(part.covariance) * joint)
+    X, y = matrix(part[0]), column(part[1])
+    return _form(X, y - X * start, X.nrows() if mean else 1)
+
+
+def noisy_expectation(
+    Xs: Sequence[Any],
+    ys: Sequence[Any],
+    covariances: Sequence[Any],
+    *,
+    w0: Any = None,
+    scored: Any = None,
+    **options: Any,
+) -> Values:
+    """`exact_expectation` with label noise of these covariances, zero-mean and the same at each visit of a task.
+
+    Every value is quadratic in labels and start, and a covariance is a sum of squares d l l^T over the rationals, so
+    that noise adds d times the value of the labels l, from the start 0.
+    """
+    total = exact_expectation(Xs, ys, w0=w0, scored=scored, **options)
+    nowhere = None
+    if scored is not None:
+        nowhere = [
+            Population(part.covariance, [0] * len(part.point))
+            if isinstance(part, Population)
+            else (part[0], [0] * len(part[1]))
+            for part in scored
+        ]
+    for m, covariance in enumerate(covariances):
+        for share, labels in squares_of(covariance):
+            only = [labels if j == m else [0] * len(y) for j, y in enumerate(ys)]
+            added = exact_expectation(Xs, only, scored=nowhere, **options)
+            total = {
+                name: [_plus(a, share, b) for a, b in zip(total[name], added[name], strict=True)] for name in total
+            }
+    return total
+
+
+def squares_of(covariance: Any) -> list[tuple[fmpq, list[fmpq]]]:
+    """(d_j, l_j) with sum_j d_j l_j l_j^T the covariance; AssertionError if it is none."""
+    rest = matrix(covariance)
+    size, found = rest.nrows(), []
+    while True:
+        place = max(range(size), key=lambda i: rest[i, i])
+        pivot = rest[place, place]
+        if pivot == 0:
+            assert rest == fmpq_mat(size, size)
+            return found
+        assert pivot > 0
+        line = [rest[i, place] / pivot for i in range(size)]
+        found.append((pivot, line))
+        rest = rest - pivot * (column(line) * column(line).transpose())
+
+
+def _plus(value: Any, share: fmpq, added: Any) -> Any:
+    if value is None or added is None:
+        return None
+    return (
+        [a + share * b for a, b in zip(value, added, strict=True)] if isinstance(value, list) else value + share * added
+    )
 
 
 def _distance(solution: fmpq_mat) -> fmpq_mat:

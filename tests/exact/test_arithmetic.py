@@ -76,7 +76,7 @@ def test_least_squares_and_frames():
         assert max(abs(found - t) for found, t in zip(lifted(x), true, strict=True)) < 1e-29
     rows = rng.integers(-9, 10, (3, 7)).astype(float)
     rows = np.vstack([rows, rows[0] + rows[1]])
-    frame, low, missed = twofold.orthonormal_frame(rows, 3)
+    frame, low, missed = twofold.orthonormal_frame(rows, np.zeros_like(rows), 3, len(rows), 3)
     gram = twofold.products(frame, low, frame, low)
     with mp.workdps(80):
         off = lifted(gram) - np.eye(3)

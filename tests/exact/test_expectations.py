@@ -97,6 +97,12 @@ def test_the_estimate_of_the_spectral_method_covers_its_error(first):
     assert sum(len(examine(seed, "spectral")[2]) for seed in range(first, first + 50)) > 100
 
 
+@pytest.mark.parametrize("seed", [2999, 4941, 5063, 5607, 6588, 10945])
+def test_problems_on_which_the_estimate_was_once_too_small(seed):
+    """Eigenvalues off by 27 eps, a negative regret, and labels that no w fits, by less than the tolerance."""
+    assert examine(seed, "spectral")[2]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(100))
 def test_ten_thousand_problems(part):

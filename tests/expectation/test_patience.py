@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, PatienceError
 from forgetting.expectation import Cost, Engine, Outcome, engines, register_engine
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
@@ -85,7 +85,81 @@ def test_exact_values_that_no_simulation_has_sooner_are_not_given_up():
     # 4096 runs of 10^7 steps take hours, and do not fit in memory
     e = fg.expect(SMALL, WR, 10**7, patience=1e-4)
     assert (e.method, e.exact) == ("spectral", True)
-    assert re.search(r"more than patience= \(0.0001 s\), but a simulation would (take|not fit)", e.notes[0])
+    assert re.search(r"more than patience= \(0.0001 s\), but a simulation of 128 runs would (take|not fit)", e.notes[0])
+
+
+@pytest.mark.parametrize("k", [10**6, 10**15])
+def test_what_takes_too_long_in_every_way_is_refused_before_it_starts_with_what_each_way_costs(k):
+    with pytest.raises(PatienceError, match=rf"k = {k} takes longer than patience= \(0.5 s\)") as refused:
+        fg.expect(fg.families.two_lines(0.5), fg.orderings.Reshuffled(), k, patience=0.5)
+    said = str(refused.value)
+    assert "exact values would take about" in said
+    assert "by the method 'subsets', and a simulation of 128 runs would" in said
+    assert "give a smaller k, a larger patience=, or a method, which has no limit: method='" in said
+    assert refused.value.needed > refused.value.allowed == 0.5
+
+
+ROADS = {
+    "with replacement": (LARGE, WR, ("loss", "forgetting")),
+    "means of iterates": (SMALL, WR, ("averaged_loss",)),
+    "reshuffled": (SMALL, fg.orderings.Reshuffled(), ("loss",)),
+    "cyclic": (SMALL, fg.orderings.Cyclic(), ("loss", "forgetting")),
+    "greedy": (SMALL, fg.orderings.GreedyDistance(), ("loss",)),
+    "a law that no engine knows": (SMALL, fg.orderings.NonRepetitive(), ("loss",)),
+    "looking at the iterate": (SMALL, fg.orderings.RelaxedGreedy(), ("loss",)),
+    "convex sets": (BALLS, WR, ("loss",)),
+    "convex sets, cyclic": (BALLS, fg.orderings.Cyclic(), ("loss",)),
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_auto_takes_no_road_that_is_estimated_to_exceed_its_patience(road):
+    tasks, ordering, wanted = ROADS[road]
+    refused = 0
+    for k in (10, 10**3, 10**5, 10**7, 10**9):
+        for patience in (0.5, 20.0):
+            request = ask(tasks, ordering, k, quantities=wanted, patience=patience).request
+            try:
+                engine, _, posed = choose(request)
+            except PatienceError:
+                refused += 1
+                continue
+            assert engine.cost(posed).seconds <= patience
+    assert refused >= 2 or road == "with replacement"
+
+
+def test_a_simulation_has_as_many_runs_as_patience_allows_and_says_so():
+    order = fg.orderings.Reshuffled()
+    e = fg.expect(SMALL, order, 20_001, patience=0.5, quantities="loss")
+    assert (e.method, e.runs) == ("monte-carlo", 128)
+    assert "128 runs instead of 4096: more would exceed patience= (0.5 s); or give runs=" in e.notes
+    more = choose(ask(SMALL, order, 20_001, quantities="loss", patience=10.0).request)
+    assert more.request.simulation.most == 2048
+
+
+def test_runs_that_a_caller_asks_for_are_made_or_refused_but_never_fewer():
+    with pytest.raises(PatienceError, match=r"a simulation of 99999 runs would take .* give a smaller k, fewer runs"):
+        fg.expect(BALLS, WR, 1000, runs=99999, patience=1.0)
+    assert fg.expect(BALLS, WR, 2, runs=2000, patience=1.0).runs == 2000
+
+
+def test_intervals_are_narrowed_only_as_long_as_patience_allows():
+    e = fg.expect(BALLS, WR, 100, w0=[4.0, 1.0], rtol=1e-9, patience=0.5)
+    assert e.runs == 128
+    assert any("rtol = 1e-09 was not reached with 128 runs" in note for note in e.notes)
+
+
+def test_the_limit_of_k_is_refused_as_well_if_it_takes_too_long():
+    wide = fg.families.gaussian(T=3, d=100, rank=30, seed=0)
+    with pytest.raises(PatienceError, match=r"k = inf takes longer than patience= \(0.001 s\).*; give finite k, "):
+        fg.expect(wide, WR, np.inf, noise=0.1, patience=1e-3)
+
+
+def test_comparisons_that_are_simulated_have_the_same_limit():
+    pair = fg.orderings.Reshuffled(), fg.orderings.NonRepetitive()
+    with pytest.raises(PatienceError, match="k = 100000000 takes longer"):
+        fg.compare(SMALL, *pair, 10**8, patience=1.0)
+    assert fg.compare(SMALL, *pair, 3000, quantities="loss", patience=0.5).runs == 128
 
 
 def test_want_of_memory_says_which_quantity_needs_it():
@@ -146,3 +220,12 @@ def test_the_default_is_half_a_minute():
     assert not choose(request)[0].exact
     assert choose(replace(request, quantities=request.quantities[:1]))[0].exact
     assert choose(replace(request, patience=np.inf))[0].exact
+
+
+@pytest.mark.parametrize(("method", "ordering"), [("moments", WR), ("subsets", fg.orderings.Reshuffled())])
+def test_a_named_method_that_would_never_end_can_be_interrupted(method, ordering):
+    def interrupt(name, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fg.expect(SMALL, ordering, 10**15, method=method, progress=interrupt)

@@ -312,7 +312,7 @@ def test_the_mean_of_the_iterates_is_for_forms_of_tasks_and_not_for_the_spectrum
         fg.expect(GAUSSIAN, WR, 5, method="spectral", quantities="averaged_loss")
     with pytest.raises(InvalidInputError, match="the mean of the iterates is for"):
         Quantity("mine", "what is forgotten at a mean", "visited", iterate="mean")
-    with pytest.raises(InvalidInputError, match="iterate must be one of last, mean"):
+    with pytest.raises(InvalidInputError, match="iterate must be 'last' or 'mean'"):
         Quantity("mine", "at no iterate", iterate="first")
     with pytest.raises(NotSupportedError, match="record_every=1"):
         _ = fg.run(GAUSSIAN, WR, k=4, record_every=2).averaged_losses

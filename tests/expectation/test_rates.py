@@ -102,3 +102,12 @@ def test_labels_that_no_w_fits_leave_the_rate_as_it_is(ordering):
     noisy = fg.RegressionTasks([tasks.task(m)[0] for m in range(4)], [[1.0], [-2.0], [0.5], [3.0]])
     assert not noisy.realizability.holds
     assert fg.decay_rate(noisy, ordering) == pytest.approx(fg.decay_rate(tasks, ordering), rel=1e-12)
+
+
+@pytest.mark.parametrize("ordering", [CYCLIC, RESHUFFLED, WR])
+@pytest.mark.parametrize("rank", [1, 20])
+def test_steps_that_overflow_have_no_rate(ordering, rank):
+    tasks = fg.families.gaussian(2, 45, rank, seed=0)
+    large = fg.RegressionTasks(*zip(*[(1e100 * tasks.task(m)[0], tasks.task(m)[1]) for m in range(2)], strict=True))
+    with pytest.raises(NotSupportedError, match="more than float64 can hold"):
+        fg.decay_rate(large, ordering, fg.schemes.SGD(1.0, "loss"))

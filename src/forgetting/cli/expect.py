@@ -39,7 +39,7 @@ def expect_command(
     ] = "loss,forgetting,regret",
     method: Annotated[str, typer.Option(help=f"auto, {', '.join(engines)}.")] = "auto",
     patience: Annotated[
-        float, typer.Option(help="Seconds that exact values may take, as estimated, before they are simulated.")
+        float, typer.Option(help="Seconds, as estimated, for exact values, else for a simulation.")
     ] = PATIENCE,
     runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
     noise: Annotated[
@@ -72,7 +72,8 @@ def expect_command(
     """Expected loss, forgetting and other quantities over all orders.
 
     Values are exact where that takes no longer than --patience. The output says so, and what exact values would have
-    cost; simulated values have intervals, and medians where the intervals say little.
+    cost; simulated values have intervals, and medians where the intervals say little. What takes longer in every way
+    is refused, with its cost; a --method that is named has no limit.
 
     \b
     Examples:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_number, seed_from
+from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
 from forgetting._devices import HOST, Device, as_device
 from forgetting._progress import Progress, reports_progress
 from forgetting.dynamics.loop import resolve
+from forgetting.dynamics.trajectory import overflow
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.engines import choose, engines, require
 from forgetting.expectation.engines.base import require_realizable
@@ -27,7 +28,7 @@ from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 from forgetting.tasks.scored import scored_tasks
 
-__all__ = ["MOST_STEPS", "Question", "Steps", "as_level", "ask", "expect"]
+__all__ = ["MOST_STEPS", "Question", "Steps", "as_level", "as_patience", "ask", "expect"]
 
 MOST_STEPS = 10**15  # beyond it k eps is no longer small
 Steps = int | float | Sequence[int | float] | IntArray | Array  # a float is a whole number or inf
@@ -64,8 +65,9 @@ def expect(
     - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
     - deterministic: cyclic, explicit and greedy orderings: one run.
     - monte-carlo: anything, simulated: means with intervals, and quantiles with intervals that hold for any tail.
-    - auto: an exact method that fits in `memory` and takes at most `patience` seconds, else monte-carlo. `method` of
-      the result says which, and `notes` what exact values would have cost, and which quantity costs it.
+    - auto: an exact method that fits in `memory` and takes at most `patience` seconds, else monte-carlo, with fewer
+      runs where 4096 take longer; if that is not enough, a `PatienceError` says what it would cost. `method` of the
+      result says which, and `notes` what exact values would have cost, and which quantity costs it.
 
     Quantities:
 
@@ -89,14 +91,15 @@ def expect(
             of the stationary law, where forgetting, seen_loss and regret are means over what p draws.
         quantities: names as above, or `Quantity` objects of your own.
         seed, runs, rtol: for simulation; `seed` is as for `run`, `rtol` asks for intervals of that half-width relative
-            to the value, and `runs` (rounded up to batches of 1024) is then the most to spend.
+            to the value, and `runs` (rounded up to batches of 1024) is then the most to spend; as many as `patience`
+            allows if left out.
         memory: bytes that an exact method may use; half of the available memory, at most 8 GiB, if left out. A result
             that is simulated for want of memory says so in its `notes`.
         confidence: of simulated intervals.
         threads: for simulation; the result does not depend on it.
-        patience: seconds that an exact method may take before `auto` simulates; np.inf to wait as long as it takes.
-            They are estimated beforehand, mostly within a factor of three, and alike on all machines. Methods that are
-            named have no limit.
+        patience: seconds that `auto` may take, be it for exact values or for a simulation; np.inf to wait as long as
+            it takes. They are estimated beforehand, mostly within a factor of three, and alike on all machines. Methods
+            that are named have no limit.
         noise: of the labels: a standard deviation, one for each task, or a covariance of the labels of each task.
             Values are then expected over the noise and the order together. A task keeps its noise from visit to visit,
             and training losses are those on the noisy labels; held-out labels have none. Outputs have independent
@@ -135,9 +138,11 @@ def expect(
         None if threads is None else as_count(threads, "threads", least=1),
     )
     question = ask(problem, ordering, k, scheme, w0, quantities, memory, simulation, patience, noise, test, device)
-    request = question.request
-    engine, notes = choose(request) if method == "auto" else (engines.get(method), ())
-    if method != "auto":
+    as_kind(method, str, "the name of a method", "method: ")
+    if method == "auto":
+        engine, notes, request = choose(question.request)
+    else:
+        engine, notes, request = engines.get(method), (), question.request
         require(engine, request)
     if not request.device.host and not engine.on_device:
         notes += (f"computed on the CPU: the method {engine.name!r} has no form for {request.device}",)
@@ -189,6 +194,9 @@ class Question(NamedTuple):
         request = self.request
         source = {"problem": self.problem, "ordering": request.ordering, "scheme": request.scheme, "w0": self.w0}
         unit = self.problem.loss_meaning
+        if outcome.overflows(request.quantities, request.steps):
+            note = overflow(self.problem, request.scheme, self.w0)
+            outcome.notes += () if note in outcome.notes else (note,)
         return outcome.build(method, request.quantities, self.steps, self.scalar, rank, unit, **source)
 
 
@@ -229,7 +237,7 @@ def ask(
         np.sort(steps),
         wanted,
         _memory(memory, there),
-        patience if isinstance(patience, float) and patience == np.inf else as_number(patience, "patience", above=0),
+        as_patience(patience),
         simulation or Simulation(),
         there,
     )
@@ -270,6 +278,11 @@ def _as_steps(given: Any) -> int:
     if isinstance(number, float | np.floating) and number == np.inf:
         return FOREVER
     return as_count(given, "k", most=MOST_STEPS)
+
+
+def as_patience(seconds: float) -> float:
+    """Seconds to wait, or inf, checked."""
+    return seconds if isinstance(seconds, float) and seconds == np.inf else as_number(seconds, "patience", above=0)
 
 
 def as_level(confidence: float) -> float:

@@ -10,13 +10,13 @@ import numpy as np
 from forgetting._arrays import Seed, as_count, seed_from
 from forgetting._progress import Progress, reports_progress
 from forgetting.expectation.asking import Steps, as_level, ask, expect
-from forgetting.expectation.engines import choose
-from forgetting.expectation.engines.monte_carlo import DEFAULT_RUNS, gathered
+from forgetting.expectation.engines import as_simulated, choose
+from forgetting.expectation.engines.monte_carlo import gathered
 from forgetting.expectation.intervals import caveats, column_intervals, value_range
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantiles import column_quantiles
 from forgetting.expectation.quantities import Quantity
-from forgetting.expectation.request import Simulation
+from forgetting.expectation.request import PATIENCE, Simulation
 from forgetting.orderings.base import OrderingLike
 from forgetting.schemes.base import Scheme, SchemeLike
 from forgetting.tasks import Problem
@@ -37,6 +37,7 @@ def compare(
     seed: Seed = 0,
     runs: int | None = None,
     confidence: float = 0.99,
+    patience: float = PATIENCE,
     *,
     progress: Progress = False,
 ) -> Expectation:
@@ -52,11 +53,16 @@ def compare(
     ('exact difference', True)
     """
     arms = [_pair(first), _pair(second)]
-    simulation = Simulation(seed_from(seed), confidence=as_level(confidence))
-    questions = [ask(problem, ordering, k, scheme, w0, quantities, None, simulation) for ordering, scheme in arms]
-    requests = [question.request for question in questions]
-    if all(choose(request)[0].exact for request in requests):
-        a, b = (expect(problem, ordering, k, scheme, w0, quantities=quantities) for ordering, scheme in arms)
+    count = None if runs is None else as_count(runs, "runs", least=1)
+    simulation = Simulation(seed_from(seed), count, confidence=as_level(confidence))
+    questions = [
+        ask(problem, ordering, k, scheme, w0, quantities, None, simulation, patience) for ordering, scheme in arms
+    ]
+    if all(choose(question.request).engine.exact for question in questions):
+        a, b = (
+            expect(problem, ordering, k, scheme, w0, quantities=quantities, patience=patience)
+            for ordering, scheme in arms
+        )
         values = {name: np.asarray(a.values[name]) - np.asarray(b.values[name]) for name in a.values}
         return Expectation(
             k=a.k,
@@ -72,7 +78,8 @@ def compare(
             heading="Differences of expected values over all orders",
             unit=a.unit,
         )
-    count = as_count(runs or DEFAULT_RUNS, "runs", least=1)
+    requests = [as_simulated(question.request) for question in questions]
+    count = min(request.simulation.most for request in requests)
     samples = [gathered(request, count) for request in requests]
     values, intervals, quantiles, bounded, notes = {}, {}, {}, {}, []
     ranges = [[value_range(request, quantity) for quantity in request.quantities] for request in requests]

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from forgetting._arrays import Array
-from forgetting.expectation.quantities import LOSS, Quantity
+from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
+from forgetting.geometry import Geometry
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks.problem import no_common_solution
 
@@ -35,7 +36,7 @@ def value_range(request: Request, quantity: Quantity) -> Range | None:
         return (low - high, high - low) if quantity.subtracts_kept else (low, high)
     problem, solves = request.problem, request.scheme.solves_task
     if request.linear is not None:
-        gains = linear_gains(request.geometry, request.linear)
+        gains = linear_gains(request.geometry, request.linear)[: request.geometry.rows_learned]
         if not request.realizable or np.any(gains < 0) or np.any(gains > 2):
             return None
         gap = request.geometry.start(request.w0)
@@ -47,14 +48,29 @@ def value_range(request: Request, quantity: Quantity) -> Range | None:
         size = known
     if quantity.average == "error":
         return 0.0, size
+    geometry = problem.geometry
+    if quantity.held_out:
+        assert geometry is not None
+        top = _most_of_tests(quantity.form, geometry, float(np.sqrt(size)))
+        return (-top if quantity.subtracts_kept else 0.0), top
     bound = quantity.form.bound(problem)
     if bound is None:
         return None
-    geometry = problem.geometry
     if quantity.average == "tasks" and quantity.form is LOSS and geometry is not None and 0 < geometry.dim <= SMALL:
         bound = min(bound, float(np.linalg.eigvalsh(geometry.hessian)[-1]))  # the curvature of the mean over tasks
     top = 0.5 * bound * size
     return (-top if quantity.subtracts_kept and not solves else 0.0), top
+
+
+def _most_of_tests(form: Form, geometry: Geometry, distance: float) -> float:
+    """The largest form of held-out data of a task within this distance of w*, which need not solve them."""
+    weights = np.asarray(form.weights(geometry.sigma**2), dtype=float)
+    missed = np.sqrt(geometry.per_task(weights * geometry.squared(np.zeros_like(geometry.solution))))
+    steepest = np.zeros(geometry.num_distinct)
+    np.maximum.at(steepest, geometry.owner, weights)
+    most = 0.5 * (np.sqrt(steepest) * distance + missed) ** 2
+    most = most + geometry.unexplained if form.with_unfitted else most
+    return float(np.max(most[geometry.num_learned :], initial=0.0))
 
 
 def caveats(request: Request, ranges: Iterable[Range | None]) -> list[str]:

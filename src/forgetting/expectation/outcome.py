@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_flag
+from forgetting._arrays import Array, IntArray, as_flag, as_kind
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.intervals import Range
 from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
@@ -85,7 +85,7 @@ class Expectation(Result):
     w0: Array | None = None
 
     def _get(self, name: str, table: Mapping[str, Array | float]) -> Array:
-        if name not in table:
+        if not isinstance(name, str) or name not in table:
             raise InvalidInputError(f"{name} was not asked for; add it to quantities=, which was {tuple(self.values)}")
         return table[name]  # type: ignore[return-value]
 
@@ -234,6 +234,7 @@ class Expectation(Result):
 
     def series(self, name: str, label: str = "", group: int = -1) -> Series:
         """The curve of a quantity at all finite k, with its intervals if the values are simulated."""
+        as_kind(label, str, "words", "label: ")
         low, high = (None, None) if self.exact else map(column, np.moveaxis(np.atleast_2d(self.interval(name)), -1, 0))
         steps, values = np.atleast_1d(self.k), np.atleast_1d(self._get(name, self.values))
         finite = np.isfinite(steps)
@@ -357,6 +358,15 @@ class Outcome:
     def __post_init__(self) -> None:
         for name, value in self.values.items():
             self.intervals.setdefault(name, np.stack([value, value], axis=-1))
+
+    def overflows(self, quantities: Sequence[Quantity], steps: IntArray) -> bool:
+        """Whether a value is infinite, or NaN as a difference of such; a mean over no steps is NaN as well."""
+        for quantity in quantities:
+            values = self.values[quantity.name]
+            odd = quantity.form.quadratic and quantity.average != "next" and np.isnan(values[steps > 0]).any()
+            if odd or np.isinf(values).any() or np.isinf(self.uncertainty.get(quantity.name, 0.0)).any():
+                return True
+        return False
 
     def build(
         self,

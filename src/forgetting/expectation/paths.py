@@ -36,14 +36,9 @@ class Along(NamedTuple):
 
 def made_run(request: Request, seed: int = 0) -> Trajectory:
     """One run of the request, with one more step if a quantity looks at the next task and there is one."""
-    # a run knows its losses before and after each step; other forms are computed from the iterates of all steps
-    every = request.averaged or any(
-        (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next", "incremental")
-        for q in request.quantities
-    )
 
     def made(k: int) -> Trajectory:
-        record = 1 if every else request.steps.tolist()
+        record = 1 if request.every_iterate else request.steps.tolist()
         return run(request.problem, request.ordering, k, request.scheme, seed, request.w0, record_every=record)
 
     try:

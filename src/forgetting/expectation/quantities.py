@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_kind, as_list, as_word
 from forgetting._registry import Registry
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -172,12 +172,10 @@ class Quantity:
     held_out: bool = False
 
     def __post_init__(self) -> None:
-        if self.average not in get_args(Average):
-            raise InvalidInputError(f"average must be one of {', '.join(get_args(Average))}, got {self.average!r}")
+        as_word(self.average, get_args(Average), "average")
         if self.subtracts_kept and self.average != "visited":
             raise InvalidInputError("only the average over visits can subtract what was kept when tasks were learned")
-        if self.iterate not in get_args(Iterate):
-            raise InvalidInputError(f"iterate must be one of {', '.join(get_args(Iterate))}, got {self.iterate!r}")
+        as_word(self.iterate, get_args(Iterate), "iterate")
         if self.iterate == "mean" and self.average not in ("tasks", "each"):
             raise InvalidInputError(f"the mean of the iterates is for 'tasks' and 'each', not for {self.average!r}")
 
@@ -211,7 +209,7 @@ def register_quantity(quantity: Quantity) -> Quantity:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: there is already a quantity 'loss'; choose another name
     """
-    return quantities.add(quantity.name, quantity)
+    return quantities.add(as_kind(quantity, Quantity, "a Quantity").name, quantity)
 
 
 def resolved(given: Quantity | str | Sequence[Quantity | str]) -> tuple[Quantity, ...]:
@@ -220,7 +218,7 @@ def resolved(given: Quantity | str | Sequence[Quantity | str]) -> tuple[Quantity
     >>> [quantity.name for quantity in resolved("loss")]
     ['loss']
     """
-    several = (given,) if isinstance(given, str | Quantity) else tuple(given)
+    several = (given,) if isinstance(given, str | Quantity) else as_list(given, "quantities")
     if not several:
         raise InvalidInputError(f"quantities is empty; choose from {', '.join(quantities)}")
     odd = [entry for entry in several if not isinstance(entry, str | Quantity)]

@@ -12,6 +12,7 @@ from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.counting import states_needed
 from forgetting.expectation.engines.digits import refusal
+from forgetting.expectation.engines.krylov import OVERFLOW
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.engines.pairs import EPS
@@ -29,6 +30,7 @@ APPLICATIONS = 300  # of a map that Lanczos takes to find its largest eigenvalue
 PART = 2**24  # numbers held at once: 128 MiB
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is found, and said
 def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | None = None) -> float:
     """The factor by which E|w_k - w*|^2 falls per step in the long run, for a linear scheme.
 
@@ -64,7 +66,7 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
             if moments.size > LARGEST:
                 raise NotSupportedError(f"the decay rate of a cyclic order takes D <= {LARGEST}, got {moments.size}")
             tasks = request.law.epoch(T)
-            epoch, T = _radius(moments, moments.geometry.index[tasks]) ** 2, len(tasks)
+            epoch, T = float(np.square(_radius(moments, moments.geometry.index[tasks]))), len(tasks)
         case _:
             needed, seconds = engines.get("subsets").cost(replace(request, steps=np.array([T])))
             order = moments.size * (moments.size + 1) // 2
@@ -74,6 +76,8 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
                     f"the decay rate of reshuffled epochs would go through {states:.3g} sets of tasks"
                 )
             epoch = decay(_Epoch(moments))
+    if not np.isfinite(epoch):
+        raise NotSupportedError(OVERFLOW)
     return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))
 
 
@@ -84,9 +88,7 @@ def _radius(moments: Moments, order: IntArray) -> float:
         block = moments.geometry.block(task)
         product -= moments.left[0][block].T @ (moments.right[0][block] @ product)
     if not np.isfinite(product).all():
-        raise NotSupportedError(
-            "the decay rate was not found: an epoch multiplies errors by more than float64 can hold"
-        )
+        raise NotSupportedError(OVERFLOW)
     return float(np.max(np.abs(np.linalg.eigvals(product)), initial=0.0))
 
 

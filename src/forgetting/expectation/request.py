@@ -9,16 +9,17 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._devices import HOST, Device
-from forgetting.expectation.quantities import Average, Quantity
+from forgetting.expectation.quantities import LOSS, Average, Quantity
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
 from forgetting.orderings.laws import Law
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["FOREVER", "PATIENCE", "Request", "Simulation", "steps_shown"]
+__all__ = ["DEFAULT_RUNS", "FOREVER", "PATIENCE", "Request", "Simulation", "steps_shown"]
 
 PATIENCE = 30.0  # the default of `expect`
+DEFAULT_RUNS, MOST_RUNS = 4096, 2**20  # of a simulation, and of one that goes on until `rtol` is reached
 FOREVER = 2**63 - 1  # k = inf among the steps of a request, after all others
 
 
@@ -49,6 +50,11 @@ class Simulation:
     confidence: float = 0.99
     threads: int | None = None
 
+    @property
+    def most(self) -> int:
+        """The most runs to spend."""
+        return self.runs or (DEFAULT_RUNS if self.rtol is None else MOST_RUNS)
+
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -60,7 +66,7 @@ class Request:
         steps: the numbers of steps k, sorted; FOREVER for k = inf.
         quantities: what is expected.
         memory: bytes that an exact engine may use.
-        patience: seconds that an exact engine may take, as estimated, before `auto` simulates.
+        patience: seconds that `auto` may take, as estimated.
         simulation: how to simulate.
         device: where to compute.
     """
@@ -143,6 +149,14 @@ class Request:
     def averaged(self) -> bool:
         """Whether a quantity is evaluated at a mean of iterates."""
         return any(quantity.iterate == "mean" for quantity in self.quantities)
+
+    @cached_property
+    def every_iterate(self) -> bool:
+        """Whether a run has to keep all its iterates: it knows its losses before and after each step, no other form."""
+        return self.averaged or any(
+            (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next", "incremental")
+            for q in self.quantities
+        )
 
     def averages(self, average: Average) -> bool:
         """Whether a quantity is averaged like this."""

@@ -8,8 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count
-from forgetting._text import nearest
+from forgetting._arrays import Array, IntArray, as_count, as_word
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.asking import ask, expect
@@ -155,9 +154,7 @@ def optimal_weights(
     >>> fg.optimal_weights(tasks, "loss", k=2).probabilities.round(5).tolist()   # the last task is solved by w_0
     [0.5, 0.5, 0.0]
     """
-    if goal not in GOALS:
-        raise InvalidInputError(f"no goal {goal!r:.40}{nearest(str(goal), GOALS)}")
-    if goal == "loss" and k is None:
+    if as_word(goal, GOALS, "goal") == "loss" and k is None:
         raise InvalidInputError("the goal 'loss' needs k, the number of steps after which the loss is least")
     if goal == "decay" and k is not None:
         raise InvalidInputError(

@@ -3,24 +3,28 @@
 from forgetting.geometry.codecs import check_geometry
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.own_rows import OwnRows, from_rows
-from forgetting.geometry.rational import exact_rank
-from forgetting.geometry.reduction import Data, Frame, Geometry, Matrix, from_data, from_gram
+from forgetting.geometry.rational import ExactRoot, exact_rank, exact_root, lift
+from forgetting.geometry.reduction import Data, Frame, Geometry, Matrix, Rooted, from_data, from_gram
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows, stack_of
 from forgetting.geometry.triangles import spectrum_of
 
 __all__ = [
     "Data",
     "Directions",
+    "ExactRoot",
     "Frame",
     "Geometry",
     "Matrix",
     "OwnRows",
+    "Rooted",
     "RowBlocks",
     "check_geometry",
     "exact_rank",
+    "exact_root",
     "from_data",
     "from_gram",
     "from_rows",
+    "lift",
     "offsets_of",
     "row_sums",
     "sizes_of",

@@ -38,6 +38,10 @@ def check_geometry(geometry: Geometry) -> None:
         fits += [index.min() >= 0, index.max() < distinct, _frame_fits(geometry.frame, size)]
     if not all(fits):
         raise ForgettingError("the arrays of a geometry do not fit together")
+    frame = geometry.frame
+    for array in (geometry.rows, geometry.sigma, geometry.targets, geometry.solution, frame.basis, frame.dual_basis):
+        if array is not None and not np.isfinite(array).all():
+            raise ForgettingError("the arrays of a geometry hold NaN or infinite numbers")
 
 
 def _frame_fits(frame: Frame, size: int) -> bool:

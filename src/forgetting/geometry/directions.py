@@ -38,6 +38,11 @@ class Directions(ABC):
     index: IntArray
 
     @property
+    def rows_learned(self) -> int:
+        """Number of directions of the tasks that are learned, which come first."""
+        return len(self.sigma)
+
+    @property
     def geometry(self) -> Geometry | None:
         """The geometry whose frame states refer to; None if states are iterates."""
         return None

@@ -21,6 +21,7 @@ __all__ = [
     "factor_task",
     "factor_tasks",
     "joint_directions",
+    "more_directions",
     "require_targets",
     "singular",
     "split_label",
@@ -217,8 +218,7 @@ def joint_directions(
     row space counts if its part in some basis row is larger than the rounding error of this row. Many rows are first
     reduced to a triangle by a tree of QR factorisations, which needs no second copy of the rows.
     """
-    doubt = tolerance.size(rows.shape) * EPS * conditions
-    doubt = np.maximum(tolerance(rows.shape), np.minimum(1e-6, doubt))
+    doubt = _doubt(rows, conditions, tolerance)
     tall = is_tall(rows)
     left, singular, right = (None, *spectrum_of(rows)) if tall else np.linalg.svd(rows, full_matrices=False)
     rank = 0
@@ -237,6 +237,29 @@ def joint_directions(
         return np.asarray(right[:rank].T @ ((left[:, :rank].T @ rhs).T / singular[:rank]).T)
 
     return rotation, solve
+
+
+def _doubt(rows: Array, conditions: Array, tolerance: Tolerance) -> Array:
+    """The rounding error of each basis row."""
+    doubt = tolerance.size(rows.shape) * EPS * conditions
+    return np.maximum(tolerance(rows.shape), np.minimum(1e-6, doubt))
+
+
+def more_directions(known: Array, rows: Array, conditions: Array, tolerance: Tolerance) -> Array:
+    """Orthonormal columns that `known` begins, and that span the basis rows too, up to their rounding errors.
+
+    >>> known, rows = np.eye(3)[:, :1], np.array([[0.6, 0.0, 0.8], [1.0, 0.0, 0.0]])
+    >>> np.abs(more_directions(known, rows, np.ones(2), Tolerance(None, squared=False))).tolist()
+    [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+    """
+    if not rows.size:
+        return known
+    largest, rest = spectrum_of(rows)[0][0], rows
+    for _ in range(2):  # the second time removes what rounding left
+        rest = rest - (rest @ known) @ known.T
+    scaled, directions = spectrum_of(rest, 1 / _doubt(rows, conditions, tolerance))
+    added = directions[: int(np.count_nonzero(scaled > largest))].T
+    return np.hstack([known, np.linalg.qr(added - known @ (known.T @ added))[0]])
 
 
 def _solve_tall(rows: Array, rotation: Array | None, rhs: Array) -> Array:

@@ -12,11 +12,11 @@ outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ from forgetting._arrays import EPS, Array, IntArray, is_sparse, read_only
 from forgetting._memory import require_memory
 from forgetting.geometry import row_space
 from forgetting.geometry.directions import Directions
-from forgetting.geometry.factor import Tolerance, factor_tasks, joint_directions, require_targets
+from forgetting.geometry.factor import Tolerance, factor_tasks, joint_directions, more_directions, require_targets
+from forgetting.geometry.rational import lift
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows
 from forgetting.geometry.row_space import Matrix, dense, row_space_qr
 from forgetting.storage.records import field_values
@@ -33,7 +34,9 @@ from forgetting.storage.records import field_values
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
 
-__all__ = ["Data", "Frame", "Geometry", "Matrix", "from_data", "from_gram"]
+__all__ = ["Data", "Frame", "Geometry", "Matrix", "Rooted", "from_data", "from_gram"]
+
+LONG = 1e10  # operations that take about a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,8 @@ class Geometry(Directions):
         data: the data of the distinct tasks, for `precise`; None if only inner products are known.
         unexplained_parts: with several outputs, `unexplained` of each output, c x (number of distinct tasks).
         held_out: whether the second half of the distinct tasks are held-out data of the first half. They stand for no
-            task (`counts` is 0) and are never learned.
+            task (`counts` is 0), are never learned, and have no part in `solution`: rows of learned tasks are zero
+            beyond the first `learned_dim` coordinates, and so is the solution.
     """
 
     rows: Array
@@ -168,6 +172,19 @@ class Geometry(Directions):
         return int(self.offsets[self.num_learned])
 
     @cached_property
+    def learned_dim(self) -> int:
+        """Dimension of the joint row space of the tasks that are learned, which is that of the first coordinates."""
+        if not self.held_out:
+            return self.dim
+        used = np.flatnonzero(self.rows[: self.rows_learned].any(axis=0))
+        return int(used[-1]) + 1 if used.size else 0
+
+    @property
+    def learned_block(self) -> Array:
+        """The rows of the tasks that are learned, in coordinates on their own joint row space."""
+        return self.rows[: self.rows_learned, : self.learned_dim]
+
+    @cached_property
     def gram(self) -> Array:
         """M = U^T U, the R x R block Gram matrix of the subspaces: all that the dual form needs."""
         total = len(self.rows)
@@ -203,16 +220,20 @@ class Geometry(Directions):
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
-        """The least and the largest eigenvalue of sum_m U_m U_m^T, the least no less than eps times the largest."""
-        if len(self.sigma) == 0:
+        """The least and the largest eigenvalue of sum_m U_m U_m^T over the tasks that are learned.
+
+        The least is no less than eps times the largest.
+        """
+        rows = self.learned_block
+        if rows.size == 0:
             return 1.0, 1.0
-        wide = len(self.sigma) > self.dim
-        spectrum = np.linalg.eigvalsh(self.rows.T @ self.rows if wide else self.gram)[-self.dim :]
+        wide, own = len(rows) > self.learned_dim, slice(self.rows_learned)
+        spectrum = np.linalg.eigvalsh(rows.T @ rows if wide else self.gram[own, own])[-self.learned_dim :]
         return max(float(spectrum[0]), EPS * float(spectrum[-1])), float(spectrum[-1])
 
     @property
     def condition(self) -> float:
-        """Condition number of the stacked bases U: the factor from errors of the data to errors of the solution."""
+        """Condition number of the stacked bases U that are learned: from errors of data to errors of the solution."""
         least, largest = self.extremes
         return float(np.sqrt(largest / least))
 
@@ -259,21 +280,48 @@ class Geometry(Directions):
         spans[filled] = self.norms[filled] / self.sigma[self.offsets[1:][filled] - 1]
         return read_only(spans)
 
+    @property
+    def slip(self) -> float:
+        """The relative error of a row: rounding errors of n terms are assumed to add up like the root of n."""
+        return float((4 + np.sqrt(self.frame.dim + len(self.sigma)) / 4) * EPS)
+
     @cached_property
-    def _gaps(self) -> dict[bytes, float]:
-        """What `mixing_gap` computed before, by the probabilities."""
+    def turned(self) -> Array:
+        """For each distinct task, a bound on the angle (radians) between the computed and the true row space."""
+        return read_only(2 * self.slip * self.conditions)
+
+    @cached_property
+    def _gaps(self) -> dict[bytes, tuple[float, float]]:
+        """What `mixing` computed before, by the probabilities."""
         return {}
 
-    def mixing_gap(self, p: Array) -> float:
-        """The least eigenvalue of sum_m p_m P_m on the joint row space, for probabilities p of the T tasks.
+    def mixing(self, p: Array) -> tuple[float, float]:
+        """The least eigenvalue l of sum_m p_m P_m on the joint row space and 1 - l, for probabilities p of the T tasks.
 
-        O(D^3) for new probabilities; kept for those that were asked for before.
+        Rounding errors make l smaller and 1 - l larger, never the other way round: bounds are made of both. A small l
+        is the square of a singular value, which keeps its digits; a small 1 - l comes from the orthogonal complements
+        of the tasks, where the difference would cancel. O(R D^2) for new probabilities; kept for those that were asked
+        for before.
         """
         key = p.tobytes()
         if key not in self._gaps:
-            each = np.bincount(self.index, p, self.num_distinct)[self.owner]
-            least = np.linalg.eigvalsh((self.rows.T * each) @ self.rows)[0]
-            self._gaps[key] = float(np.clip(least, 0.0, 1.0))
+            drawn = np.bincount(self.index, p, self.num_learned)
+            roots = np.sqrt(drawn)
+            rows, dim, turned = self.learned_block, self.learned_dim, self.turned[: self.num_learned]
+            slips = roots * turned
+            scaled = roots[self.owner[: len(rows)], None] * rows
+            gap = float(np.linalg.eigvalsh(scaled.T @ scaled)[0] - 2 * drawn @ turned - 8 * dim * EPS)
+            if gap < 1e-3:
+                least = float(np.linalg.svd(scaled, compute_uv=False)[-1] - np.linalg.norm(slips))
+                gap = max(0.0, least) ** 2
+            gap = min(1.0, gap)
+            rest = float(np.nextafter(1 - gap, 2.0))
+            short = np.flatnonzero((self.ranks[: self.num_learned] < dim) & (drawn > 0))
+            if gap > 0.5 and len(short) * dim**3 < LONG:
+                lost = [roots[m] * _complement(rows[self.block(m)]) for m in short.tolist()]
+                largest = float(np.linalg.norm(np.concatenate(lost), 2)) if lost else 0.0
+                rest = min(rest, ((1 + 16 * EPS) * largest + float(np.linalg.norm(slips[short]))) ** 2)
+            self._gaps[key] = gap, min(1.0, rest)
         return self._gaps[key]
 
     def start(self, w0: Array) -> Array:
@@ -328,6 +376,11 @@ class Geometry(Directions):
         return self.row_equations(int(self.index[task]))
 
 
+def _complement(rows: Array) -> Array:
+    """Orthonormal rows that are orthogonal to these orthonormal rows, and together with them span everything."""
+    return np.asarray(np.linalg.qr(rows.T, "complete")[0][:, len(rows) :].T)
+
+
 def _seal(owner: Frame | Geometry) -> None:
     """Make the arrays read-only, so that a user's scheme or ordering cannot change the tasks."""
     for attribute in fields(owner):
@@ -365,16 +418,54 @@ class RowEquations:
         return replace(self, labels=[label[:, o] for label in self.labels], solution=self.solution[o])
 
 
+class Rooted(Protocol):
+    """A task whose rows or labels are roots, of which `Data` has floats nearby."""
+
+    @property
+    def rows_off(self) -> float:
+        """By how much the floats of rows can be off, relative to the norm of the task."""
+
+    @property
+    def labels_off(self) -> float:
+        """By how much the floats of labels can be off, relative to their norm."""
+
+    @property
+    def scaled(self) -> bool:
+        """Whether columns of labels are floats up to a factor, so that exact ranks can be told from the floats."""
+
+    def decimals(self) -> tuple[Any, Any] | None:
+        """Rows and labels with the digits of the current decimal context; None if no more than floats are known."""
+
+
 class Data(NamedTuple):
-    """The data of the distinct tasks; the squared loss of task m is divided by divisors[m]."""
+    """The data of the distinct tasks; the squared loss of task m is divided by divisors[m].
+
+    `roots` has an entry for each task whose numbers are not exactly the floats. `column` is the output that labels are
+    about, if there were several.
+    """
 
     matrices: Sequence[Matrix]
     labels: Sequence[Array]
     divisors: Array
+    roots: Mapping[int, Rooted] = {}
+    column: int | None = None
 
     def output(self, o: int) -> Data:
         """The data of one of several outputs."""
-        return self._replace(labels=[np.ascontiguousarray(label[:, o]) for label in self.labels])
+        return self._replace(labels=[np.ascontiguousarray(label[:, o]) for label in self.labels], column=o)
+
+    @property
+    def known(self) -> bool:
+        """Whether `decimals` gives all tasks with any number of digits."""
+        return all(root.decimals() is not None for root in self.roots.values())
+
+    def decimals(self, task: int) -> tuple[Any, Any]:
+        """The rows and labels of a task as decimal numbers: exactly, or with the digits of the current context."""
+        rooted = self.roots[task].decimals() if task in self.roots else None
+        if rooted is None:
+            return lift(dense(self.matrices[task], None)), lift(self.labels[task])
+        rows, labels = rooted
+        return rows, labels if self.column is None else labels[:, self.column]
 
 
 def from_data(
@@ -384,6 +475,8 @@ def from_data(
     index: IntArray,
     rank_tol: float | None,
     exact: bool = True,
+    held_out: bool = False,
+    roots: Mapping[int, Rooted] | None = None,
 ) -> Geometry:
     """Geometry of distinct tasks X_m w = y_m; the squared loss of task m is divided by divisors[m] (1, or n_m).
 
@@ -391,7 +484,8 @@ def from_data(
     d x d. The factorisation does not square the condition number and keeps the relative size of every row. If the
     condition number is above 100, so that float64 loses more than two digits, a small problem is computed again in
     numbers of two floats. Cost O(d N min(d, N)). `exact` says whether the floats of the data are what the user
-    means, or rounded, so that more digits than those of float64 would say nothing.
+    means, or rounded, so that more digits than those of float64 would say nothing. With `held_out`, the second half of
+    the tasks are held-out data of the first half. `roots` are tasks whose numbers are not exactly these floats.
     """
     dim = matrices[0].shape[1]
     columns = _active_columns(matrices)
@@ -411,8 +505,9 @@ def from_data(
         reduced = [dense(matrix, columns) for matrix in matrices]
     reduced, values = _weighted(reduced, weights), _weighted(labels, weights)
     frame = Frame(dim=dim, basis=basis, columns=columns)
-    data = Data(matrices, labels, divisors) if exact else None
-    geometry = _assemble(reduced, values, index, frame, Tolerance(rank_tol, squared=False, columns=width), data)
+    data = Data(matrices, labels, divisors, roots or {}) if exact else None
+    tolerance = Tolerance(rank_tol, squared=False, columns=width)
+    geometry = _assemble(reduced, values, index, frame, tolerance, data, held_out)
     delicate = float(np.max(geometry.spans, initial=1.0)) * geometry.condition > 100
     return _refined(geometry) if delicate and geometry.refinement < 2e6 else geometry  # 2e6 products take 10 ms
 
@@ -477,19 +572,31 @@ def _assemble(
     frame: Frame,
     tolerance: Tolerance,
     data: Data | None,
+    held_out: bool = False,
 ) -> Geometry:
-    """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates."""
+    """Bases, joint rank and offline solution from tasks in (possibly redundant) frame coordinates.
+
+    Held-out data come last and only add coordinates: what is learned is computed as if there were none.
+    """
     rows, sigma, target, parts, conditions, ranks = factor_tasks(matrices, labels, tolerance)
     offsets = offsets_of(ranks)
     with np.errstate(over="ignore"):
         require_targets(row_sums(squared_rows(target), offsets), index)
     unexplained = parts if parts.ndim == 1 else parts.sum(axis=1)
-    rotation, solve = joint_directions(rows, conditions, tolerance)
+    learned = int(offsets[len(ranks) // 2]) if held_out else len(rows)
+    rotation, solve = joint_directions(rows[:learned], conditions[:learned], tolerance)
+    dim = rows.shape[1] if rotation is None else rotation.shape[1]
     if rotation is not None:
-        rows = _orthonormal_blocks(rows @ rotation, offsets)
+        if held_out:
+            rotation = more_directions(rotation, rows[learned:], conditions[learned:], tolerance)
+        rows = rows @ rotation
+        rows[:learned, dim:] = 0.0
+        rows = _orthonormal_blocks(rows, offsets)
         frame = _rotate(frame, rotation)
-    solution = solve(target)
-    solution = solution + solve(target - rows @ solution)
+    own = rows[:learned, :dim]
+    solution = solve(target[:learned])
+    solution = solution + solve(target[:learned] - own @ solution)
+    solution = np.concatenate([solution, np.zeros((rows.shape[1] - dim, *solution.shape[1:]))])
     leftover = target - rows @ solution
     if isinstance(labels, RowBlocks):
         label_norms = np.sqrt(row_sums(squared_rows(labels.stack), labels.starts))
@@ -513,6 +620,7 @@ def _assemble(
         row_equations=RowEquations(matrices, labels, np.ones(len(matrices)), rotation, solution.T),
         data=data,
         unexplained_parts=None if parts.ndim == 1 else np.ascontiguousarray(parts.T),
+        held_out=held_out,
     )
 
 

@@ -9,17 +9,29 @@ more outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from decimal import Context, localcontext
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import Array, IntArray, any_array, as_number, check_finite, fingerprint, is_sparse, real_array
+from forgetting._arrays import (
+    EPS,
+    Array,
+    IntArray,
+    any_array,
+    as_number,
+    check_finite,
+    fingerprint,
+    is_sparse,
+    real_array,
+)
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.geometry import Geometry, Matrix
+from forgetting.geometry import ExactRoot, Geometry, Matrix, Rooted, exact_root, lift
 from forgetting.tasks.linear_tasks import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
@@ -27,14 +39,98 @@ from forgetting.tasks.regression import RegressionTasks
 __all__ = ["ScoredTasks", "scored_tasks"]
 
 CLEAR = 1e-7  # of the largest singular value: above, singular vectors move values by less than (eps / CLEAR)^2
+EXACT_ROOT = 32  # order of covariances up to which roots are exact: at most 0.1 seconds
 FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
 
 
-class _Noise(NamedTuple):
-    """Noise of the labels of a task: columns q_j, and the variance of what no w can fit, beyond the columns."""
+class _Root(NamedTuple):
+    """q_j, in columns: the floats, and where exact, times which sqrt(factor) which numbers they are."""
 
     columns: Array
+    exact: ExactRoot | None
+    factor: Fraction
+    off: float  # of the floats, relative to their norm
+
+    def decimals(self) -> Any:
+        """The columns with the digits of the current decimal context; None where no more than floats are known."""
+        return None if self.exact is None else self.exact.decimals(self.factor)
+
+    def times(self, factor: int) -> _Root:
+        """The root of so many times the matrix."""
+        if self.exact is None:
+            return self._replace(columns=np.sqrt(factor) * self.columns)
+        with localcontext(Context(prec=50)):
+            columns = self.exact.decimals(self.factor * factor).astype(np.float64)
+        return self._replace(columns=columns, factor=self.factor * factor)
+
+
+class _Noise(NamedTuple):
+    """Noise of the labels of a task: columns q_j, and the variance of what no w can fit, beyond the columns.
+
+    `separate` says whether each row has a column of its own.
+    """
+
+    root: _Root
     rest: float
+    separate: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _NoisyTask:
+    """A task with labels of noise, in the columns from `first`."""
+
+    rows: Matrix
+    labels: Array
+    noise: _Noise
+    first: int
+
+    @property
+    def rows_off(self) -> float:
+        return 0.0
+
+    @property
+    def labels_off(self) -> float:
+        return self.noise.root.off
+
+    @property
+    def scaled(self) -> bool:
+        return self.noise.separate
+
+    def decimals(self) -> tuple[Any, Any] | None:
+        found = self.noise.root.decimals()
+        if found is None:
+            return None
+        labels = lift(self.labels)
+        labels[:, self.first : self.first + found.shape[1]] = found
+        return lift(self.rows.toarray() if is_sparse(self.rows) else self.rows), labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Population:
+    """Held-out data that are a covariance of inputs, with the labels of `teacher`; `noisy` outputs have labels 0."""
+
+    root: _Root
+    teacher: Array
+    noisy: int
+    scaled: ClassVar[bool] = False
+
+    @property
+    def rows_off(self) -> float:
+        return self.root.off
+
+    @property
+    def labels_off(self) -> float:
+        return self.root.off
+
+    def decimals(self) -> tuple[Any, Any] | None:
+        found = self.root.decimals()
+        if found is None:
+            return None
+        rows = _rows(found)
+        labels = rows @ lift(self.teacher)
+        if self.noisy:
+            labels = np.column_stack([labels, lift(np.zeros((len(rows), self.noisy)))])
+        return rows, labels
 
 
 class ScoredTasks(LinearTasks):
@@ -43,19 +139,27 @@ class ScoredTasks(LinearTasks):
     Attributes:
         learned: the tasks.
         tests: the held-out data of each task; None if there are none.
+        populations: the roots of covariances that held-out data stand for, if they do.
         noisy: the number of outputs that stand for noise.
     """
 
     learned: RegressionTasks
     tests: RegressionTasks | None
+    populations: Sequence[_Root] | None
     noisy: int
 
-    def __init__(self, learned: RegressionTasks, tests: RegressionTasks | None, noise: Sequence[_Noise] | None) -> None:
-        self.learned, self.tests = learned, tests
+    def __init__(
+        self,
+        learned: RegressionTasks,
+        tests: RegressionTasks | None,
+        noise: Sequence[_Noise] | None,
+        populations: Sequence[_Root] | None = None,
+    ) -> None:
+        self.learned, self.tests, self.populations = learned, tests, populations
         self.dim, self.names, self.notes = learned.dim, learned.names, learned.notes
         self._set_options(learned.loss_kind, learned.rank_tol, learned.rtol)
         self._noise = noise
-        self.noisy = 0 if noise is None else sum(part.columns.shape[1] for part in noise) + 1
+        self.noisy = 0 if noise is None else sum(part.root.columns.shape[1] for part in noise) + 1
         self.classes = learned.classes
         self.outputs = learned.outputs if noise is None else (learned.outputs or 1) + self.noisy
 
@@ -89,16 +193,24 @@ class ScoredTasks(LinearTasks):
                     held.append(self._held_out(m))
             index.append(known[key])
         matrices, labels, divisors = (list(column) for column in zip(*parts, *held, strict=True))
-        made = _geometry.from_data(matrices, labels, np.array(divisors), np.array(index), self.rank_tol)
-        return replace(made, held_out=self.tests is not None)
+        roots: dict[int, Rooted] = {}
+        for m, distinct in reversed(list(enumerate(index))):
+            if self._noise is not None:
+                roots[distinct] = _NoisyTask(matrices[distinct], labels[distinct], self._noise[m], self._first(m))
+            if self.populations is not None:
+                roots[len(parts) + distinct] = _Population(self.populations[m], self.learned.w_star, self.noisy)
+        tests = self.tests is not None
+        return _geometry.from_data(
+            matrices, labels, np.array(divisors), np.array(index), self.rank_tol, held_out=tests, roots=roots
+        )
 
     @cached_property
     def realizability(self) -> Realizability:
-        """Whether some w solves all tasks and their held-out data."""
-        worst = float(np.max(self.geometry.residuals))
-        bad = np.flatnonzero(self.geometry.residuals > self.rtol)
-        first = int(np.argmax(self.geometry.index == bad[0] % self.geometry.num_learned)) if bad.size else None
-        return Realizability(first is None, worst, first, self.rtol)
+        """Whether some w solves all tasks that are learned."""
+        residuals = self.geometry.residuals[: self.geometry.num_learned]
+        bad = np.flatnonzero(residuals > self.rtol)
+        first = int(np.argmax(self.geometry.index == bad[0])) if bad.size else None
+        return Realizability(first is None, float(np.max(residuals)), first, self.rtol)
 
     def _divisor(self, tasks: RegressionTasks, m: int) -> float:
         return 1.0 if self.loss_kind == "sum" else float(tasks.num_rows[m])
@@ -108,10 +220,9 @@ class ScoredTasks(LinearTasks):
         divisor = self._divisor(self.learned, m)
         if self._noise is None:
             return X, y, divisor
-        own, before = self._noise[m], sum(part.columns.shape[1] for part in self._noise[:m])
-        columns = np.zeros((len(y), self.noisy))
-        columns[:, before : before + own.columns.shape[1]] = own.columns
-        labels = np.column_stack([y, columns])
+        own = self._noise[m]
+        labels = np.column_stack([y, np.zeros((len(y), self.noisy))])
+        labels[:, self._first(m) : self._first(m) + own.root.columns.shape[1]] = own.root.columns
         if own.rest == 0:
             return X, labels, divisor
         # a row of zeros, which no w fits
@@ -122,6 +233,11 @@ class ScoredTasks(LinearTasks):
 
             return csr_array(vstack([X, csr_array((1, self.dim))])), np.concatenate([labels, last]), divisor
         return np.concatenate([X, np.zeros((1, self.dim))]), np.concatenate([labels, last]), divisor
+
+    def _first(self, m: int) -> int:
+        """The first output that stands for noise of a task."""
+        assert self._noise is not None
+        return (self.learned.outputs or 1) + sum(len(part.root.columns.T) for part in self._noise[:m])
 
     def _held_out(self, m: int) -> tuple[Matrix, Array, float]:
         assert self.tests is not None
@@ -170,24 +286,22 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
     tasks = linear.data
     if noise is not None and linear is not problem:
         raise NotSupportedError(f"noise= is that of labels, which {type(problem).__name__} do not have")
-    return ScoredTasks(
-        tasks,
-        None if test is None else _tests(tasks, test),
-        None if noise is None else _noises(tasks, noise),
-    )
+    tests, populations = (None, None) if test is None else _tests(tasks, test)
+    return ScoredTasks(tasks, tests, None if noise is None else _noises(tasks, noise), populations)
 
 
 # ------------------------------------------------------------------------------------------------------ held-out data
 
 
-def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
+def _tests(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_Root] | None]:
     """The held-out data: tasks, pairs (X, y), or covariances of the inputs, whose labels are those of w*."""
+    roots = None
     if isinstance(given, Problem):
         if given.linear is None or given.linear.data is None:
             raise InvalidInputError(f"test: expected regression tasks, got {type(given).__name__}")
         found = _prepared(tasks, _in_order(tasks, given.linear.data))
     elif _are_covariances(given):
-        found = _from_covariances(tasks, given)
+        found, roots = _from_covariances(tasks, given)
     else:
         found = _prepared(tasks, _from_pairs(tasks, given))
     if found.num_tasks != tasks.num_tasks:
@@ -196,7 +310,7 @@ def _tests(tasks: RegressionTasks, given: Any) -> RegressionTasks:
         raise InvalidInputError(f"test: rows of {found.dim} numbers, but tasks have d = {tasks.dim}")
     if found.outputs != tasks.outputs:
         raise InvalidInputError(f"test: {found.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
-    return _with_classes(tasks, found)
+    return _with_classes(tasks, found), roots
 
 
 def _with_classes(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
@@ -270,7 +384,7 @@ def _from_pairs(tasks: RegressionTasks, given: Any) -> RegressionTasks:
         raise InvalidInputError(f"test: {error}") from error
 
 
-def _from_covariances(tasks: RegressionTasks, given: Any) -> RegressionTasks:
+def _from_covariances(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_Root]]:
     """Rows Sigma^(1/2), whose squared residual is (w - w*)^T Sigma (w - w*)."""
     T, d = tasks.num_tasks, tasks.dim
     whole = real_array(given, "test", squares=True)
@@ -282,22 +396,40 @@ def _from_covariances(tasks: RegressionTasks, given: Any) -> RegressionTasks:
         )
     tasks.require_realizable("test= by covariances, which are scored against w_star,")
     teacher = tasks.w_star
-    roots = [_root(covariance, f"test, task {m}") for m, covariance in enumerate(whole)]
     # a population has no rows to sum over: its loss is not divided by their number either
-    scale = np.sqrt(d) if tasks.loss_kind == "mean" else 1.0
-    return tasks.with_data([scale * root for root in roots], [scale * (root @ teacher) for root in roots])
+    roots = [_root(covariance, f"test, task {m}") for m, covariance in enumerate(whole)]
+    if tasks.loss_kind == "mean":
+        roots = [root.times(root.columns.shape[1]) for root in roots]
+    rows = [_rows(root.columns) for root in roots]
+    return tasks.with_data(rows, [part @ teacher for part in rows]), roots
 
 
-def _root(covariance: Array, what: str) -> Array:
-    """A matrix of so many rows as columns whose Gram matrix is the covariance."""
+def _rows(columns: Any) -> Any:
+    """The columns as rows; a row of zeros if there are none."""
+    if columns.shape[1]:
+        return np.ascontiguousarray(columns.T)
+    nothing = np.zeros((1, len(columns)))
+    return lift(nothing) if columns.dtype == object else nothing
+
+
+def _root(covariance: Array, what: str) -> _Root:
+    """Columns whose squares add up to the covariance."""
     largest = float(np.max(np.abs(covariance)))
     asymmetry = float(np.max(np.abs(covariance - covariance.T)))
     if asymmetry > 1e-10 * largest:
         raise InvalidInputError(f"{what}: a covariance is symmetric, but two entries differ by {asymmetry:.2g}")
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    if values[0] < -1e-8 * max(float(values[-1]), 0.0) or values[-1] < 0:
+    top = max(float(values[-1]), 0.0)
+    if values[0] < -1e-8 * top or values[-1] < 0:
         raise InvalidInputError(f"{what}: a covariance has no negative eigenvalue, but there is {values[0]:.2g}")
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
+    exact = exact_root(covariance) if len(covariance) <= EXACT_ROOT else None
+    if exact is not None:
+        return _Root(np.zeros((len(covariance), 0)), exact, Fraction(1), EPS).times(1)
+    # the entries are off by n eps of the largest eigenvalue, and a root by at most the root of that
+    noise = 2 * len(covariance) * EPS
+    least = max(float(values[0]), noise * top)
+    off = min(np.sqrt(noise), noise * np.sqrt(top / least)) if top else 0.0
+    return _Root(np.sqrt(np.maximum(values, 0.0)) * vectors, None, Fraction(1), float(off))
 
 
 # --------------------------------------------------------------------------------------------------------------- noise
@@ -319,7 +451,7 @@ def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
                 raise InvalidInputError(
                     f"noise, task {m}: expected a covariance of its {rows[m]} labels, got shape {covariance.shape}"
                 )
-            made.append(_Noise(np.sqrt(c) * _root(covariance, f"noise, task {m}").T, 0.0))
+            made.append(_Noise(_root(covariance, f"noise, task {m}").times(c), 0.0, separate=False))
         return made
     whole = any_array(given, "noise")
     if whole.ndim == 2:
@@ -330,7 +462,7 @@ def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
     check_finite(np.array(levels), "noise", squares=True)
     total = sum(min(int(n), tasks.dim) if n > FEW_ROWS else int(n) for n in rows)
     require_memory(8.0 * total * float(rows.sum()), f"the noise of {int(rows.sum())} labels", "use fewer rows")
-    return [_independent(tasks, m, np.sqrt(c) * level) for m, level in enumerate(levels)]
+    return [_independent(tasks, m, level) for m, level in enumerate(levels)]
 
 
 def _levels(given: Any, T: int) -> list[float]:
@@ -347,14 +479,21 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
     rows of different sizes, the vectors are not known well enough, and each row has a column of its own.
     """
     X, y = tasks.task(m)
-    n = len(y)
+    n, c = len(y), tasks.outputs or 1
+    size = np.sqrt(c) * level
+
+    def separate(count: int) -> _Noise:
+        units = ExactRoot(tuple(tuple(map(int, row)) for row in np.eye(n, count).T), (Fraction(1),) * count, n)
+        return _Noise(_Root(size * np.eye(n, count), units, c * Fraction(level) ** 2, EPS), 0.0, separate=True)
+
     if level == 0:
-        return _Noise(np.zeros((n, 0)), 0.0)
+        return separate(0)
     if n <= FEW_ROWS:
-        return _Noise(level * np.eye(n), 0.0)
+        return separate(n)
     dense = X.toarray() if is_sparse(X) else X
     left, sigma, _ = np.linalg.svd(dense, full_matrices=False)
     rank = int(np.count_nonzero(sigma > max(dense.shape) * np.finfo(float).eps * float(sigma[0])))
     if rank < tasks.ranks[m] or (rank and sigma[rank - 1] < CLEAR * sigma[0]):
-        return _Noise(level * np.eye(n), 0.0)
-    return _Noise(level * left[:, :rank], level**2 * (n - rank))
+        return separate(n)
+    off = 8 * float(np.sqrt(n)) * EPS  # orthonormal vectors are off by that
+    return _Noise(_Root(size * left[:, :rank], None, Fraction(1), off), size**2 * (n - rank), separate=False)

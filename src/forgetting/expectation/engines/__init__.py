@@ -2,7 +2,7 @@
 the spectrum."""
 
 from forgetting.expectation.engines.base import Cost, Engine, engines, register_engine
-from forgetting.expectation.engines.choice import choose, require
+from forgetting.expectation.engines.choice import as_simulated, choose, require
 from forgetting.expectation.engines.deterministic import DeterministicEngine
 from forgetting.expectation.engines.moments import MomentsEngine
 from forgetting.expectation.engines.monte_carlo import MonteCarloEngine
@@ -17,6 +17,7 @@ __all__ = [
     "MonteCarloEngine",
     "SpectralEngine",
     "SubsetsEngine",
+    "as_simulated",
     "choose",
     "engines",
     "register_engine",

@@ -47,8 +47,8 @@ class Affine:
         means: the eigenvalues of M.
         nearest: 1 less the largest of `means`, without rounding of the difference.
         first, second, constants: mu and W at the start, and K.
-        learned: which of the R directions some draw changes.
         contracts: whether all gains lie between 0 and 2, so that a stationary law exists.
+        far: |z| at the start, with what no drawn task moves, before the coordinates were chosen.
     """
 
     moments: Moments
@@ -59,6 +59,7 @@ class Affine:
     second: Array = field(repr=False)
     constants: Array = field(repr=False)
     contracts: bool
+    far: float
 
     @property
     def rows(self) -> Array:
@@ -172,7 +173,7 @@ def centred(moments: Moments) -> Affine:
     decomposition, which knows the slow eigenvalues of M better than M does.
     """
     dim, right, gains, owner = moments.dim, moments.right[0], moments.gains[0], moments.geometry.owner
-    start = moments.second()[0]
+    z = moments.first[0][:, :dim].T  # of each output; products of these vectors keep the digits of small parts
     rows, chance = right[:, :dim], moments.probability[0][owner]
     roots = np.sqrt(chance * np.abs(gains))
     outer, singular, axes = np.linalg.svd(roots[:, None] * rows, full_matrices=False)
@@ -190,17 +191,17 @@ def centred(moments: Moments) -> Affine:
     hidden = rows @ across
     hidden[roots > 0] = 0.0
     seen = rows @ along
+    far = float(np.linalg.norm(z))
     if right.shape[1] > dim:
-        constants = start[dim:, dim:]
-        z = np.linalg.solve(constants, start[dim:, :dim]).T
+        constants = np.eye(z.shape[1])
         misses = -right[:, dim:] - hidden @ (across.T @ z)
         pull = (roots[:, None] * misses).T @ outer if unsigned else ((chance * gains)[:, None] * misses).T @ seen
         centre = (pull / (singular if unsigned else decay)).T
         misses, z = misses - seen @ centre, along.T @ z - centre
-        first, second = z @ constants, z @ constants @ z.T
+        first = z
     else:
-        constants, misses = across.T @ start @ across, -hidden
-        first, second = along.T @ start @ across, along.T @ start @ along
+        aside, z, misses = across.T @ z, along.T @ z, -hidden
+        constants, first = aside @ aside.T, z @ aside.T
     nothing = np.zeros_like(seen)
     left = gains[:, None] * seen
     return Affine(
@@ -209,7 +210,8 @@ def centred(moments: Moments) -> Affine:
         means=1 - decay,
         nearest=float(np.min(decay, initial=1.0)),
         first=first,
-        second=(second + second.T) / 2,
-        constants=(constants + constants.T) / 2,
+        second=z @ z.T,
+        constants=constants,
         contracts=unsigned and bool(np.all(gains[chance > 0] < 2)),
+        far=far,
     )

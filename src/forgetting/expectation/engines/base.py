@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple, TypeVar
 
 from forgetting._registry import Registry
-from forgetting.errors import NotSupportedError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 
@@ -65,6 +65,8 @@ def register_engine(cls: E) -> E:
 
     A class of the same module and name replaces the earlier one, as when a notebook cell runs twice.
     """
+    if not (isinstance(cls, type) and issubclass(cls, Engine) and isinstance(getattr(cls, "name", None), str)):
+        raise InvalidInputError(f"expected a class derived from Engine that has a name, got {cls!r:.80}")
     same = cls.name in engines and type(engines.get(cls.name)).__module__ == cls.__module__
     engines.add(cls.name, cls(), replace=same)
     return cls

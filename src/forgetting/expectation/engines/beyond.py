@@ -16,7 +16,7 @@ from forgetting.expectation.request import FOREVER, Request
 
 __all__ = ["AffineSpectrum"]
 
-MARGIN = 4.0  # on what errors of the data do: 1 was too little once in 28,000 values of hard problems, by a factor of 2
+MARGIN = 4.0  # on all estimates of errors: 1 was too little once in 28,000 values of hard problems, by a factor of 2
 
 
 class AffineSpectrum:
@@ -50,7 +50,7 @@ class AffineSpectrum:
             if not quantity.subtracts_kept:  # a square; NaN is more than float64 can hold
                 value = np.where(np.isnan(value) & ~undefined, np.inf, np.maximum(value, 0.0))
             doubt = np.where(np.isnan(doubt) | np.isinf(value), np.inf, doubt)
-            values[quantity.name], doubts[quantity.name] = value, np.where(undefined, np.nan, doubt)
+            values[quantity.name], doubts[quantity.name] = value, np.where(undefined, np.nan, MARGIN * doubt)
         if self.settles:
             return values, doubts, "whose powers vanish"
         if self.modes is not None:
@@ -76,7 +76,7 @@ class AffineSpectrum:
                 return tuple(np.array([pair[part] for pair in pairs])[geometry.index] for part in range(2))  # type: ignore[return-value]
             case "tasks":
                 share = self._of_tests(geometry.counts / geometry.num_tasks, held)
-                return self._told(form, self._read((form, "tasks", held), share[geometry.owner], k), share, k)
+                return self._told(form, self._read((form, "tasks", held), share[geometry.owner], k), share, k, held)
             case "next":
                 return self._told(form, self._read((form, "drawn", False), p, k), plain, k)
             case "learnt":
@@ -94,16 +94,17 @@ class AffineSpectrum:
         elif k > 1 or not moments.solves or held:  # else the only task that was visited is solved
             seen = Estimate(*(number / k for number in self._visited(form, held).at(k)))
         if not quantity.subtracts_kept:
-            return self._told(form, seen, shares, k)
+            return self._told(form, seen, shares, k, held)
         after = self.affine.tests_after(form) if held else self._form(form, p * left)
         kept = self._mean((form, "kept", held), after, k)
         size = abs(seen.value) + abs(kept.value)
-        return self._told(form, Estimate(seen.value - kept.value, seen.doubt + kept.doubt), None, k, size)
+        return self._told(form, Estimate(seen.value - kept.value, seen.doubt + kept.doubt), None, k, held, size)
 
     def _task(self, form: Form, task: int, k: int) -> tuple[float, float]:
         geometry = self.affine.moments.geometry
         chosen = (np.arange(geometry.num_distinct) == task).astype(float)
-        return self._told(form, self._read((form, task, False), chosen[geometry.owner], k), chosen, k)
+        held = task >= geometry.num_learned
+        return self._told(form, self._read((form, task, False), chosen[geometry.owner], k), chosen, k, held)
 
     def _of_tests(self, shares: Array, held_out: bool) -> Array:
         """Shares of distinct tasks, given to their held-out data instead."""
@@ -167,34 +168,38 @@ class AffineSpectrum:
         return self.seen[name][1:]
 
     def _told(
-        self, form: Form, found: Estimate, share: Array | None, k: int, size: float | None = None
+        self, form: Form, found: Estimate, share: Array | None, k: int, held: bool = False, size: float | None = None
     ) -> tuple[float, float]:
         """The number in the user's units, with what no w can fit of each task times its share, and its doubt.
 
-        `size` is that of the forms that a difference is made of.
+        `held` says whether the form is that of held-out data. `size` is that of the forms that a difference is made of.
         """
         moments, factor = self.affine.moments, self.affine.moments.unit**2
         value = found.value * factor
-        doubt = found.doubt * factor + self._from_the_data(form, abs(found.value) if size is None else size, k) * factor
+        doubt = found.doubt + self._from_the_data(form, abs(found.value) if size is None else size, k, held)
+        doubt *= factor
         if share is not None and form.with_unfitted:
             extra = float(share @ moments.unexplained[0])
             value += extra
             doubt += float(share @ moments.doubts.unexplained) + 8 * EPS * extra
         return value, doubt
 
-    def _from_the_data(self, form: Form, value: float, k: int) -> float:
+    def _from_the_data(self, form: Form, value: float, k: int, held: bool) -> float:
         """What errors of the bases, the gains, the labels and the probabilities do: an estimate."""
         moments, geometry = self.affine.moments, self.affine.moments.geometry
         doubts, top = moments.doubts, self._top()
         lasting = reach(top, k) if top < 1 or k < FOREVER else 1 / EPS
-        z = np.sqrt(float(np.trace(self.affine.second)))
-        each = float(np.max(doubts.noise[:, 1], initial=0.0)) + doubts.known
-        scale = float(np.sqrt(np.max(moments.weights(form)[0], initial=0.0)))
+        learned, rows = geometry.num_learned, geometry.rows_learned
+        tasks, own = (slice(learned, None), slice(rows, None)) if held else (slice(learned), slice(rows))
+        z = float(np.sqrt(np.trace(self.affine.second))) + (self.affine.far if held else 0.0)
+        each = float(np.max(doubts.noise[:learned, 1], initial=0.0)) + doubts.known
+        scale = float(np.sqrt(np.max(moments.weights(form)[0][own], initial=0.0)))
         with np.errstate(over="ignore", invalid="ignore"):
             relative = 4 * EPS * geometry.condition + each * min(lasting, float(k))
             off = scale * doubts.drift * min(lasting, k + 1.0)
-            off += float(np.max(moments.slips(form), initial=0.0)) * (z + doubts.labels)
-            return MARGIN * float(relative * abs(value) + 2 * np.sqrt(2 * abs(value)) * off + off**2)
+            off += float(np.max(moments.slips(form)[tasks] * (z + doubts.labels[tasks]), initial=0.0))
+            off += scale * float(np.max(doubts.displaced[tasks], initial=0.0))
+            return float(relative * abs(value) + 2 * np.sqrt(2 * abs(value)) * off + off**2)
 
     def _top(self) -> float:
         """The largest eigenvalue that was found, of Q or M."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from forgetting._devices import HOST
 from forgetting._memory import available_memory, in_bytes
-from forgetting.errors import MemoryLimitError, NotSupportedError
+from forgetting._text import error_words
+from forgetting.errors import MemoryLimitError, NotSupportedError, PatienceError
 from forgetting.expectation.engines.base import Cost, Engine, engines, require_realizable
 from forgetting.expectation.quantities import Quantity
-from forgetting.expectation.request import Request
+from forgetting.expectation.request import DEFAULT_RUNS, Request
 
-__all__ = ["choose", "in_time", "require"]
+__all__ = ["Choice", "as_simulated", "choose", "in_time", "require"]
 
 ENDLESS = "k = inf is for independent draws under a linear scheme"
+AT_ONCE = 0.5  # seconds that nobody is refused, whatever patience= says
+FEWEST_RUNS = 128  # that a simulation makes on its own account
 SOON = 2.0  # seconds below which the engine registered first, the most accurate, is preferred to a quicker one
 
 
@@ -30,11 +34,20 @@ class _Offer(NamedTuple):
         return self.cost.seconds
 
 
-def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
-    """The engine that `auto` takes, and notes on what exactness costs, or would have cost.
+class Choice(NamedTuple):
+    """What `auto` does: the engine, notes on what exactness costs or would have cost, and the request to solve."""
+
+    engine: Engine
+    notes: tuple[str, ...]
+    request: Request
+
+
+def choose(request: Request) -> Choice:
+    """The engine that `auto` takes; a `PatienceError` if all would take too long.
 
     Of the exact engines that fit in memory and take at most `patience` seconds, the first that takes less than SOON
-    seconds, else the quickest. If there is none, a simulation, unless that takes long, and longer than exact values.
+    seconds, else the quickest. If there is none, a simulation of as many runs as `patience` allows, unless the caller
+    has said how many. Nothing is refused that takes no longer than AT_ONCE.
     """
     exact = list(_offers(request, exact=True))
     if not request.device.host:  # engines of the device, if there are any
@@ -44,24 +57,80 @@ def choose(request: Request) -> tuple[Engine, tuple[str, ...]]:
     if quick:
         soon = [offer for offer in quick if offer.seconds < SOON]
         chosen = soon[0] if soon else min(quick, key=lambda offer: offer.seconds)
-        return chosen.engine, _slowed(request, chosen)
-    simulations = list(_offers(request, exact=False))
-    if not simulations:
-        return _endless(request, fitting), ()
-    simulation = min(simulations, key=lambda offer: offer.seconds)
+        return Choice(chosen.engine, _slowed(request, chosen), request)
+    if request.forever and not fitting:
+        _refuse_forever(request)
+    limit = max(request.patience, AT_ONCE)
+    simulations = [] if request.forever else list(_simulations(request, limit))
+    simulated, simulation = min(simulations, key=lambda pair: pair[1].seconds, default=(request, None))
+    fits = simulation is not None and simulation.cost.bytes <= available_memory() / 2
     left_out = [_too_large(request, offer) for offer in exact if offer not in fitting]
-    if not fitting:
-        return simulation.engine, tuple(left_out)
-    quickest = min(fitting, key=lambda offer: offer.seconds)
-    fits = simulation.cost.bytes <= available_memory() / 2
-    if not fits or simulation.seconds > max(SOON, quickest.seconds):
-        instead = f"take about {in_time(simulation.seconds)}" if fits else "not fit in memory"
+    quickest = min(fitting, key=lambda offer: offer.seconds, default=None)
+    if simulation is not None and simulation.seconds <= limit and (fits or quickest is None):
+        notes = [*([_too_slow(request, quickest)] if quickest else []), *left_out, *_fewer(request, simulated)]
+        return Choice(simulation.engine, tuple(notes), simulated)
+    without = "there is no simulation" if simulation is None else _simulating(simulated, simulation, fits=fits)
+    if quickest is not None and quickest.seconds <= limit:
         note = (
-            f"exact values take about {in_time(quickest.seconds)}, more than patience= ({request.patience:g} s), but a "
-            f"simulation would {instead}"
+            f"exact values take about {in_time(quickest.seconds)}, more than patience= ({request.patience:g} s), but "
+            f"{without}"
         )
-        return quickest.engine, (note, *_slowed(request, quickest))
-    return simulation.engine, (_too_slow(request, quickest), *left_out)
+        return Choice(quickest.engine, (note, *_slowed(request, quickest)), request)
+    raise _too_long(request, quickest, simulation if fits or quickest is None else None, without)
+
+
+def as_simulated(request: Request) -> Request:
+    """The request with as many simulated runs as `patience` allows; a `PatienceError` if that is too few."""
+    limit = max(request.patience, AT_ONCE)
+    fewer, offer = min(_simulations(request, limit), key=lambda pair: pair[1].seconds)
+    if offer.seconds > limit:
+        raise _too_long(request, None, offer, _simulating(fewer, offer))
+    return fewer
+
+
+def _simulating(request: Request, offer: _Offer, *, fits: bool = True) -> str:
+    taken = f"take about {in_time(offer.seconds)}" if fits else "not fit in memory"
+    return f"a simulation of {request.simulation.most} runs would {taken}"
+
+
+def _simulations(request: Request, limit: float) -> Iterator[tuple[Request, _Offer]]:
+    """Each simulating engine with as many runs as take no longer than `limit`, or with the fewest that make sense."""
+    for offer in _offers(request, exact=False):
+        fewer = request
+        while offer.seconds > limit and request.simulation.runs is None and fewer.simulation.most > FEWEST_RUNS:
+            fewer = replace(fewer, simulation=replace(fewer.simulation, runs=fewer.simulation.most // 2))
+            offer = _Offer(offer.engine, _cost(offer.engine, fewer))
+        yield fewer, offer
+
+
+def _fewer(request: Request, simulated: Request) -> list[str]:
+    """A note if there are fewer runs than there would be without a limit."""
+    runs = simulated.simulation.most
+    if runs >= min(request.simulation.most, DEFAULT_RUNS):
+        return []
+    return [
+        f"{runs} runs instead of {DEFAULT_RUNS}: more would exceed patience= ({request.patience:g} s); or give runs="
+    ]
+
+
+def _too_long(request: Request, exact: _Offer | None, simulation: _Offer | None, without: str) -> PatienceError:
+    """The error that says what each way would cost, and what to do."""
+    quickest = min((offer for offer in (exact, simulation) if offer), key=lambda offer: offer.seconds)
+    said = [without]
+    if exact is not None:
+        said.insert(0, f"exact values would take about {in_time(exact.seconds)} by the method {exact.engine.name!r}")
+    cheap, _, seconds = _cheap(request, request.patience)
+    alone = f", ask for {cheap} alone ({in_time(seconds)})" if cheap else ""
+    fewer = "" if request.simulation.runs is None else ", fewer runs"
+    smaller = "finite k" if request.forever else "a smaller k"
+    return PatienceError(
+        f"k = {'inf' if request.forever else request.last} takes longer than patience= ({request.patience:g} s): "
+        f"{', and '.join(said)}; give {smaller}{fewer}{alone}, a larger patience=, or a method, which has no limit: "
+        f"method={quickest.engine.name!r}",
+        needed=quickest.seconds,
+        allowed=request.patience,
+        method=quickest.engine.name,
+    )
 
 
 def require(engine: Engine, request: Request) -> None:
@@ -95,10 +164,8 @@ def _refusal(engine: Engine, request: Request) -> str | None:
     return engine.covers(request)
 
 
-def _endless(request: Request, fitting: Sequence[_Offer]) -> Engine:
-    """The engine for k = inf, which no simulation reaches, however long that engine takes."""
-    if fitting:
-        return min(fitting, key=lambda offer: offer.seconds).engine
+def _refuse_forever(request: Request) -> NoReturn:
+    """Raise because no engine for k = inf, which no simulation reaches, covers the request and fits in memory."""
     candidates = [engine for engine in engines.members() if engine.endless]
     for engine in candidates:
         if engine.covers(request) is None:
@@ -124,10 +191,19 @@ def in_time(seconds: float) -> str:
 def _offers(request: Request, *, exact: bool) -> Iterator[_Offer]:
     """The engines that cover a request, with their costs."""
     for engine in engines.members():
-        if engine.exact is exact and _refusal(engine, request) is None:
+        try:
+            if engine.exact is not exact or _refusal(engine, request) is not None:
+                continue
             if engine.needs_realizable and not request.realizable:
                 continue
-            yield _Offer(engine, _cost(engine, request))
+            offer = _Offer(engine, Cost(*map(float, _cost(engine, request))))
+        except Exception as error:
+            home = type(engine).__module__
+            if home.startswith("forgetting."):
+                raise
+            warnings.warn(f"the method {engine.name!r} of {home} was left out: {error_words(error)}", stacklevel=2)
+        else:
+            yield offer
 
 
 def _cost(engine: Engine, request: Request) -> Cost:

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting._arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.expectation.engines.counting import states_needed
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
-from forgetting.geometry import Geometry
+from forgetting.geometry import Geometry, lift
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import precise_gain
 
-__all__ = ["TINIEST", "Deep", "Moment", "Numbers", "answer", "lift", "products", "settle"]
+__all__ = ["TINIEST", "Deep", "Moment", "Numbers", "answer", "products", "settle"]
 
 DIGITS = (60, 120, 480, 960)
 TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
@@ -119,9 +119,9 @@ class Deep:
     ) -> None:
         assert geometry.data is not None
         self.geometry = geometry
-        dense = [lift(rows.toarray() if is_sparse(rows) else rows) for rows in geometry.data.matrices]
+        dense, given = zip(*map(geometry.data.decimals, range(geometry.num_distinct)), strict=True)
         start = lift(w0)
-        labels = [lift(label) - matrix @ start for matrix, label in zip(dense, geometry.data.labels, strict=True)]
+        labels = [label - matrix @ start for matrix, label in zip(dense, given, strict=True)]
         missed = labels if solution is None else [0 * label for label in labels]
         frame = _frame(np.concatenate(dense), geometry.dim)
         rows = dense if frame is None else [matrix @ frame.T for matrix in dense]
@@ -340,13 +340,12 @@ def products(request: Request) -> float:
 def _products(request: Request) -> float:
     """`products`, for one output."""
     geometry, law = request.geometry, request.law
-    if geometry.data is None or precise_gain(request.linear_scheme, Decimal(1)) is None:
+    data = geometry.data
+    if data is None or not data.known or precise_gain(request.linear_scheme, Decimal(1)) is None:
         return float("inf")
     size, tasks = (geometry.dim + 1) * (2 if request.averaged else 1), geometry.num_distinct
-    rows = sum(matrix.shape[0] for matrix in geometry.data.matrices)
-    reduction = (
-        rows * geometry.data.matrices[0].shape[1] * geometry.dim + 60.0 * float(np.sum(geometry.ranks**2)) * size
-    )
+    rows = sum(matrix.shape[0] for matrix in data.matrices)
+    reduction = rows * data.matrices[0].shape[1] * geometry.dim + 60.0 * float(np.sum(geometry.ranks**2)) * size
     if isinstance(law, Permutation | Reshuffled):
         states, _ = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         epochs = -(-request.last // geometry.num_tasks)
@@ -359,16 +358,6 @@ def _products(request: Request) -> float:
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra
-
-
-def lift(array: Any) -> Numbers:
-    """The same numbers, exactly, as decimal ones.
-
-    >>> lift([0.5])
-    array([Decimal('0.5')], dtype=object)
-    """
-    raw = np.asarray(array, dtype=np.float64)
-    return np.array([Decimal(value) for value in raw.ravel().tolist()], dtype=object).reshape(raw.shape)
 
 
 def _trace(form: Numbers, moment: Numbers) -> Decimal:

@@ -15,15 +15,18 @@ from forgetting.expectation.engines.moment_map import Moments, batches
 from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.engines.pairs import EPS, two_floats
 from forgetting.expectation.engines.readings import Concluded, conclude, tables
+from forgetting.expectation.engines.timing import READING, reduction, seconds_of_run
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.paths import averaged, form_along, made_run, values_of
 from forgetting.expectation.quantities import Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits
+from forgetting.orderings.view import rounding_of
 
 __all__ = ["DeterministicEngine"]
 
 ONE_RUN = "Values of the only possible run"
+LOOK = 5e4  # products that take as long as a look at the iterate by an ordering, which is not compiled
 
 
 @register_engine
@@ -38,7 +41,13 @@ class DeterministicEngine(Engine):
         return f"{request.ordering if request.ordering.random else request.scheme} is random"
 
     def cost(self, request: Request) -> Cost:
-        return Cost(0.0, 0.0)  # no engine takes less than one run
+        seconds, last, readings = seconds_of_run(request), request.last, len(request.steps)
+        if request.linear is not None:
+            seconds += reduction(request) + READING * readings
+            if in_two_floats(request, products := _products(request)):
+                seconds += 4e-9 * (products - LOOK * last * request.ordering.adaptive)
+                seconds += last * 1e-4 * request.ordering.adaptive + 1e-9 * readings * last
+        return Cost(0.0, seconds)
 
     def solve(self, request: Request) -> Outcome:
         quadratic = tuple(quantity for quantity in request.quantities if quantity.form.quadratic)
@@ -70,7 +79,7 @@ class DeterministicEngine(Engine):
 def _products(request: Request) -> float:
     """Products of two numbers that a run takes, roughly."""
     geometry = request.geometry
-    looks = 5e4 if request.ordering.adaptive else 0.0  # before each step, by an ordering that is not compiled
+    looks = LOOK if request.ordering.adaptive else 0.0
     return float(request.last * (products_of_step(request) / geometry.num_distinct + 4 * geometry.dim**2 + looks))
 
 
@@ -80,7 +89,7 @@ def _along(moments: Moments, order: IntArray, request: Request) -> Concluded:
     tasks = moments.geometry.num_distinct
     nothing = np.zeros(tasks)
     concluded: Concluded = []
-    for k, part in batches(request.steps, order[: request.last], moments):
+    for k, part in batches(request.steps, moments, order):
         moments.advance(state, part)
         if k is not None:
             counts = np.bincount(order[:k], minlength=tasks).astype(np.float64)
@@ -113,7 +122,8 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
         missed = 0.5 * moments.unit**2 * geometry.per_task(moments.squares[0] * squares())
         return np.asarray((missed + moments.unexplained[0])[geometry.index])
 
-    view = TaskView(geometry.num_tasks, geometry.norms[geometry.index], distances, losses)
+    rounding = moments.unit * rounding_of(state[0], geometry.solution / moments.unit, unit=two_floats().UNIT)
+    view = TaskView(geometry.num_tasks, geometry.norms[geometry.index], distances, losses, lambda: rounding)
     visits = Visits(request.ordering, view, np.random.default_rng(0))
     order = np.empty(k, dtype=np.int64)
     for step in track(range(k), "order"):
@@ -138,7 +148,8 @@ class _RunBounds:
     def __init__(self, request: Request, trajectory: Trajectory, moments: Moments) -> None:
         self.request, self.trajectory, self.moments = request, trajectory, moments
         steps, doubts = request.steps.astype(float), moments.doubts
-        pace = float(np.max(doubts.noise[:, 1], initial=0.0) * np.linalg.norm(moments.first[0])) + doubts.drift
+        noise = float(np.max(doubts.noise[: request.geometry.num_learned, 1], initial=0.0))
+        pace = noise * float(np.linalg.norm(moments.first[0])) + doubts.drift
         with np.errstate(over="ignore"):
             grown = moments.unit * (steps + 1) * moments.growth**steps
         self.off, self.seen = pace * grown, doubts.unsolved * grown  # of z, and as the rows see it
@@ -177,6 +188,7 @@ class _RunBounds:
         largest = np.zeros(geometry.num_distinct)
         np.maximum.at(largest, geometry.owner, moments.weights(form)[0])
         tops = np.sqrt(largest)[self.distinct]
-        slips = moments.slips(form)[self.distinct] * moments.unit * (1 + moments.doubts.labels)
+        labels, displaced = (part[self.distinct] for part in (moments.doubts.labels, moments.doubts.displaced))
+        slips = moments.unit * (moments.slips(form)[self.distinct] * (1 + labels) + tops * displaced)
         e = tops[which] * far * np.sqrt(geometry.ranks[self.distinct][which]) + slips[which]
         return np.asarray(np.sqrt(2 * np.abs(values)) * e + e**2 + 64 * EPS * np.abs(values))

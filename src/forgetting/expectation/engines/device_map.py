@@ -258,7 +258,7 @@ class DeviceMoments(Moments):
         xp, (rows, chance, own, reading) = self.device.xp, self._tests
         first, error = state.stack[0][:, 0, :], state.error
         trace = xp.linalg.trace(error)
-        tau = self._trace_there(first) + self.doubts.base
+        tau = self._trace_there(first) + self.doubts.base + self.doubts.test_base
         squares, doubts = (xp.sum((rows @ matrix) * rows, axis=1) for matrix in (first, error))
         doubts = xp.clip(doubts, 0.0) + own * xp.clip(trace, 0.0) + reading * tau + UNDERFLOW
         (value, low), doubt = state.kept

@@ -57,7 +57,7 @@ def refined(
     unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
     # more digits of rows whose last digits were taken for rounding say nothing
     worthwhile = request.device.host and not moments.doubts.dropped and any(np.any(flags) for flags in unsure.values())
-    if worthwhile and deep.products(request) * SECONDS_PER_PRODUCT <= 1:
+    if worthwhile and deep.products(request) * SECONDS_PER_PRODUCT <= min(1.0, request.patience):
         table, most = deep.answer(request, order, unsure)
         for name, (value, doubt) in table.items():
             better = unsure[name] & ((doubt <= doubts[name]) | (np.abs(value - values[name]) > doubts[name] + doubt))

@@ -24,13 +24,16 @@ class Doubts(NamedTuple):
     noise: for each distinct task, what a step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
         a square adds, as a multiple of tr(A).
     drift: by how much a step can move z whatever z is, because labels are only known up to rounding.
-    base: the squared norm of what no w fits.
+    base: the squared norm of what no w fits of the tasks that are learned.
+    test_base: the largest square of a target of held-out data.
     misread: for each distinct task, by how much its rows are off, relative to its norm.
     turned: for each distinct task, by what angle its row space is off.
     unexplained: for each distinct task, by how much half the squared norm of what no w can fit is off.
     known: the relative error of probabilities.
     unsolved, misplaced: by how much z is off at the start, as the rows see it and in all.
-    labels: |solution| + |targets| where no w is known to solve all tasks, else 0.
+    labels: for each distinct task, |solution| + |targets| where no w is known to solve all tasks, else 0; for held-out
+        data |solution| + |their targets|.
+    displaced: for each distinct task, by how much its targets are off because z = 0 is not where it should be.
     dropped: the size of the part of the rows that was taken for rounding, relative to the rows.
     """
 
@@ -38,13 +41,15 @@ class Doubts(NamedTuple):
     noise: Array
     drift: float
     base: float
+    test_base: float
     misread: Array
     turned: Array
     unexplained: Array
     known: float
     unsolved: float
     misplaced: float
-    labels: float
+    labels: Array
+    displaced: Array
     dropped: float
 
 
@@ -74,24 +79,31 @@ def doubts_of(
     rounding = _rounding(n, geometry.ranks, twofold) * grown
     slips = 2 * (turned * np.maximum(1.0, moving) + vague) * grown
     own = 8.0 * n * (n + 8) * EPS * grown
-    missed = float(np.linalg.norm(source.leftover[0]))
-    pace = float(np.max(source.turned * grown, initial=0.0)) + 8 * n * source.rounding
+    targets = np.atleast_2d(source.leftover[0])
+    missed = float(np.linalg.norm(targets[:, : geometry.rows_learned]))
+    held = np.arange(geometry.num_distinct) >= geometry.num_learned
+    pace = float(np.max((source.turned * grown)[~held], initial=0.0)) + 8 * n * source.rounding
     drift = pace * source.size + (source.unsolved if source.size else 0.0)
     drift += missed if homogeneous else 0.0 if twofold else 4 * EPS * missed
+    learned = source.rows[0][: geometry.rows_learned, : geometry.learned_dim]
     # coordinates of w_0 are off by what the rows are off
-    unsolved = source.unsolved + 2 * float(np.sqrt(len(owner)) * np.max(misread, initial=0.0) * np.linalg.norm(w0))
+    wide = float(np.sqrt(len(learned)) * np.max(misread[: geometry.num_learned], initial=0.0))
+    unsolved = source.unsolved + 2 * wide * float(np.linalg.norm(w0))
     return Doubts(
-        first=_first_error(z, source, w0, unit, two_floats().UNIT if twofold else EPS, unsolved / unit),
+        first=_first_error(z, source, learned, w0, unit, two_floats().UNIT if twofold else EPS, unsolved / unit),
         noise=np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding]),
         drift=drift / unit,
         base=(missed / unit) ** 2,
+        test_base=float(np.max(np.sum((targets[:, geometry.rows_learned :] / unit) ** 2, axis=0), initial=0.0)),
         misread=misread,
         turned=turned,
         unexplained=source.unexplained_doubt,
         known=known,
         unsolved=unsolved / unit,
         misplaced=(source.misplaced + unsolved / source.weakest) / unit,
-        labels=source.size / unit,
+        labels=np.where(held, source.test_size, source.size) / unit,
+        # where no w is known to solve all tasks, targets are those of the z = 0 that was computed
+        displaced=np.where(held & (source.size == 0), source.misplaced, 0.0) / unit,
         dropped=source.dropped,
     )
 
@@ -118,18 +130,22 @@ def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array
     return result
 
 
-def _first_error(z: Array, source: Bases, w0: Array, unit: float, rounding: float, missed: float) -> Array:
-    """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding."""
+def _first_error(z: Array, source: Bases, rows: Array, w0: Array, unit: float, rounding: float, missed: float) -> Array:
+    """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding.
+
+    `rows` are those that are learned, in their own coordinates, which come first.
+    """
     n, dim = z.shape[1], source.solution[0].shape[-1]
     norm = float(np.linalg.norm(z[:, :dim]))
     size = float(np.linalg.norm(w0) + np.linalg.norm(source.solution[0])) / unit
     moment = z.T @ z
     error = 8 * rounding * moment
     error[range(dim), range(dim)] += 8 * rounding * size**2
-    if missed > 0 and dim:
-        spectrum, basis = spectrum_of(source.rows[0])
+    if missed > 0 and rows.size:
+        spectrum, basis = spectrum_of(rows)
         share = missed / norm if norm > 0 else 1.0
         error += share * moment
-        error[:dim, :dim] += (missed**2 / share) * ((basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis)
+        weak = (basis.T / np.maximum(spectrum, 1e-16) ** 2) @ basis
+        error[: len(weak), : len(weak)] += missed * (norm or missed) * weak
     error[range(n), range(n)] += 8 * n * EPS * float(np.trace(error))
     return error

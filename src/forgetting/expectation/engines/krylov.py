@@ -14,10 +14,23 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._devices import HOST, Device
+from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.pairs import EPS
 
-__all__ = ["Ritz", "SelfAdjoint", "Watch", "diagonalise", "lanczos", "pack", "powers_watched", "stepped", "unpack"]
+__all__ = [
+    "OVERFLOW",
+    "Ritz",
+    "SelfAdjoint",
+    "Watch",
+    "diagonalise",
+    "lanczos",
+    "pack",
+    "powers_watched",
+    "stepped",
+    "unpack",
+]
 
+OVERFLOW = "steps multiply errors by more than float64 can hold; scale the data, or take smaller steps"
 AT_ONCE = 256  # packed matrices that a map is applied to at once
 
 #: what has to settle, from eigenvalues and eigenvectors of the tridiagonal matrix, the basis (on the device of the map)
@@ -72,6 +85,8 @@ def diagonalise(moments: SelfAdjoint) -> tuple[Array, Any]:
     parts = _parts(unit)
     columns = [pack(moments.apply(unpack(part, size, device)), device) for part in parts]
     matrix = xp.concat(columns, axis=0) if columns else unit
+    if not bool(xp.all(xp.isfinite(matrix))):
+        raise NotSupportedError(OVERFLOW)
     values, vectors = xp.linalg.eigh((matrix + matrix.T) / 2)
     return device.take(values), np.ascontiguousarray(vectors.T) if device.host else vectors.T
 
@@ -142,6 +157,8 @@ def lanczos(moments: SelfAdjoint, start: Any, watch: Watch, longest: int, most: 
 def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
     from scipy.linalg import eigh_tridiagonal
 
+    if not (np.isfinite(diagonal).all() and np.isfinite(off).all()):
+        raise NotSupportedError(OVERFLOW)
     values, vectors = eigh_tridiagonal(diagonal, off)
     return values, vectors
 

@@ -113,6 +113,7 @@ class Modes:
         pushes = np.array([np.linalg.norm(affine.pushes[m], 2) for m in affine.drawn])
         pushed = float(np.sum(affine.moments.probability[0][affine.drawn] * pushes)) if len(pushes) else 0.0
         spread, start = float(np.linalg.norm(affine.spread)), float(np.linalg.norm(affine.second))
+        start += 2 * np.sqrt(start) * affine.far + EPS * affine.far**2  # z was rounded before it was split
         linear = 2 * pushed * np.linalg.norm(affine.first, axis=1)
         if k == FOREVER:
             return spread * reach(self.top, k)

@@ -29,7 +29,7 @@ import numpy as np
 
 from forgetting._arrays import Array, IntArray
 from forgetting._devices import HOST, Device
-from forgetting._progress import track
+from forgetting._progress import progress_bar
 from forgetting.expectation.engines.doubts import Doubts, sensitivity
 from forgetting.expectation.engines.moment_state import Reading, Squares, State
 from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats
@@ -315,11 +315,12 @@ class Moments:
         if errors is None:
             return (high, low), np.zeros_like(high)
         trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
-        tau = (self.trace(moments[0]) + self.doubts.base * summed**2)[:, None]
+        tests = np.arange(len(self.geometry.owner)) >= self.geometry.rows_learned
+        base = self.doubts.base + np.where(tests, self.doubts.test_base, 0.0)
+        tau = self.trace(moments[0])[:, None] + base * summed**2
         own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
         if rows is not None:
-            tests = slice(self.geometry.rows_learned, None)
-            own, reading = 4 * own[tests], 4 * reading[tests]
+            own, reading, tau = 4 * own[tests], 4 * reading[tests], tau[:, tests]
         found = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
         return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
 
@@ -471,7 +472,7 @@ class Moments:
     def _cuts(self, size: int) -> list[int]:
         """Where parts of the tasks begin, and where the last ends; each takes PART products of `size` numbers or so."""
         offsets, tasks = self.geometry.offsets, self.geometry.num_learned
-        step = max(1, PART // size)
+        step = max(1, PART // max(size, 1))
         inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
         return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
 
@@ -499,18 +500,23 @@ class Moments:
         return np.asarray(moments + (half + np.swapaxes(half, -1, -2)))
 
 
-def batches(steps: IntArray, order: IntArray, moments: Moments) -> Iterator[tuple[int | None, IntArray]]:
-    """Parts of the order, cut at the steps to read at (k, else None); a step that is given twice comes twice."""
+def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) -> Iterator[tuple[int | None, IntArray]]:
+    """Parts of the order, cut at the steps to read at (k, else None); a step that is given twice comes twice.
+
+    Without an order all tasks are drawn (-1). Parts are short, so that an interrupt acts soon.
+    """
     size = max(1, min(BATCH, int(1e6 / max(1, moments.size**2 * len(moments.squares[0])))))
-    cuts = np.unique(np.concatenate([steps, np.arange(0, int(steps[-1]) + 1, size)])).tolist()
-    repeats = dict(zip(*np.unique(steps, return_counts=True), strict=True))
-    done = 0
-    for cut in track(cuts, "moments"):
-        part, done = order[done:cut], cut
-        times = int(repeats.get(cut, 0))
-        yield (cut if times else None), part
-        for _ in range(times - 1):
-            yield cut, order[:0]
+    drawn = np.full(size, -1, dtype=np.int64)
+    done, last = 0, int(steps[-1])
+    with progress_bar("moments") as report:
+        for k in steps.tolist():
+            reached = False
+            while not reached:
+                cut = min(k, done - done % size + size)
+                part = drawn[: cut - done] if order is None else order[done:cut]
+                done, reached = cut, cut == k
+                yield (k if reached else None), part
+                report("moments", cut, last)
 
 
 def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 
 from forgetting._arrays import Array
@@ -33,7 +35,8 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
     assert source is not None
     gains, vague = _gains(geometry, scheme, source.squares, twofold)
     start, rows, leftover = _by_output(source.start(w0)), source.rows, _by_output(source.leftover)
-    size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0]))
+    # held-out data, however large, leave the scale of what is learned alone
+    size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0][:, : geometry.rows_learned]))
     unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
     left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
     if leftover[0].any() and not homogeneous:
@@ -114,9 +117,12 @@ def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: boo
     """The gain of each direction, and for each task by how much it can be off."""
     plain = linear_gains(geometry, scheme)
     if twofold:
-        exact = [precise_gain(scheme, square) for square in two_floats().decimals(squares)]
+        learned = geometry.rows_learned
+        known = two_floats().decimals((squares[0][:learned], squares[1][:learned]))
+        exact = [precise_gain(scheme, square) for square in known]
         if all(gain is not None for gain in exact):
-            return two_floats().from_decimals(exact), np.full(geometry.num_distinct, 4 * two_floats().UNIT)
+            gains = two_floats().from_decimals([*exact, *[Decimal(0)] * (len(plain) - learned)])
+            return gains, np.full(geometry.num_distinct, 4 * two_floats().UNIT)
     off = (8 + 4 * geometry.conditions * sensitivity(geometry, scheme.gains)) * EPS
     return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves_task else off
 

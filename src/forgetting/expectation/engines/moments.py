@@ -68,7 +68,7 @@ def _iterate(moments: Moments, request: Request) -> Concluded:
     state = moments.begin(visits=request.averages("visited"))
     chance = moments.probability if request.averages("next") else None
     concluded: Concluded = []
-    for k, order in batches(request.steps, np.full(request.last, -1, dtype=np.int64), moments):
+    for k, order in batches(request.steps, moments):
         moments.advance(state, order)
         if k is not None:
             visits = scaled(moments.probability, np.full(moments.geometry.num_distinct, float(k)))

@@ -14,20 +14,21 @@ from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
 from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.timing import seconds_of_run, seconds_of_step
 from forgetting.expectation.intervals import caveats, column_intervals, value_range
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.paths import curve_at, made_run, next_at, values_of
 from forgetting.expectation.quantiles import column_quantiles, least_and_most
 from forgetting.expectation.quantities import LOSS, Quantity
-from forgetting.expectation.request import Request
+from forgetting.expectation.request import DEFAULT_RUNS, Request
 from forgetting.orderings.base import drawn_orders
+from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 
-__all__ = ["DEFAULT_RUNS", "MonteCarloEngine", "gathered"]
+__all__ = ["MonteCarloEngine", "gathered"]
 
 RANDOM_ORDERS = "Expected values over random orders"
 
 BATCH = 1024  # runs simulated at once; part of what a seed means
-DEFAULT_RUNS = 4096
 
 
 @register_engine
@@ -41,16 +42,13 @@ class MonteCarloEngine(Engine):
         return None
 
     def cost(self, request: Request) -> Cost:
-        runs = request.simulation.runs or DEFAULT_RUNS
+        runs = request.simulation.most
         held, kept = _room(request, runs)
-        run = 1e-4 * request.last  # of tasks or schemes that are not linear: a guess
-        if request.linear is not None:
-            geometry = request.geometry
-            rank = len(geometry.sigma) / max(1, geometry.num_distinct)
-            step = (3e-8 + 1.5e-10 * rank * geometry.dim) * (geometry.outputs or 1)
-            run = request.last * step if _compiled(request) else 1.5e-4 + request.last * (2e-6 + step)
-        intervals = 3e-7 * len(request.steps) * _numbers(request)
-        return Cost(held + kept, runs * (run + intervals))
+        run = request.last * seconds_of_step(request) if _compiled(request) else seconds_of_run(request)
+        law = request.law
+        drawn = 2e-8 if isinstance(law, Independent | Permutation) else 7e-8 if isinstance(law, Reshuffled) else 1e-6
+        intervals = 6e-7 * len(request.steps) * _numbers(request)
+        return Cost(held + kept, runs * (run + drawn * request.last + intervals))
 
     def solve(self, request: Request) -> Outcome:
         return _simulate(request)
@@ -114,8 +112,8 @@ def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Va
 def _simulate(request: Request) -> Outcome:
     """Means over runs, in rounds."""
     settings = request.simulation
-    runs, rtol, confidence = settings.runs, settings.rtol, settings.confidence
-    budget = runs or (DEFAULT_RUNS if rtol is None else 2**20)
+    rtol, confidence = settings.rtol, settings.confidence
+    budget = settings.most
     _require_room(request, budget)
     most = -(-budget // BATCH)
     parts: dict[str, list[Array]] = {quantity.name: [] for quantity in request.quantities}

@@ -111,7 +111,7 @@ class _Conclusion:
     def _error(self) -> Bounded:
         """E |w_k - w*|^2."""
         high, low = (np.asarray(part) for part in self.reading.spread)
-        off = self.drift + (self.moments.doubts.misplaced if self.moments.doubts.labels else 0.0)
+        off = self.drift + (self.moments.doubts.misplaced if self.moments.doubts.labels.any() else 0.0)
         doubt = self.reading.spread_doubt
         doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2 + self.rounding * np.abs(high)
         return Bounded((high * self.factor, low * self.factor), doubt * self.factor)
@@ -121,7 +121,7 @@ class _Conclusion:
         form, reading = quantity.form, self.reading
         if quantity.iterate == "mean":
             assert reading.summed is not None
-            reach = float(np.sqrt(reading.summed_spread)) + self.k * self.moments.doubts.labels
+            reach = np.sqrt(reading.summed_spread) + self.k * self.moments.doubts.labels
             total = self._losses(form, reading.summed, float(self.k) ** 2, reach)
             value, doubt = self._divided(self._divided(total, float(self.k)), float(self.k))
         else:
@@ -143,7 +143,7 @@ class _Conclusion:
         if self.k == 1 and self.moments.solves and not quantity.held_out:  # the only task that was visited is solved
             nothing = np.zeros(self.geometry.num_learned)
             return Bounded((nothing, nothing), nothing)
-        reach = float(np.sqrt(self.k)) * self._reach(final=True)
+        reach = np.sqrt(self.k) * self._reach(final=True)
         return self._own(quantity, self._losses(quantity.form, self.reading.visited, float(self.k), reach))
 
     def _kept(self, quantity: Quantity) -> Bounded:
@@ -191,19 +191,22 @@ class _Conclusion:
         doubt = total.doubt + extra.doubt + doubts.known * float(extra.value[0])
         return Bounded(two_floats().add(*total.value, *extra.value), doubt)
 
-    def _reach(self, *, final: bool) -> float:
-        """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps."""
+    def _reach(self, *, final: bool) -> Array:
+        """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps.
+
+        For each distinct task.
+        """
         size = self.moments.doubts.labels
         if final:
-            return float(np.sqrt(max(self.reading.spread[0], 0.0) + self.reading.spread_doubt)) + size
-        return float(np.sqrt(max(self.reading.travelled, 0.0))) + float(np.sqrt(self.k)) * size
+            return np.asarray(np.sqrt(max(self.reading.spread[0], 0.0) + self.reading.spread_doubt) + size)
+        return np.asarray(np.sqrt(max(self.reading.travelled, 0.0)) + np.sqrt(self.k) * size)
 
     def _losses(
         self,
         form: Form,
         squares: Squares,
         terms: float,
-        reach: float,
+        reach: Array,
         share: Pair | None = None,
         moved: Array | None = None,
     ) -> Bounded:
@@ -227,10 +230,10 @@ class _Conclusion:
         doubt = self.geometry.per_task(missing)
         most = np.zeros(self.geometry.num_distinct)
         np.maximum.at(most, self.geometry.owner, root + slip)
-        slips = moments.slips(form)
+        slips, tops = moments.slips(form), np.sqrt(self.geometry.per_task(np.abs(factors[0])))
         if moved is not None:
-            slips = slips + 2 * moved * np.sqrt(self.geometry.per_task(np.abs(factors[0])))
-        e = slips * reach * most
+            slips = slips + 2 * moved * tops
+        e = (slips * reach + np.sqrt(terms) * moments.doubts.displaced * tops) * most
         doubt = doubt + np.sqrt(2 * np.maximum(value[0], 0.0) + 2 * doubt) * e + e**2 / 2
         return Bounded((value[0] * self.factor, value[1] * self.factor), doubt * self.factor)
 

@@ -1,4 +1,4 @@
-"""How long exact engines take, roughly: `auto` compares these estimates with each other and with `patience`.
+"""How long engines take, roughly: `auto` compares these estimates with each other and with `patience`.
 
 All constants are seconds, measured on one core of a server; docs/choosing.md compares estimates with measured times. No
 value depends on them, and no estimate depends on the machine, so that `auto` chooses the same method everywhere.
@@ -11,13 +11,16 @@ import numpy as np
 from forgetting.expectation.request import Request
 
 __all__ = [
+    "READING",
     "chance_to_settle",
     "lanczos_width",
     "reduction",
     "seconds_of_diagonalising",
     "seconds_of_lanczos",
     "seconds_of_moments",
+    "seconds_of_run",
     "seconds_of_second_differences",
+    "seconds_of_step",
     "seconds_of_subsets",
     "seconds_of_visits",
 ]
@@ -30,6 +33,29 @@ def reduction(request: Request) -> float:
     """Bases with 31 digits, which all exact engines start from where that takes about a second at most."""
     products = request.geometry.refinement
     return 5e-9 * products if products < 2e8 else 0.0
+
+
+def seconds_of_run(request: Request) -> float:
+    """One run in float64, and its quantities; a guess where the steps are made by a solver or by code of users.
+
+    An ordering that looks at the iterate, and a quantity that needs every iterate, look at all tasks in every step.
+    """
+    adaptive, readings = request.ordering.adaptive, len(request.steps)
+    taken = 1.5e-4 + 4e-5 * readings + 2e-8 * readings * request.last
+    if request.linear is None:
+        return taken + request.last * (3e-5 + adaptive * (2e-5 + 4e-6 * request.problem.num_tasks))
+    step = seconds_of_step(request) + 2.5e-5 * adaptive
+    if adaptive or request.every_iterate:
+        geometry = request.geometry
+        step += 1e-6 + 1.5e-10 * len(geometry.sigma) * geometry.dim * (geometry.outputs or 1)
+    return taken + request.last * step
+
+
+def seconds_of_step(request: Request) -> float:
+    """One step of a linear scheme in the compiled loops, with the losses before and after it."""
+    geometry = request.geometry
+    rank = len(geometry.sigma) / max(1, geometry.num_distinct)
+    return (5e-8 + 2.5e-10 * rank * geometry.dim) * (geometry.outputs or 1)
 
 
 def _product_step(request: Request, matrices: float, size: int) -> float:
