@@ -248,7 +248,18 @@ def test_damaged_sparse_matrices_are_refused(tmp_path, arrays, words):
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 900\n1 1 1.0\n", "900 entries"),
         ("a.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1.0 2.0\n", "complex"),
         ("a.mtx", "nonsense", "damaged Matrix Market file"),
-        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 1\n9 9 1.0\n", "damaged Matrix Market file"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 1\n9 9 1.0\n", r"at \(9, 9\), outside"),
+        # the first three end the interpreter in scipy.io.mmread
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1x", "'1x'"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\0", r"'1\\x00'"),
+        ("a.mtx", "%%MatrixMarket matrix array real general\n1 1\n1x", "'1x'"),
+        ("a.mtx", "%%MatrixMarket matrix array real general\n1000000000 1000000000\n1", "more than half"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1.0 1", "'1.0' to int64"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1", "3 columns but 2"),
+        ("a.mtx", "%%MatrixMarket matrix array pattern general\n1 1\n", "'pattern' numbers"),
+        ("a.mtx", "%%MatrixMarket matrix array real general\n1\n", "its size is b'1'"),
+        ("a.mtx", "%%MatrixMarket matrix array real symmetric\n1 2\n1\n", "symmetric, but of shape"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real skew-symmetric\n1 1 1\n1 1 2\n", "diagonal is not 0"),
     ],
 )
 def test_damaged_files_are_refused_by_name(tmp_path, name, content, words):
@@ -256,6 +267,24 @@ def test_damaged_files_are_refused_by_name(tmp_path, name, content, words):
     with pytest.raises(ProblemFileError, match=words) as caught:
         read_matrix(tmp_path / name)
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
+@pytest.mark.parametrize("field", ["real", "integer", "pattern"])
+@pytest.mark.parametrize("form", ["coordinate", "array"])
+def test_matrix_market_files_are_read_as_scipy_reads_them(tmp_path, form, field, symmetry):
+    if field == "pattern" and (form == "array" or symmetry == "skew-symmetric"):
+        pytest.skip("there are no such files")
+    skew, number = symmetry == "skew-symmetric", {"real": "{:.3e}", "integer": "{:.0f}", "pattern": ""}[field]
+    places = [(i, j) for j in range(1, 4) for i in range(1, 4) if symmetry == "general" or i >= j + skew]
+    places += [] if form == "array" else places[:2]  # entries that are given twice
+    lines = [(f"{i} {j} " if form == "coordinate" else "") + number.format(i * i - 7 * j) for i, j in places]
+    size = f"3 3 {len(lines)}" if form == "coordinate" else "3 3"
+    text = [f"%%MatrixMarket matrix {form} {field} {symmetry}", "% a comment", "", size, *lines]
+    (tmp_path / "a.mtx").write_text("\n".join([*text, ""]))
+    mine, theirs = read_matrix(tmp_path / "a.mtx"), scipy.io.mmread(tmp_path / "a.mtx", spmatrix=False)
+    assert (sp.issparse(mine), mine.dtype) == (sp.issparse(theirs), theirs.dtype)
+    np.testing.assert_array_equal(*(a.toarray() if sp.issparse(a) else a for a in (mine, theirs)))
 
 
 def test_a_cut_npy_is_refused(tmp_path):

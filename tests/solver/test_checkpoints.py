@@ -234,7 +234,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
 def test_states_with_wrong_entries_are_refused(tmp_path, monkeypatch):
     from forgetting.storage.records import read_record, write_record
 
-    monkeypatch.setattr("forgetting.solver.request.SMALL", 0.0)  # as a system that is too large for a decomposition
+    monkeypatch.setattr("forgetting.solver.methods.base.SMALL", 0.0)  # as a larger system
     path = tmp_path / "state.npz"
     fg.solve(A, NOISY, checkpoint=path, maxiter=20)
     kind = "state of a solve"
@@ -253,6 +253,17 @@ def test_states_with_wrong_entries_are_refused(tmp_path, monkeypatch):
         {"history": {"0": np.zeros(2), "1": np.zeros(3)}},
         {"measured": [1, 2, 3, 4, 5, 6]},
         {"estimates": "none"},
+        {"estimates": np.zeros((2, 2))},
+        {"estimates": np.array(0.5)},
+        {"measured": [0.5, "x", None, None, None]},
+        {"measured": [0.5, 0.5, None, None, (np.zeros(3), np.zeros(3), np.zeros(3))]},
+        {"measured": [0.5, 0.5, None, None, (np.array(["a"]),) * 3]},
+        {"history": {name: np.array(["a"]) for name in "0123"}},
+        {"counts": {**state["counts"], "steps": 10**15}},
+        {"counts": {**state["counts"], "rows": 10**400}},
+        {"left": 10**12, "seen": np.zeros(1)},
+        {"seconds": float("nan")},
+        {"switched": False, "method": "kaczmarz", "arrays": {}},
     ]
     for change in wrong:
         path.unlink()

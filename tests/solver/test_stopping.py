@@ -260,7 +260,7 @@ def test_contradictory_zero_rows_are_found():
         ({"maxiter": 1.5}, "maxiter must be a whole number"),
         ({"max_steps": -1}, "max_steps"),
         ({"seconds": -1}, "seconds"),
-        ({"callback": 3}, "callback: expected a function of x, got 3"),
+        ({"callback": 3}, "callback must be a function, got 3"),
         ({"relaxation": 0}, "relaxation"),
         ({"relaxation": 2}, "relaxation must be less than 2"),
         ({"relaxation": 4, "average": 2}, "relaxation must be less than 4"),

@@ -7,10 +7,9 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
-from forgetting._arrays import Array, Seed, as_count, as_number
+from forgetting._arrays import Array, Seed, as_count, as_function, as_number
 from forgetting._progress import Progress, reports_progress
 from forgetting._threads import one_thread
-from forgetting.errors import InvalidInputError
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
@@ -68,8 +67,10 @@ def solve(
             not in memory, and would take more than half of `memory`, is streamed: read block by block, the next block
             while the current one is swept. An .npz file that is no part of a folder is read as a whole.
         b: m numbers, or m x c for c right-hand sides.
-        tol: the largest |b - A x| / |b| of a solution, for every right-hand side. For a least-squares solution, the
-            largest |A^T r| / (|A| |r|) and the largest estimated relative error of x.
+        tol: the largest |b - A x| / |b| of a solution, for every right-hand side: that says little of x if rows differ
+            in size or A is ill-conditioned. For a least-squares or ridge solution, the largest |A^T r| / (|A| |r|) and
+            the largest relative error of x: by a decomposition of a small matrix (see `method`), with damp by the
+            gradient divided by damp^2, and else by how far x still moves, in which case the status says so.
         maxiter: the largest number of epochs; an epoch makes as many visits as there are blocks. 1000 if left out.
         x0: the start; 0 if left out.
         damp: minimise |A x - b|^2 + damp^2 |x - x0|^2 instead, as `scipy.sparse.linalg.lsmr` does.
@@ -94,7 +95,8 @@ def solve(
         method: "kaczmarz" solves systems by row steps; "multipliers", "extended" and "averaged" find least-squares
             solutions by row steps; "direct" is a decomposition of the matrix. "auto" begins with "kaczmarz". Where the
             residual falls by less than 3 % an epoch, because no x solves the system or it is ill-conditioned, "direct"
-            goes on if m n min(m, n) is at most 3e8, else "multipliers".
+            goes on if m n min(m, n) is at most 3e8, else "multipliers". With damp, "auto" begins with "multipliers",
+            and "direct" goes on in the same way.
         average: the number of blocks that make their steps from the same x, of which the average is taken; "all" is
             Cimmino's method. Several threads work on large blocks and many of them.
         relations: "=", ">=" or "<=", one for all rows, or a list of one for each row.
@@ -142,8 +144,8 @@ def solve(
         threads=threads,
         seed=seed,
     )
-    if callback is not None and not callable(callback):
-        raise InvalidInputError(f"callback: expected a function of x, got {callback!r:.60}")
+    if callback is not None:
+        as_function(callback, "callback")
     tol = as_number(tol, "tol", least=0)
     stops = Stops(
         residual=tol if btol is None else as_number(btol, "btol", least=0),

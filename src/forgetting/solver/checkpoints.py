@@ -7,7 +7,8 @@ ordering are drawn again. Marks of the system and of the settings say to what th
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+import os
+from dataclasses import astuple, dataclass, fields
 from math import inf
 from os import PathLike
 from pathlib import Path
@@ -16,20 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import fingerprint
-from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting._arrays import as_path, fingerprint
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import Loop, Stops
 from forgetting.solver.methods import Measure, Method
 from forgetting.solver.request import Request
-from forgetting.storage.arrays import damaged
-from forgetting.storage.records import read_record, write_record
+from forgetting.storage.arrays import damaged, entry
+from forgetting.storage.records import checked_fields, read_record, write_record
 
 __all__ = ["Checkpoint", "as_checkpoint"]
 
 KIND = "state of a solve"
 COSTLY = 20  # times the seconds that a save took pass before the next one
 COUNTS = ("spent", "steps", "rows", "unchecked", "touched")
+HISTORY = (("0", "f"), ("1", "f"), ("2", "f"), ("3", "b"))  # the columns and what they hold
+LARGEST = 2**53  # of counts
 VARIABLE = {"moves"}  # arrays of a method that grow
 
 
@@ -77,7 +80,7 @@ class Checkpoint:
 
     def start(self, request: Request, stops: Stops) -> Loop:
         """The loop where the saved state ends, or at its start if there is no file."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             loop = Loop(request.method(), request.ordering, stops, request.seed, stall_ends=request.may_switch)
             loop.save = self.save
             self.save(loop)  # now, so that a path that cannot be written is no surprise after hours
@@ -85,6 +88,8 @@ class Checkpoint:
         state: dict[str, Any] = read_record(self.path, KIND, dict)
         self._compare(state.get("marks"))
         self.switched = state.get("switched") is True
+        if self.switched and not request.may_switch:
+            raise ProblemFileError(f"{self.path}: damaged {KIND} (it went on by another method, which it cannot)")
         method = request.fallback(request.system.x0) if self.switched else request.method()
         ordering = Reshuffled() if self.switched else request.ordering
         with damaged(self.path, KIND):
@@ -109,24 +114,44 @@ class Checkpoint:
 
 
 def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
-    """The fields of the loop; the method goes on from its saved numbers."""
+    """The fields of the loop; the method goes on from its saved numbers. Every value is checked: it decides steps."""
     if state["method"] != method.name:
         raise ForgettingError(f"method {state['method']!r:.40} instead of {method.name!r}")
     _check_arrays(state["arrays"], method.arrays())
     method.restore(state["arrays"])
-    seen = np.asarray(state["seen"], dtype=np.float64)
-    if state["left"] is not None and seen.shape != method.sizes.shape:
-        raise ForgettingError("squared errors of another number of right-hand sides")
-    columns = [state["history"][name].tolist() for name in sorted(state["history"])]
+    columns = [entry(state["history"], name, kind, 1).tolist() for name, kind in HISTORY] if state["history"] else []
+    counts = {name: _count(state["counts"], name) for name in COUNTS}
+    left = None if state["left"] is None else _count(state, "left")
+    length, rounds = method.system.sweeper.num_blocks, len(columns[0] if columns else ()) + 1
+    if counts["steps"] > rounds * length or (left or 0) > length:
+        raise ForgettingError(f"{counts['steps']} visits and {left} to come in {rounds} rounds of {length} at most")
+    before = float(state["seconds"])
+    if not 0 <= before < inf:
+        raise ForgettingError(f"seconds is {before}")
     return {
-        "before": float(state["seconds"]),
-        "entries": [(float(a), float(b), float(c), bool(d)) for a, b, c, d in zip(*columns, strict=True)],
-        "estimates": np.asarray(state["estimates"], dtype=np.float64).tolist(),
-        "measured": None if state["measured"] is None else Measure(*state["measured"]),
-        "left": None if state["left"] is None else _count(state, "left"),
-        "seen": seen,
-        **{name: _count(state["counts"], name) for name in COUNTS},
+        "before": before,
+        "entries": list(zip(*columns, strict=True)),
+        "estimates": entry(state, "estimates", "f", 1).tolist(),
+        "measured": None if state["measured"] is None else _measured(state["measured"], method),
+        "left": left,
+        "seen": np.zeros(0) if left is None else _like(state["seen"], method.sizes, "squared errors"),
+        **counts,
     }
+
+
+def _measured(values: Any, method: Method) -> Measure:
+    names = [field.name for field in fields(Measure)]
+    found = Measure(**checked_fields(Measure, dict(zip(names, values, strict=True))))
+    for part in found.each or ():
+        _like(part, method.sizes, "measures")
+    return found
+
+
+def _like(given: Any, own: Any, what: str) -> Any:
+    """An array, if it has the dtype and the shape of the method's own."""
+    if not isinstance(given, np.ndarray) or (given.dtype, given.shape) != (own.dtype, own.shape):
+        raise ForgettingError(f"{what} of another number of right-hand sides")
+    return given
 
 
 def as_checkpoint(path: str | PathLike[str], every: float, request: Request) -> Checkpoint:
@@ -151,12 +176,12 @@ def as_checkpoint(path: str | PathLike[str], every: float, request: Request) -> 
         "sets": repr(system.sets),
         "seed": repr(system.seed),
     }
-    return Checkpoint(Path(path), marks, every)
+    return Checkpoint(as_path(path, "checkpoint"), marks, every)
 
 
 def _count(values: Any, name: str) -> int:
     number = values[name]
-    if type(number) is not int or number < 0:
+    if type(number) is not int or not 0 <= number <= LARGEST:
         raise ForgettingError(f"{name} is {number!r:.40}")
     return number
 
@@ -170,3 +195,5 @@ def _check_arrays(arrays: Any, fresh: dict[str, Any]) -> None:
         fits = isinstance(given, np.ndarray) and given.dtype == own.dtype
         if not fits or (given.ndim != 1 if name in VARIABLE else given.shape != own.shape):
             raise ForgettingError(f"array {name!r} does not fit")
+        if own.dtype.kind in "iu" and given.size and not 0 <= given.min() <= given.max() <= LARGEST:
+            raise ForgettingError(f"array {name!r} has counts outside of 0 to 2^53")

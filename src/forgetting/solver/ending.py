@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from forgetting._arrays import EPS
 from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, smallest_eigenvalue, uncovered
 from forgetting.solver.loop import Loop
-from forgetting.solver.methods import Measure
+from forgetting.solver.methods import Distance, Measure
 from forgetting.solver.request import Request
 from forgetting.solver.solution import Solution
 
@@ -23,14 +25,16 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
         ending = "solved"
     damped = request.system.damp > 0
     asked = damped or (request.name != "auto" and method.least_squares)
-    converged = ending == "solved" or (ending == "least squares" and asked)
+    with np.errstate(all="ignore"):
+        known = None if ending in ("solved", "diverged") else method.distance(decompose=False)
+    precise = known is None or known.error <= loop.stops.normal
+    converged = ending == "solved" or (ending == "least squares" and asked and precise)
     # rows that the ordering did not trust may be wrong, or not reached yet
     solves = ending == "solved" and measured.residual <= loop.allowed()
     consistent = True if solves else False if ending == "least squares" else None
     if damped or (ending == "least squares" and not measured.excludes(loop.allowed())):
         consistent = None
-    words = f"{status(ending, loop, measured)} after {_count(loop)}"
-    switched = request.may_switch and method.least_squares
+    words = f"{status(ending, loop, measured, known)} after {_count(loop)}"
     return Solution(
         x=np.array(method.x),
         converged=converged,
@@ -38,10 +42,10 @@ def concluded(request: Request, loop: Loop, ending: str, tol: float) -> Solution
         residual=measured.residual,
         consistent=consistent,
         normal=_normal(measured, loop.allowed()),
-        error=measured.error,
+        error=known.error if known is not None and isfinite(known.error) else None,
         history=loop.history,
         guarantee=guarantee_of(request, loop, consistent),
-        method=f"kaczmarz, then {method.name}" if switched else method.name,
+        method=f"{request.first.name}, then {method.name}" if loop.decides else method.name,
         ordering=request.ordering.in_words,
         blocks=request.blocks,
         rows=loop.rows,
@@ -98,7 +102,7 @@ def _plural(number: str, unit: str) -> str:
     return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
 
 
-def status(ending: str, loop: Loop, measured: Measure) -> str:
+def status(ending: str, loop: Loop, measured: Measure, known: Distance | None) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
     if ending == "solved" and residual > allowed:
@@ -115,19 +119,20 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
     if ending == "solved":
         return f"converged: relative residual {residual:.2g}, at most {allowed:.2g},"
     if ending == "least squares" and loop.method.system.damp:
+        begin = "converged" if known is None or known.error <= loop.stops.normal else "stopped"
         return (
-            f"converged: x minimises |A x - b|^2 + damp^2 |x - x0|^2{_estimated(measured)}; relative residual "
+            f"{begin}: x minimises |A x - b|^2 + damp^2 |x - x0|^2{_estimated(known, loop)}; relative residual "
             f"{residual:.4g},"
         )
     if ending == "least squares" and not measured.excludes(allowed):
         return (
-            f"x is the least-squares solution with relative residual {residual:.4g}{_estimated(measured)}; whether "
+            f"x is the least-squares solution with relative residual {residual:.4g}{_estimated(known, loop)}; whether "
             f"some x has {allowed:.2g} is not decided,"
         )
     if ending == "least squares":
         return (
             f"the system is inconsistent: no x{_up_to(loop, measured)} has a relative residual of {allowed:.2g}; x is "
-            f"the least-squares solution with relative residual {residual:.4g}{_estimated(measured)},"
+            f"the least-squares solution with relative residual {residual:.4g}{_estimated(known, loop)},"
         )
     reasons = {
         "epochs": f"stopped: maxiter = {loop.stops.epochs} reached",
@@ -137,14 +142,15 @@ def status(ending: str, loop: Loop, measured: Measure) -> str:
         "callback": "stopped by the callback",
         "diverged": "diverged: x is not finite",
     }
-    return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured)},"
+    return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured, known)},"
 
 
-def _missed(loop: Loop, measured: Measure) -> str:
+def _missed(loop: Loop, measured: Measure, known: Distance | None) -> str:
     """What is larger than allowed, in words."""
     system, allowed = loop.method.system, loop.allowed()
     if system.damp:
-        error = "" if measured.error is None else f" and the estimated relative error {measured.error:.2g}"
+        sure = known is not None and isfinite(known.error)
+        error = f" and a relative error of x of up to {known.error:.2g}" if known is not None and sure else ""
         return (
             f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which "
             f"{loop.stops.normal:.2g} is allowed"
@@ -172,9 +178,14 @@ def _up_to(loop: Loop, measured: Measure) -> str:
     return f" with |x| up to {10.0 ** np.floor(np.log10(longest)):.0e}" if np.isfinite(longest) else ""
 
 
-def _estimated(measured: Measure) -> str:
-    """The estimated error in words, if there is an estimate."""
-    return "" if measured.error is None else f", up to an estimated relative error of {measured.error:.1g}"
+def _estimated(known: Distance | None, loop: Loop) -> str:
+    """The error of x in words."""
+    if known is None:
+        return ", as far as its moves and A^T r tell (its error is not known without a decomposition of A)"
+    if not isfinite(known.error):
+        return ", up to an error that is not known: rows are so different that the smaller are rounding errors"
+    limited = ", as rounding errors allow" if known.error > loop.stops.normal else ""
+    return f", up to an estimated relative error of {known.error:.1g}{limited}"
 
 
 def _doubt(loop: Loop, measured: Measure) -> str:

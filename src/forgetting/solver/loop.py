@@ -14,6 +14,7 @@ from forgetting._arrays import Array, IntArray, read_only
 from forgetting._progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
+from forgetting.orderings.view import rounding_of
 from forgetting.solver.methods import Measure, Method
 from forgetting.solver.solution import History
 
@@ -104,13 +105,17 @@ class Loop:
             method = self.method
             if method.by_rows:
                 self.tracked = sweeper.tracked(method.system.b, method.iterate.x)
+            errors = (
+                lambda: sweeper.distances(method.target, method.iterate.x),
+                lambda: sweeper.losses(method.target, method.iterate.x),
+            )
             if self.tracked is not None:
-                return TaskView(sweeper.num_blocks, sweeper.norms, self.tracked.distances, self.tracked.losses)
+                errors = self.tracked.distances, self.tracked.losses
             return TaskView(
                 sweeper.num_blocks,
                 sweeper.norms,
-                lambda: sweeper.distances(method.target, method.iterate.x),
-                lambda: sweeper.losses(method.target, method.iterate.x),
+                *errors,
+                lambda: rounding_of(method.iterate.x, method.system.x0),
             )
         return TaskView(sweeper.num_blocks, sweeper.norms if self.ordering.law.uses_norms else None)
 
@@ -250,13 +255,17 @@ class Loop:
         if measured.left <= self.allowed():
             return "solved"
         if self._settled(measured):
-            return "least squares"
+            known = self.method.distance()
+            if known is None or known.accurate(self.stops.normal):
+                return "least squares"
+            if self.stall_ends:
+                return "stalled"
         if self.stall_ends and self._stalled():
             return "stalled"
         return "stuck" if self._stuck() else None
 
     def _settled(self, measured: Measure) -> bool:
-        """Whether x is a least-squares solution, and if `decides`, also accurate enough to say that no x solves."""
+        """Whether x seems to be a least-squares solution; if `decides`, one that says that no x solves the system."""
         tol, method = self.stops.normal, self.method
         if not method.least_squares or measured.normal_above(self.allowed()) > tol:
             return False

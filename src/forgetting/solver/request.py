@@ -40,7 +40,6 @@ GROUP_BYTES = 2**16  # of the consecutive rows that are visited one after anothe
 GROUP_ROWS = 4
 BLOCK_ROWS = 32  # of a block where several right-hand sides are solved by matrix products
 BUDGET = 2.0**30  # bytes for factorisations of blocks, and for blocks of a streamed matrix, unless memory= says more
-SMALL = 3e8  # m n min(m, n) up to which a decomposition takes a second at most
 MANY = 8  # right-hand sides from which on blocks are worth their factorisation
 SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}
 
@@ -68,24 +67,27 @@ class Request:
 
     @property
     def may_switch(self) -> bool:
-        """Whether another method may go on if the residual falls no more.
+        """Whether another method may go on if the residual falls no more, or with damping if x stays where it is.
 
         An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
         """
         limits = self.system.sweeper.limits
         equations = not len(limits.relations) and not len(limits.low) and not self.system.sets
-        return self.name == "auto" and equations and not self.system.damp and not self.ordering.adaptive
+        other = self.system.small or not self.system.damp  # damped systems begin with "multipliers"
+        return self.name == "auto" and equations and other and not self.ordering.adaptive
+
+    @property
+    def first(self) -> type[Method]:
+        """The class of the method that begins."""
+        return _first(self.name, self.system.damp)
 
     def method(self) -> Method:
         """The method at its start."""
-        made: Method = _first(self.name, self.system.damp)(self.system)
-        return made
+        return self.first(self.system)
 
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        m, n = self.system.sweeper.shape
-        small = self.system.sweeper.in_memory and m * n * min(m, n) <= SMALL
-        return (Direct if small else Multipliers)(self.system, x)
+        return (Direct if self.system.small else Multipliers)(self.system, x)
 
 
 def as_request(
@@ -126,8 +128,8 @@ def as_request(
         what = flat if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
     if damp and method != "auto" and not registry.get(method).damps:
-        raise NotSupportedError(f"damp is for the methods 'multipliers' and 'averaged', not for {method!r}")
-    several = shape[0] if average == "all" else as_count(average, "average", least=1)
+        raise NotSupportedError(f"damp is for the methods 'multipliers', 'averaged' and 'direct', not for {method!r}")
+    several = shape[0] if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
     options: dict[str, Any] = {
         "limits": limits,
         "relaxation": as_number(relaxation, "relaxation", above=0, below=2.0 * several),

@@ -59,8 +59,10 @@ class Solution(Result):
         consistent: whether some x solves the system; None if that was not decided. False says that no x up to a length
             does, which is at least 99 (|x| + |x0|) and stands in the status.
         normal: the largest |A^T r| / (|A| |r|), which is 0 at a least-squares solution; None if it was not computed.
-        error: the relative distance of x to the least-squares solution, estimated by how far x still moves: directions
-            in which A is smaller than about tol |A| move too little to be seen. None if it was not estimated.
+        error: the largest relative distance of x to the least-squares or ridge solution over right-hand sides, rounding
+            errors included: by a decomposition of A, or with damp at most |gradient| / damp^2. None if it is not known:
+            where the residual ended the solve, and for large matrices without damp, of which only the moves of x are
+            known. They do not show directions in which A is nearly 0.
         history: epoch, residual, seconds and checked, as arrays.
         guarantee: what theorems promise before the start: `str(guarantee)` is a sentence, which says why if no theorem
             applies; see `Guarantee`.

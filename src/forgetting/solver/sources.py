@@ -37,7 +37,7 @@ def opened(matrix: Any, budget: float) -> Rows | Source:
     >>> opened([[1.0, 2.0]], 0.0).shape
     (1, 2)
     """
-    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not Path(matrix).is_dir():
+    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not os.path.isdir(matrix):
         return as_rows(read_matrix(matrix), str(matrix))
     source = as_source(matrix)
     if source is None:

@@ -1,6 +1,6 @@
 """The row-action methods, one file each: what one epoch does, and how far x is from what the method converges to."""
 
-from forgetting.solver.methods.base import Measure, Method, System, registry
+from forgetting.solver.methods.base import Distance, Measure, Method, System, registry
 from forgetting.solver.methods.kaczmarz import Kaczmarz
 from forgetting.solver.methods.multipliers import Multipliers  # isort: split
 
@@ -9,4 +9,15 @@ from forgetting.solver.methods.extended import Extended  # isort: split
 
 from forgetting.solver.methods.averaged import Averaged
 
-__all__ = ["Averaged", "Direct", "Extended", "Kaczmarz", "Measure", "Method", "Multipliers", "System", "registry"]
+__all__ = [
+    "Averaged",
+    "Direct",
+    "Distance",
+    "Extended",
+    "Kaczmarz",
+    "Measure",
+    "Method",
+    "Multipliers",
+    "System",
+    "registry",
+]

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import EPS, Array, IntArray
 from forgetting._registry import Registry, class_decorator
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.sets import ConvexSet
 from forgetting.solver.sweepers import Iterate, Sweeper
 
-__all__ = ["LeastSquares", "Measure", "Method", "Moves", "System", "norm", "norms", "register", "registry"]
+__all__ = [
+    "Decomposition",
+    "Distance",
+    "LeastSquares",
+    "Measure",
+    "Method",
+    "Moves",
+    "System",
+    "norm",
+    "norms",
+    "register",
+    "registry",
+]
 
 registry: Registry[type[Any]] = Registry("method")
+SMALL = 3e8  # m n min(m, n) up to which a decomposition takes a second at most
+VAGUE = 1e-3  # relative rounding error above which a bound by damping says nothing, and is not waited for
 
 
 @dataclass(frozen=True)
@@ -50,6 +65,74 @@ class System:
             norms = np.where(norms > 0, norms, np.where(start > 0, start, 1.0))
         return norms
 
+    @property
+    def small(self) -> bool:
+        """Whether a decomposition of the matrix takes a second at most."""
+        m, n = self.sweeper.shape
+        return self.sweeper.in_memory and m * n * min(m, n) <= SMALL
+
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        """The singular values and vectors of the matrix, computed once."""
+        return Decomposition(self.sweeper.dense(), self.damp)
+
+
+class Decomposition:
+    """The singular value decomposition of A, by which the least-squares or ridge solution is one step away from any x.
+
+    Attributes:
+        largest: the largest singular value.
+        curvature: the least square of a singular value that is not 0, plus damp^2: rounding errors are divided by it.
+            Only damp^2 where rows have directions that were not resolved: beside a row of norm 1e17, one of norm 1 is
+            lost in rounding errors, and with it the solution.
+    """
+
+    def __init__(self, dense: Array, damp: float) -> None:
+        left, singular, right = np.linalg.svd(dense, full_matrices=False)
+        self.largest, self.squared = float(singular[0]), damp**2
+        kept = singular > max(dense.shape) * EPS * max(self.largest, np.finfo(float).tiny)
+        self.left, self.right, self.singular = left[:, kept].T, right[kept].T, singular[kept]
+        sizes = np.linalg.norm(dense, axis=1)
+        rank = np.linalg.matrix_rank(dense / np.where(sizes > 0, sizes, 1.0)[:, None])
+        least = float(np.min(self.singular**2, initial=np.inf)) if rank <= len(self.singular) else 0.0
+        self.curvature = least + self.squared
+
+    def correction(self, gap: Array, moved: Array) -> Array:
+        """The step to the solution from x with gap = b - A x and moved = x - x0."""
+        along = self.right.T @ moved
+        singular = self.singular.reshape(-1, *[1] * (gap.ndim - 1))
+        pushed = singular * (self.left @ gap) - self.squared * along
+        step: Array = self.right @ (pushed / (singular**2 + self.squared))
+        return step - (moved - self.right @ along) if self.squared else step
+
+    def rounding(self, sizes: Array, missed: Array) -> Array:
+        """The size of rounding errors in a correction, for |b| + |A| |x| and |b - A x| of every right-hand side.
+
+        By the perturbation of least squares: eps times the condition number of A for what solves the system, and times
+        its square for the residual (Bjoerck 1996, section 1.4).
+        """
+        unit = 2 * np.sqrt(max(self.left.shape[1], self.right.shape[0])) * EPS
+        steps = np.max(self.singular / (self.singular**2 + self.squared), initial=0.0)
+        with np.errstate(all="ignore"):
+            return np.asarray(unit * (steps * sizes + self.largest * missed / self.curvature))
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far x is from the least-squares or ridge solution, relative to that solution.
+
+    Attributes:
+        error: a bound on the distance, up to rounding errors of what it is computed from.
+        rounding: the part of it that rounding errors account for; no method gets below.
+    """
+
+    error: float
+    rounding: float
+
+    def accurate(self, tol: float) -> bool:
+        """Whether x is as near as the tolerance or rounding errors ask."""
+        return self.error <= max(tol, 2 * self.rounding)
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -61,7 +144,7 @@ class Measure:
             infinite with damping, which is judged by `normal`.
         normal: the largest |A^T r| / (|A| |r|) over right-hand sides, with r = b - A x and the Frobenius norm; with
             damping that of the system with the rows damp x = damp x0, too. None for methods that solve systems.
-        error: the estimated distance to the limit, relative to |x|; None if it is not estimated.
+        error: the distance to the limit, relative to |x|, as far as the moves of x tell; None if they do not.
         each: for every right-hand side its residual (with damping and without `error`, that of the system with the rows
             damp x = damp x0, too), its `normal`, and |A| (|x| + |x0|) / |b|; None without `normal`.
     """
@@ -142,6 +225,10 @@ class Method(ABC):
 
     def error(self) -> float | None:
         """The estimated distance to the limit relative to |x|; None if there is no estimate."""
+        return None
+
+    def distance(self, *, decompose: bool = True) -> Distance | None:
+        """How far x is from the least-squares solution; None if that is not known."""
         return None
 
     def measure(self) -> Measure:
@@ -259,6 +346,34 @@ class LeastSquares(Method):
     def error(self) -> float | None:
         """The estimated distance to the limit, relative to |x|; None if there is no estimate."""
         return self.moves.error()
+
+    def distance(self, *, decompose: bool = True) -> Distance | None:
+        """How far x is from the solution, by a decomposition of a small matrix or by the damping; None if unknown.
+
+        With damping, the gradient g of |A x - b|^2 / 2 + damp^2 |x - x0|^2 / 2 has |x - x*| <= |g| / damp^2. Moves of
+        x, in contrast, do not see directions in which A is nearly 0, as beside rows that are much larger than others.
+        Without `decompose`, a decomposition counts that was computed before.
+        """
+        system, moved = self.system, self.x - self.system.x0
+        small = system.small and (decompose or "decomposition" in vars(system))
+        if not small and not system.damp:
+            return None
+        gap = system.sweeper.slack(system.b, self.x)
+        sizes = norms(system.b) + self.frobenius * norms(self.x)
+        if small:
+            found = system.decomposition
+            step = found.correction(gap, moved)
+            off, rounding, length = norms(step), found.rounding(sizes, norms(gap)), norms(self.x + step)
+        else:
+            off = norms(system.sweeper.back(gap) - system.damp**2 * moved) / system.damp**2
+            rounding = EPS * self.frobenius * sizes / system.damp**2
+            length = np.maximum(norms(self.x) - off, 0.0)
+        nothing = 64 * EPS * (norms(system.b) / (self.frobenius or 1.0) + norms(system.x0))  # all but the solution 0
+        zero = off + length <= nothing
+        with np.errstate(all="ignore"):
+            errors, floors = (np.where(zero, 0.0, each / length) for each in (off + rounding, rounding))
+        error, floor = float(np.max(errors)), float(np.max(floors))
+        return None if floor > VAGUE and not small else Distance(error, floor)
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), **self.moves.arrays()}

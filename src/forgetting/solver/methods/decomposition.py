@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray
-from forgetting.solver.methods.base import LeastSquares, System, register
+from forgetting._arrays import Array, IntArray
+from forgetting.solver.methods.base import LeastSquares, register
 
 __all__ = ["Direct"]
 
@@ -18,17 +18,11 @@ class Direct(LeastSquares):
     """
 
     name = "direct"
-
-    def __init__(self, system: System, x: Array | None = None) -> None:
-        super().__init__(system, x)
-        dense = system.sweeper.dense()
-        left, singular, right = np.linalg.svd(dense, full_matrices=False)
-        kept = singular > max(dense.shape) * EPS * max(float(singular[0]), np.finfo(float).tiny)
-        self.left, self.right = left[:, kept].T / singular[kept, None], right[kept].T
+    damps = True
 
     def sweep(self, visits: IntArray) -> Array:
         gap = self.system.sweeper.slack(self.system.b, self.x)
-        self.iterate.x = self.x + self.right @ (self.left @ gap)
+        self.iterate.x = self.x + self.system.decomposition.correction(gap, self.x - self.system.x0)
         return np.atleast_1d(np.sum(gap * gap, axis=0))
 
     def error(self) -> float | None:
