@@ -325,6 +325,14 @@ def test_a_dispute_is_a_verdict_that_names_both_numbers(monkeypatch):
     assert fg.claims.get("thm:cl_by_sgd_main", "loss").hunt(budget=10).outcome == "suspected"
 
 
+def test_what_was_computed_with_a_fault_is_not_remembered_by_later_hunts():
+    claim = fg.claims.get("thm:cl_by_sgd_main", "loss")
+    with pytest.MonkeyPatch.context() as patch:
+        wrong_gains(patch)
+        assert claim.hunt(budget=10).outcome == "suspected"
+    assert claim.hunt(budget=10).outcome == "holds"
+
+
 # The table of planted faults -----------------------------------------------------------------------------------------
 
 #: What hunts of 150 problems notice, as `python tests/theory/noticed.py` measured it.

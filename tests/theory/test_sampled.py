@@ -8,6 +8,7 @@ import pytest
 import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.expectation import engines
+from forgetting.expectation.engines.choice import Choice
 from forgetting.theory import expectations, order_means, sampled
 from forgetting.theory.paper import stability
 from forgetting.theory.sampled import RUNS, losses_after, simulate, width
@@ -129,7 +130,7 @@ def test_the_next_loss_of_independent_draws_is_simulated_where_moments_do_not_fi
     case = Instance(fg.families.gaussian(5, 6, 2, seed=3), fg.orderings.WithReplacement(range(1, 6)), 4)
     exactly = expectations.Numbers(case)
     expected = exactly.next_loss(4), exactly.in_sample(4)
-    monkeypatch.setattr(expectations, "choose", lambda request: (engines.get("monte-carlo"), ()))
+    monkeypatch.setattr(expectations, "choose", lambda request: Choice(engines.get("monte-carlo"), (), request))
     numbers = expectations.Numbers(case)
     following, seen = numbers.next_loss(4), numbers.in_sample(4)
     assert numbers.how == SIMULATED[0]

@@ -12,17 +12,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_path
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.storage.atomic import as_file_error, write
-from forgetting.storage.json_text import decode_json, typed
+from forgetting.storage.arrays import open_regular
+from forgetting.storage.json_text import decode_json, typed, write_json
 from forgetting.tasks.equiangular import equiangular_tasks
 from forgetting.tasks.regression import RegressionTasks
 
@@ -79,7 +80,8 @@ class KnownWorst:
     path: Path | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        wrong = next(self._wrongs(), None)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not orthonormal
+            wrong = next(self._wrongs(), None)
         if wrong is not None:
             raise InvalidInputError(wrong)
 
@@ -112,7 +114,8 @@ class KnownWorst:
         yield from self._wrong_arrays()
 
     def _wrong_arrays(self) -> Iterator[str]:
-        norm = float(np.linalg.norm(self.w_star)) if self.w_star else 0.0
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not 1
+            norm = float(np.linalg.norm(self.w_star)) if self.w_star else 0.0
         if not abs(norm - 1) <= CLOSE:
             yield f"|w*| is {norm:.12g}, not 1"
         for task, matrix in enumerate(self.matrices):
@@ -123,7 +126,8 @@ class KnownWorst:
             if len(matrix) == 1 and not any(matrix[0]):
                 continue  # rank 0
             X = np.array(matrix)
-            error = float(np.abs(X @ X.T - np.eye(len(X))).max())
+            with np.errstate(over="ignore", invalid="ignore"):
+                error = float(np.abs(X @ X.T - np.eye(len(X))).max())
             if not error <= CLOSE:
                 yield f"the rows of task {task} are not orthonormal: they are off by {error:.3g}"
 
@@ -148,13 +152,15 @@ class KnownWorst:
         order = "" if self.ordering == "with-replacement" else re.sub("[^a-z0-9]+", "-", self.ordering) + "-"
         return f"{self.quantity}-{order}T{'inf' if self.T is None else self.T}-k{self.k}"
 
-    @cached_property
+    @property
     def tasks(self) -> RegressionTasks | None:
-        """The tasks; None for a supremum over all numbers of tasks."""
+        """The tasks, made anew each time; None for a supremum over all numbers of tasks."""
         if self.T is None:
             return None
         if self._share is not None:
             return equiangular_tasks(self.T, self._share)
+        dims = f"{self.T} tasks of up to {self.d} rows in {self.d} dimensions, given by their kernels,"
+        require_memory(16.0 * self.T * self.d**2 * self.kernels, dims, "use fewer tasks or dimensions")
         matrices = [_complement(matrix) if self.kernels else np.array(matrix) for matrix in self.matrices]
         return RegressionTasks(matrices, [matrix @ np.array(self.w_star) for matrix in matrices])
 
@@ -183,18 +189,17 @@ class KnownWorst:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
         """One entry; an error names the file and what is wrong with it."""
-        path = Path(path)
+        path = as_path(path)
+        with open_regular(path) as handle:
+            text = handle.read()
         try:
-            return cls.from_json(path.read_bytes(), path)
-        except OSError as error:
-            raise ProblemFileError(f"{path}: cannot be read ({error.strerror})") from error
+            return cls.from_json(text, path)
         except ProblemFileError as error:
             raise ProblemFileError(f"{path}: damaged entry of worst tasks ({error})") from error
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the file, atomically."""
-        with as_file_error(Path(path)):
-            write(Path(path), self.to_json().encode())
+        """Write the file, atomically; a file that is no entry is not replaced."""
+        write_json(as_path(path), self.to_json(), FORMAT)
 
 
 def task_arrays(tasks: RegressionTasks) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 import numpy as np
 
-from forgetting._arrays import as_flag
+from forgetting._arrays import as_flag, as_function
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bound import NAMES, Bound
 from forgetting.theory.checking import expected_at_most
@@ -60,7 +60,13 @@ def claim_from_bound(key: str, *, draw: Draw | None = None, replace: bool = Fals
     if (reason := _not_covered(bound)) is not None:
         raise InvalidInputError(f"{key}: {reason}; compute both sides under fg.claims.declare")
     said = f"{NAMES[bound.quantity]} <= {{}} ({' or '.join(bound.orderings)}, {bound.range})"
-    made = expected_at_most(bound, part=bound.part, statement=said, draw=draw or _draw(bound), replace=True)
+    made = expected_at_most(
+        bound,
+        part=bound.part,
+        statement=said,
+        draw=_draw(bound) if draw is None else as_function(draw, "draw"),
+        replace=True,
+    )
     assert made.claim is not None
     return made.claim
 

@@ -268,7 +268,8 @@ class Certificate(Result):
             tables.append("no bound applies to this scheme, ordering and k")
         if self.residuals:
             tables.append(text_table(("identities", "residual", ""), [row.cells for row in self.residuals]))
-        tables.append(text_table(("statements", "lhs", "rhs", "ratio", ""), [row.cells for row in self.claims]))
+        if self.claims:
+            tables.append(text_table(("statements", "lhs", "rhs", "ratio", ""), [row.cells for row in self.claims]))
         if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
             tables.append("~ simulated (open: that does not decide it); the JSON has how far it may be off")
         head = [_cut(line) for line in (f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}")]

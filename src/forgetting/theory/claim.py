@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from forgetting._arrays import Seed, as_flag, as_kind, as_number
+from forgetting._arrays import Seed, as_flag, as_function, as_kind, as_number, as_word
 from forgetting._progress import Progress, shown
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.storage.records import add_codec, dataclass_codec
@@ -252,13 +252,10 @@ class Claim:
         as_kind(self.label, str, "a label such as 'newer2027'", "label: ")
         for name in ("statement", "source", "note", "title"):
             as_kind(getattr(self, name), str, "words", f"{self.key}: {name}: ")
-        if self.status not in STATUSES:
-            raise InvalidInputError(f"{self.key}: status must be one of {', '.join(STATUSES)}, got {self.status!r:.60}")
-        if self.kind not in get_args(Kind):
-            raise InvalidInputError(f"{self.key}: kind must be 'inequality' or 'equality', got {self.kind!r:.60}")
+        as_word(self.status, STATUSES, f"{self.key}: status")
+        as_word(self.kind, get_args(Kind), f"{self.key}: kind")
         for name in ("sides", "draw", "missing", "settle"):
-            if not callable(getattr(self, name)):
-                raise InvalidInputError(f"{self.key}: {name} must be a function, got {getattr(self, name)!r:.60}")
+            as_function(getattr(self, name), f"{self.key}: {name}")
 
     @property
     def key(self) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from forgetting._arrays import as_count, as_kind
+from forgetting._arrays import as_count, as_flag, as_kind, as_list, as_word
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
 from forgetting.theory.evaluation import is_vacuous
@@ -100,18 +100,18 @@ def crossovers(
     >>> [(s.first, s.bound.key) for s in found if (s.ordering, s.quantity) == ("with replacement", "loss")]
     [(1, 'trivial/loss'), (257, 'thm:cl_by_sgd_main/loss'), (417, 'thm:random_convergence_rate/loss')]
     """
-    if rows not in ("all", "stated"):
-        raise InvalidInputError(f"rows must be 'all' or 'stated', got {rows!r}")
-    orderings = [orderings] if isinstance(orderings, str) else list(orderings)
+    as_word(rows, ("all", "stated"), "rows")
+    second_hand = as_flag(second_hand, "second_hand")
+    orderings = [orderings] if isinstance(orderings, str) else as_list(orderings, "orderings")
     for name in orderings:
         as_kind(name, str, "names of orderings", "orderings: ")
     if T is None:  # without replacement k is at most T
         orderings = [name for name in orderings if name != "without replacement"]
         if not orderings:
             raise InvalidInputError("bounds without replacement need T, the number of tasks")
-    quantities = [quantities] if isinstance(quantities, str) else list(quantities)
+    quantities = [quantities] if isinstance(quantities, str) else as_list(quantities, "quantities")
     for name in quantities:
-        if name not in QUANTITIES:
+        if not isinstance(name, str) or name not in QUANTITIES:
             raise InvalidInputError(f"no bound is on {name!r}; choose from {', '.join(QUANTITIES)}")
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:
@@ -124,7 +124,8 @@ def crossovers(
     stretches: list[Stretch] = []
     for ordering in orderings:
         tags = describe_ordering(ordering)
-        last = min(limit, T) if ordering == "without replacement" and T is not None else limit
+        most = setting.T if ordering == "without replacement" else None
+        last = limit if most is None else min(limit, most)
         for quantity in quantities:
             bounds = [
                 bound

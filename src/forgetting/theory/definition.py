@@ -22,7 +22,7 @@ from forgetting.dynamics.loop import view_of
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
 from forgetting.schemes import natural_scheme
-from forgetting.sets import Ball, ConvexSet
+from forgetting.sets import Affine, Ball, ConvexSet
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.instance import Instance
 
@@ -149,6 +149,12 @@ def nearest(member: ConvexSet, w: Array) -> Array:
     target[-1] = 1.0
     residual = stacked @ nnls(stacked, target)[0] - target
     return np.asarray(w - size * residual[:-1] / residual[-1])
+
+
+@nearest.register
+def _(member: Affine, w: Array) -> Array:
+    # an equation is two inequalities, of which rounding leaves none that both can be met
+    return np.asarray(w + np.linalg.lstsq(member.A, member.b - member.A @ w, rcond=None)[0])
 
 
 @nearest.register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting._arrays import IntArray, any_array, as_count, as_kind
+from forgetting._plugins import blamed
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
@@ -112,8 +114,8 @@ class Evaluation(Result, list[Row]):
         (8, 8)
         """
         known = self.k if isinstance(self.k, tuple) else (self.k,)
-        if k not in known:
-            raise InvalidInputError(f"the bounds were evaluated at k = {', '.join(map(str, known))}, not at {k!r:.40}")
+        if (k := as_count(k, "k")) not in known:
+            raise InvalidInputError(f"the bounds were evaluated at k = {', '.join(map(str, known))}, not at {k}")
         return Evaluation([row for row in self if row.k == k], self.setting, k)
 
     def applicable(self, quantity: str | None = None) -> list[Row]:
@@ -197,6 +199,7 @@ class Evaluation(Result, list[Row]):
         By default the quantity is the loss if a bound on the loss applies.
         """
         applying = {row.quantity for row in self.applicable()}
+        as_kind(quantity, str | None, "a quantity such as 'loss'")
         chosen = quantity or next((name for name in QUANTITIES if name in applying), None)
         rows = self.applicable(chosen)
         if chosen is None or not rows:
@@ -314,11 +317,16 @@ def _row(
     over: str | None,
     limit: str,
 ) -> Row:
-    reason = over or _mismatch(bound, setting, orderings, schemes, limit) or bound.why_not(setting, k)
-    if reason is not None:
-        return Row(bound, bound.quantity, math.nan, False, reason, False, k=k)
-    value = bound.value(setting, k)
-    return Row(bound, bound.quantity, value, True, "", is_vacuous(bound, value, setting), k=k)
+    try:
+        reason = over or _mismatch(bound, setting, orderings, schemes, limit) or bound.why_not(setting, k)
+        value = math.nan if reason is not None else bound.value(setting, k)
+    except Exception as error:
+        reason, value = blamed(error), math.nan
+        if reason is None:
+            raise
+        warnings.warn(f"{bound.key} was left out: {reason}", stacklevel=2)  # the other bounds are not to blame
+    vacuous = reason is None and is_vacuous(bound, value, setting)
+    return Row(bound, bound.quantity, value, reason is None, reason or "", vacuous, k=k)
 
 
 def _mismatch(

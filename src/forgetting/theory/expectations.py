@@ -151,7 +151,7 @@ class Numbers:
         request = ask(instance.posed, instance.ordering, k, instance.scheme, instance.w0, name).request  # type: ignore[arg-type]
         if not isinstance(request.law, Independent | Permutation):
             raise NotSupportedError(f"the loss of the next task is not known for {request.ordering}")
-        engine, _ = choose(request)
+        engine = choose(request).engine
         return engine.exact and (isinstance(request.law, Independent) or engine.cost(request).seconds <= MOST_SECONDS)
 
     def _mean(self, name: str, k: int) -> float:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from forgetting._arrays import EPS, as_kind
 from forgetting.theory.setting import Setting, known
 
 Compute: TypeAlias = Callable[[Setting, int], float]
@@ -106,6 +107,8 @@ class Expression:
 
     def where(self, text: str, latex: str = "") -> Expression:
         """The same formula with the definition of a symbol after it."""
+        as_kind(text, str, "a definition in words", "text: ")
+        as_kind(latex, str, "a definition in LaTeX", "latex: ")
         return replace(self, text=f"{self.text}, {text}", latex=self.latex + (rf",\ {latex}" if latex else ""))
 
     def _text(self, least: int) -> str:
@@ -211,6 +214,28 @@ def gap(large: Expression, small: Expression) -> Expression:
     """large - small, computed as 0 where rounding makes the difference negative."""
     difference = large - small
     return replace(difference, compute=lambda s, k: max(difference.compute(s, k), 0.0))
+
+
+def left_after(rate: Expression, times: Expression) -> Expression:
+    """(1 - rate)^times, of which rounding errors, also those of a few factors beside it, make more, never less.
+
+    The power of a rounded 1 - rate would lose all digits where times is large, and 1 - rate itself where the rate is
+    nearly 1: `Setting.contraction` then has the digits of the difference with `Setting.spectral_gap`.
+
+    >>> left_after(number(1) / K, K - 1).compute(Setting(), 10**15)  # 0.3682 as a power
+    0.36787944117144...
+    """
+
+    def compute(s: Setting, k: int) -> float:
+        lost, power = rate.compute(s, k), times.compute(s, k)
+        known_left = s.contraction if "spectral_gap" in rate.needs and lost > 0.5 else None
+        left = 1 - lost if known_left is None else known_left
+        if left <= 0:
+            return float(0.0**power)
+        exponent = power * (math.log(left) if lost > 0.5 else math.log1p(-lost))
+        return math.exp(exponent) * (1 + 16 * EPS * (1 - exponent))
+
+    return replace((1 - rate) ** times, compute=compute)
 
 
 def parameter(name: str, text: str, latex: str, level: int = ATOM) -> Expression:

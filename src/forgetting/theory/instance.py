@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from os import PathLike
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from forgetting import orderings, schemes
-from forgetting._arrays import Array, any_array, as_count, as_kind, as_vector, seed_from
+from forgetting._arrays import Array, any_array, as_count, as_flag, as_kind, as_path, as_vector, seed_from
 from forgetting._registry import Registry, from_settings, saved_settings
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
@@ -127,7 +126,7 @@ class Instance:
         >>> case.written(labels=False)
         'X = [1, 0] (2 times); X = [0, 1] (2 times); k = 3, Cyclic()'
         """
-        parts, problem = [], self.posed
+        parts, problem, labels = [], self.posed, as_flag(labels, "labels")
         times = np.asarray(self.extras.get("multiplicity", np.ones(problem.num_tasks)))
         signed = [problem.signed_rows(task) for task in range(problem.num_tasks)]
         index = np.arange(problem.num_tasks) if problem.linear is None else problem.linear.geometry.index
@@ -148,8 +147,8 @@ class Instance:
 
     def extra(self, name: str) -> Any:
         """One of the extras; an error names it if it is missing."""
-        if name not in self.extras:
-            raise InvalidInputError(f"this statement needs extras={{{name!r}: ...}}")
+        if not isinstance(name, str) or name not in self.extras:
+            raise InvalidInputError(f"this statement needs extras={{{name!r:.80}: ...}}")
         return self.extras[name]
 
     @property
@@ -170,7 +169,7 @@ class Instance:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to an .npz file, atomically and without pickle; `load` gives the same numbers back."""
-        write_arrays(Path(path), self.arrays)
+        write_arrays(as_path(path), self.arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Instance:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from forgetting._arrays import as_word
 from forgetting.errors import InvalidInputError
 from forgetting.figures.writers import escape_latex, latex_table
 
@@ -24,9 +25,7 @@ _NOTES = {
 
 def rows_to_latex(rows: Sequence[Row], quantity: str | None = None, chosen: Literal["all", "stated"] = "all") -> str:
     """The rows, on one quantity or on all: the name of each bound, its formula as mathematics, its value at each k."""
-    if chosen not in ("all", "stated"):
-        raise InvalidInputError(f"rows must be 'all' or 'stated', got {chosen!r:.60}")
-    if chosen == "stated":
+    if as_word(chosen, ("all", "stated"), "rows") == "stated":
         rows = [row for row in rows if row.bound.origin in ("statement", "trivial")]
     if not rows:
         what = "no bound applies" if quantity is None else f"no bound on {quantity!r} applies"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from forgetting._arrays import Array, as_kind, as_number, real_array
+from forgetting._arrays import EPS, Array, as_kind, as_number, real_array
 from forgetting.geometry import Geometry
 from forgetting.storage.records import add_codec, dataclass_codec
 
@@ -18,6 +18,9 @@ MOST_DIMENSIONS = 2000  # up to which least-squares solutions and eigenvalues ta
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
     """The noise of tasks that no w solves. A number is None if it is not known; squares are summed over outputs.
+
+    Of given tasks, all but `floor` are rounded upwards, by as much as rounding errors can make them too small, since
+    upper bounds are made of them.
 
     w_ls is the minimiser of the mean loss L nearest to w_0; w_c is the minimiser of sum_m p_m |X_m^+(X_m w - y_m)|^2
     nearest to w_0, where the mean of a step by projection is 0; c_m(w) = X_m^+(y_m - X_m w) is that step.
@@ -81,28 +84,57 @@ class Misfit:
         best = minimiser(geometry, shares, start)
         known = {
             "floor": float(geometry.mean_losses(best)),
-            "smoothness": float(np.linalg.eigvalsh(geometry.hessian)[-1]),
+            "smoothness": float(np.linalg.eigvalsh(geometry.hessian)[-1]) * (1 + 64 * EPS),
         }
         if p is None:
             return cls(**known, message=message)
         drawn: Array = np.bincount(geometry.index, p, geometry.num_distinct).astype(np.float64)
         chances = drawn[geometry.owner]
-        steps = geometry.per_task(geometry.squared(best))
         centre = minimiser(geometry, chances, start)
         slope = (shares * geometry.errors(centre)) @ geometry.rows
         weights = squares if objective == "loss" else np.ones_like(squares)
         goal = minimiser(geometry, chances * weights, start)
+        best_off, centre_off, goal_off = (
+            _misplaced(geometry, given, point, start)
+            for given, point in ((shares, best), (chances, centre), (chances * weights, goal))
+        )
+
+        def lengths(point: Array, off: float) -> Array:
+            """At most |c_m|, of each distinct task."""
+            return np.asarray(np.sqrt(geometry.per_task(geometry.squared(point))) * (1 + 64 * EPS) + off)
+
+        steps, away = lengths(best, best_off), lengths(centre, centre_off)
+        steep, smooth = float(np.max(weights[chances > 0], initial=0.0)), known["smoothness"]
+        pulls = geometry.per_task(weights**2 * geometry.squared(goal)) ** 0.5 * (1 + 64 * EPS) + steep * goal_off
         known |= {
-            "noise": float(drawn @ steps),
-            "noise_max": float(np.max(steps[drawn > 0], initial=0.0)),
-            "centre_loss": float(geometry.mean_losses(centre)),
-            "centre_slope": float(np.linalg.norm(slope)),
-            "centre_dist_sq": float(np.sum((start - centre) ** 2)),
-            "centre_noise": float(chances @ geometry.squared(centre)),
-            "sigma": float(np.sqrt((chances * weights**2) @ geometry.squared(goal))),
-            "sgd_dist_sq": float(np.sum((start - goal) ** 2)),
+            "noise": float(drawn @ steps**2),
+            "noise_max": float(np.max(steps[drawn > 0] ** 2, initial=0.0)),
+            "centre_loss": _raised(2 * float(geometry.mean_losses(centre)), smooth**0.5 * centre_off) / 2,
+            "centre_slope": float(np.linalg.norm(slope)) * (1 + 64 * EPS) + smooth * centre_off,
+            "centre_dist_sq": _raised(float(np.sum((start - centre) ** 2)), centre_off),
+            "centre_noise": float(drawn @ away**2),
+            "sigma": float(np.sqrt(drawn @ pulls**2)),
+            "sgd_dist_sq": _raised(float(np.sum((start - goal) ** 2)), goal_off),
         }
         return cls(**known, message=message)
+
+
+def _raised(square: float, off: float) -> float:
+    """The square of a number that is too small by at most `off`, and by rounding."""
+    return float((np.sqrt(square) * (1 + 64 * EPS) + off) ** 2)
+
+
+def _misplaced(geometry: Geometry, weights: Array, point: Array, start: Array) -> float:
+    """At most how far a `minimiser` is from where it should be, to first order (Wedin 1973)."""
+    scales = np.sqrt(weights)
+    spectrum = np.linalg.svd(scales[:, None] * geometry.rows, compute_uv=False)
+    spectrum = spectrum[spectrum > max(geometry.rows.shape) * EPS * spectrum[0]]
+    if not spectrum.size:
+        return 0.0
+    unit = 4 * (float(np.max(geometry.turned, initial=0.0)) + (8 + float(np.sqrt(geometry.rows.size))) * EPS)
+    size = float(np.linalg.norm(point - start) + np.linalg.norm(point) + np.linalg.norm(geometry.solution))
+    missed = float(np.linalg.norm(scales * geometry.errors(point)))
+    return unit * float(spectrum[0] / spectrum[-1]) * (size + missed / float(spectrum[-1]))
 
 
 def minimiser(geometry: Geometry, weights: Array, start: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Literal
 
-from forgetting._arrays import as_count, as_kind
+from forgetting._arrays import as_count, as_kind, as_word
 from forgetting.errors import InvalidInputError
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import get_bound
@@ -203,9 +203,7 @@ def table(
     >>> table("regression", k=10**6, d=10, T=2, rank_avg=1, rank_max=1).numbers()[2][2]
     '= 2.12e-06'
     """
-    if name not in _TABLES:
-        raise InvalidInputError(f"there is no table {name!r}; choose {', '.join(_TABLES)}")
-    base = _TABLES[name]
+    base = _TABLES[as_word(name, _TABLES, "the name of a table")]
     if setting is not None and numbers:
         raise InvalidInputError("give the numbers as a Setting or as keywords, not both")
     if k is None:

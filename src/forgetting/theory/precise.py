@@ -17,8 +17,9 @@ from forgetting._arrays import Array
 from forgetting.dynamics.loop import resolve, view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.counting import states_needed
-from forgetting.expectation.engines.deep import Deep, Moment, lift
+from forgetting.expectation.engines.deep import Deep, Moment
 from forgetting.expectation.quantities import quantities
+from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes.linear import precise_gain
 from forgetting.theory.instance import Instance

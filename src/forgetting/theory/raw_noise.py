@@ -54,13 +54,15 @@ def raw_noise(instance: Instance) -> RawNoise:
     def loss(v: Array) -> float:
         return float(sum(share * np.sum((X @ v - y) ** 2) / 2 for share, (X, y) in zip(shares, reduced, strict=True)))
 
-    known: dict[str, float] = {"floor": loss(best), "smoothness": float(np.linalg.eigvalsh(hessian)[-1])}
+    steepest = float(np.linalg.eigvalsh(hessian)[-1]) if len(frame) else 0.0  # 0 where all rows are zero
+    known: dict[str, float] = {"floor": loss(best), "smoothness": steepest}
     gap = None
     if isinstance(law_of(instance), Independent):
         p: Array = np.bincount(index, probabilities(instance), len(blocks)).astype(np.float64)
         inverses = [np.linalg.pinv(X, rcond=1e-12) for X, _ in reduced]
         onto = [inverse @ X for inverse, (X, _) in zip(inverses, reduced, strict=True)]
-        gap = float(np.linalg.eigvalsh(sum(q * P for q, P in zip(p, onto, strict=True)))[0])
+        mixed = sum(q * P for q, P in zip(p, onto, strict=True))
+        gap = float(np.linalg.eigvalsh(mixed)[0]) if len(frame) else None
 
         def steps(v: Array) -> Array:
             there = [inverse @ (y - X @ v) for inverse, (X, y) in zip(inverses, reduced, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number
+from forgetting._arrays import EPS, Array, as_count, as_kind, as_number
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -33,6 +33,8 @@ __all__ = [
     "known",
 ]
 
+DIGITS = 1e-6  # by which 1 - spectral_gap and `contraction` may differ, both rounded away from the truth
+UP = 1 + 16 * EPS  # for rounding errors of |w_0 - w*|^2 and of R, so that bounds made of them are none too small
 HUGE = 1e100  # numbers below it can be squared and multiplied with each other
 PROBE = TaskView(3, np.array([1.0, 2.0, 3.0]))  # tasks of which only the norms are known
 #: What a bound may cover; "i.i.d." is sampling with replacement with any weights.
@@ -85,6 +87,7 @@ class Setting:
             uniform.
         spectral_gap: the least eigenvalue of sum_m p_m P_m on the joint row space, for sampling with probabilities p
             and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0 span less.
+        contraction: 1 - spectral_gap, where it is known to more digits than the difference has.
         rank_weighted: r_p = sum_m p_m rank(X_m) for sampling with probabilities p: rank_avg when uniform.
         eta: step size of SGD.
         beta: smoothness of the SGD objective (1 for the modified one, R^2 for the loss).
@@ -110,6 +113,7 @@ class Setting:
     radius_sq_mean: float | None = None
     weight_ratio: float | None = None
     spectral_gap: float | None = None
+    contraction: float | None = None
     rank_weighted: float | None = None
     eta: float | None = None
     beta: float | None = None
@@ -124,13 +128,18 @@ class Setting:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_count(value, name, least=least))
-        drawn = ("weight_ratio", "spectral_gap", "rank_weighted")
+        drawn = ("weight_ratio", "spectral_gap", "contraction", "rank_weighted")
         for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", *drawn, "sigma", "G"):
-            if (value := getattr(self, name)) is not None:
+            if (value := getattr(self, name)) is not None or name in ("dist_sq", "radius"):
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
         for name in ("eta", "beta", "previous_loss"):  # the range of eta and beta is a matter for each bound
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_number(value, name, below=HUGE))
+        if self.contraction is not None and abs(1 - (self.spectral_gap or 0.0) - self.contraction) > DIGITS:
+            raise InvalidInputError(
+                f"contraction = {self.contraction:g} is not 1 - spectral_gap, with spectral_gap = {self.spectral_gap}; "
+                "leave contraction out, or give both"
+            )
         if self.misfit is not None:
             as_kind(self.misfit, Misfit, "fg.bounds.Misfit(floor=...), the noise of tasks that no w solves", "misfit: ")
         self._check_ranks()
@@ -181,6 +190,7 @@ class Setting:
         >>> Setting(dist_sq=2, radius=3, radius_sq_mean=5).trivial("loss")
         5.0
         """
+        as_kind(quantity, str, "the name of a quantity", "quantity: ")
         if self.misfit is not None:
             return None
         if quantity in ("loss", "averaged_loss") and self.radius_sq_mean is not None:
@@ -230,6 +240,8 @@ class Setting:
         drawn = _drawn(as_regression(problem), ordering)
         if linear is not None and not linear.realizability.holds:
             drawn |= {"misfit": _misfit(linear, start, scheme, ordering)}
+        if "spectral_gap" in more:
+            drawn.pop("contraction", None)
         return replace(base, **{"eta": eta, "beta": beta, **drawn, **more})
 
 
@@ -268,7 +280,7 @@ def _of_linear(problem: LinearTasks, start: Array, ordering: OrderingLike | None
         rank_avg=times * problem.rank_avg,
         rank_max=times * problem.rank_max,
         rank_joint=times * problem.rank_joint,
-        dist_sq=float(np.vdot(gap, gap)),
+        dist_sq=float(np.vdot(gap, gap)) * UP,
         radius=problem.radius,
         radius_sq_mean=problem.radius_sq_mean,
         from_zero=not start.any(),
@@ -286,7 +298,7 @@ def _of_sets(problem: Problem, start: Array) -> Setting:
     return Setting(
         T=problem.num_tasks,
         d=problem.dim,
-        dist_sq=float(gap @ gap),
+        dist_sq=float(gap @ gap) * UP,
         radius=1.0 if problem.radius is None else problem.radius,
         problem=problem.kind,
         from_zero=not start.any(),
@@ -321,7 +333,9 @@ def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
     if problem.linear is not None:
         result["rank_weighted"] = float(p @ problem.linear.ranks)
         geometry = problem.linear.geometry
-        result["spectral_gap"] = geometry.mixing_gap(p) if 0 < geometry.dim <= MOST_DIMENSIONS else None
+        if 0 < geometry.dim <= MOST_DIMENSIONS:
+            gap, rest = geometry.mixing(p)
+            result |= {"spectral_gap": gap, "contraction": rest if abs(1 - gap - rest) <= DIGITS else None}
     if (p[seen] > 0).all():  # a task that is never drawn may keep all of its loss
         result["weight_ratio"] = float(np.max(alpha[seen] / p[seen])) / len(p) if seen.any() else 0.0
     return result

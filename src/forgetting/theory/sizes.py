@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from forgetting._arrays import Array, as_count
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit, Ordering, WithReplacement, laws
 from forgetting.schemes import SGD, Scheme
@@ -169,6 +170,7 @@ def _resized_ordering(ordering: Ordering | None, T: int, k: int) -> Ordering | N
         case laws.Independent(p=tuple(given)):
             return WithReplacement(np.resize(np.asarray(given), T))
         case laws.Fixed(sequence=tuple(given)):
+            require_memory(48.0 * k, f"an order of {k} steps", "choose a smaller k")
             return Explicit(np.resize(np.array(given), k) % T)
     return ordering
 

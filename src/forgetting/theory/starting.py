@@ -78,8 +78,9 @@ def _known_tasks(sizes: Sizes, every: bool) -> Iterator[tuple[str, RegressionTas
     """What they are, the tasks, and the number of steps for which they are worst."""
     steps = STEPS if sizes.k is None else sorted({*np.linspace(sizes.k[0], sizes.k[-1], SPREAD).astype(int).tolist()})
     for entry in known_worst() if every else _largest(steps):
-        if entry.T is not None and entry.T * entry.d <= MOST_TRIED and entry.tasks is not None:
-            yield f"known worst tasks: {entry.name}", entry.tasks, entry.k
+        small = entry.T is not None and entry.T * entry.d <= MOST_TRIED
+        if small and (tasks := entry.tasks) is not None:
+            yield f"known worst tasks: {entry.name}", tasks, entry.k
     for k in steps:
         yield "closed form: the worst pair for the loss", families.worst_pair(k, "loss"), k
         if k > 1:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from forgetting._arrays import as_flag, as_kind
+from forgetting._registry import watched
 from forgetting.errors import InvalidInputError
 from forgetting.storage.records import Codec, add_codec
 from forgetting.theory.bound import Bound, Status, make_bound
@@ -111,7 +112,7 @@ class Statement:
         return self._named.note
 
 
-_STATEMENTS: dict[tuple[str, str | None], Statement] = {}
+_STATEMENTS: dict[tuple[str, str | None], Statement] = watched("statement", {})
 
 
 def _register(statement: Statement, replace: bool = False) -> Statement:
@@ -339,11 +340,11 @@ def get_claim(label: str, part: str | None = None) -> Claim:
     claims = {(claim.label, claim.part): claim for claim in all_claims()}
     if isinstance(label, str) and isinstance(part, str | None) and (label, part) in claims:
         return claims[label, part]
-    parts = [known for name, known in claims if name == label]
+    parts = [known for name, known in claims if isinstance(label, str) and name == label]
     if not parts:
         near = get_close_matches(str(label), dict.fromkeys(name for name, _ in claims), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else "see fg.claims.all()"
-        raise InvalidInputError(f"no claim {label!r}; {hint}")
+        raise InvalidInputError(f"no claim {label!r:.80}; {hint}")
     if part is None:
         return claims[label, parts[0]]
     if parts == [None]:

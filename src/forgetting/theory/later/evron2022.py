@@ -6,7 +6,22 @@ import math
 
 from forgetting.tasks import families
 from forgetting.theory.bound import Bound, Condition, Origin, Range
-from forgetting.theory.expression import DIM, JOINT, RANK, RANK_MAX, E, Expression, K, S, T, gap, minimum, number, root
+from forgetting.theory.expression import (
+    DIM,
+    JOINT,
+    RANK,
+    RANK_MAX,
+    E,
+    Expression,
+    K,
+    S,
+    T,
+    gap,
+    left_after,
+    minimum,
+    number,
+    root,
+)
 from forgetting.theory.setting import known
 from forgetting.theory.statement import register_bound
 
@@ -68,7 +83,7 @@ register_bound(
         source=f"{SOURCE}, Theorem 10",
         quantity="forgetting",
         orderings=CYCLIC,
-        expression=S / (4 * K) * (1 - number(1) / K) ** (K - 1),
+        expression=S / (4 * K) * left_after(number(1) / K, K - 1),
         range=Range(2),
         needs=("T",),
         conditions=(Condition(lambda s, k: s.T == 2, "is for T = 2"),),

@@ -19,7 +19,7 @@ from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable
 from forgetting.theory.expectations import Numbers, distinct, probabilities
-from forgetting.theory.expression import DISTANCE, Expression, K, parameter
+from forgetting.theory.expression import DISTANCE, Expression, K, left_after, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
 from forgetting.theory.setting import known
@@ -76,7 +76,7 @@ def _mean_projection(instance: Instance) -> float:
     frame = rows[sizes > 1e-12 * sizes[0]].T
     reduced = [X @ frame for X in blocks]
     mean = sum(chance * np.linalg.pinv(X) @ X for chance, X in zip(chances, reduced, strict=True))
-    return float(1 - np.linalg.eigvalsh(mean)[0])
+    return float(1 - np.linalg.eigvalsh(mean)[0]) if frame.size else 0.0  # zeros: nothing to learn
 
 
 def _scaled_condition(instance: Instance) -> float:
@@ -89,7 +89,7 @@ def _scaled_condition(instance: Instance) -> float:
         ]
     )
     sizes = np.linalg.svd(rows, compute_uv=False)
-    return float(1 - np.min(sizes[sizes > 1e-12 * sizes[0]]) ** 2 / np.sum(sizes**2))
+    return float(1 - np.min(sizes[sizes > 1e-12 * sizes[0]]) ** 2 / np.sum(sizes**2)) if sizes.any() else 0.0
 
 
 def _single_rows(rng: Rng, index: int) -> Instance:
@@ -108,7 +108,7 @@ _GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
 _CONDITION = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
 GOWER = _bound(
     "gower2015", "any weights", "Gower and Richtarik 2015", "i.i.d.",
-    ((1 - _GAP) ** K * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    (left_after(_GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
     "Stated there for positive definite E P. Reached by orthogonal tasks of the same weight.",
 )  # fmt: skip
 checked(
@@ -121,7 +121,7 @@ checked(
 )
 STROHMER = _bound(
     "strohmer2009", "single rows", "Strohmer and Vershynin 2009, Theorem 2", "norm-weighted",
-    ((1 - _CONDITION) ** K * DISTANCE).where("kappa_F = |X|_F |X^+|, all rows stacked"),
+    (left_after(_CONDITION, K) * DISTANCE).where("kappa_F = |X|_F |X^+|, all rows stacked"),
     "Stated there for rows of full column rank; the joint row space is enough. The bound of Gower and Richtarik here.",
     Condition(lambda s, k: known(s.rank_max) <= 1, "is for tasks of rank 1"),
 )  # fmt: skip

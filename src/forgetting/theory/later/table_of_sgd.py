@@ -70,7 +70,7 @@ def _noise(case: Instance, at: Setting) -> Setting:
         rows = geometry.rows[geometry.block(m)] * geometry.sigma[geometry.block(m), None]
         mean += chance * (hessian := rows.T @ rows)
         square += chance * (hessian @ hessian)
-    variance = max(float(np.linalg.eigvalsh(square - mean @ mean)[-1]), 0.0)
+    variance = float(np.max(np.linalg.eigvalsh(square - mean @ mean), initial=0.0))
     return replace(at, sigma=math.sqrt(variance * at.dist_sq))
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from forgetting._arrays import EPS
 from forgetting.theory.bound import Bound, Condition, Quantity, Range
 from forgetting.theory.checking import ROUNDING, Expected, all_of, at_most, covers, projection, small, steps
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.expectations import Numbers
-from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, parameter
+from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
@@ -47,7 +48,7 @@ def times(rate: float, k: int) -> float:
 
 
 _GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
-_LEFT = (1 - _GAP) ** K
+_LEFT = left_after(_GAP, K)
 _TIMES = Expression(
     "(1 - (1-lambda_min)^k) / lambda_min",
     r"\frac{1-(1-\lambda_{\min})^{k}}{\lambda_{\min}}",
@@ -55,7 +56,9 @@ _TIMES = Expression(
     ("spectral_gap",),
     PRODUCT,
 )
-_FLOOR = _of_misfit("floor", "L_min", r"L_{\min}")
+# the least loss is known up to rounding: a bound from above takes the larger end, one from below the smaller one
+_FLOOR = _of_misfit("floor", "L_min", r"L_{\min}", lambda floor: floor * (1 + 64 * EPS))
+_LEAST = _of_misfit("floor", "L_min", r"L_{\min}", lambda floor: floor * (1 - 64 * EPS))
 _SMOOTH = _of_misfit("smoothness", "H", "H")
 _NOISE = _of_misfit("noise", "N", "N")
 _GAMMA = _of_misfit("noise_max", "gamma", r"\gamma", math.sqrt)
@@ -240,7 +243,7 @@ NEEDELL = Bound(
     source="Needell 2010",
     quantity="error",
     orderings=("norm-weighted",),
-    expression=((1 - _PER_ROW) ** K * DISTANCE + _KAPPA**2 * _GAMMA**2)
+    expression=(left_after(_PER_ROW, K) * DISTANCE + _KAPPA**2 * _GAMMA**2)
     .where("kappa_F = |X|_F |X^+|, all rows stacked").where("gamma = max_i |y_i - x_i.w*| / |x_i|"),
     conditions=(
         Condition(lambda s, k: known(s.rank_max) <= 1, "is for tasks of rank 1"),
@@ -308,7 +311,7 @@ def _floor(quantity: Quantity) -> Bound:
         schemes=("any",),
         kind="floor",
         range=Range(0),
-        expression=_FLOOR.where("L_min = the least mean loss of any w"),
+        expression=_LEAST.where("L_min = the least mean loss of any w"),
         conditions=(_UNSOLVED, _needs("floor")),
         assumptions="any regression tasks, any order, any scheme",
         tight=True,

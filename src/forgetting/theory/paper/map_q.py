@@ -86,7 +86,7 @@ def _row_space(instance: Instance) -> Array:
 
 
 def _least(matrix: Array) -> float:
-    return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[0])
+    return float(np.min(np.linalg.eigvalsh((matrix + matrix.T) / 2), initial=np.inf))
 
 
 def _size(matrix: Array) -> float:

@@ -67,7 +67,8 @@ def _mean_norm(bound: Bound) -> Paths:
         setting = replace(setting_of(instance), radius_sq_mean=radius_sq_mean)
         loss = bound.quantity == "loss"
         lhs = float(share @ numbers.task_losses(instance.k)) if loss else numbers.forgetting(instance.k)
-        doubt = numbers.doubt + ROUNDING * radius_sq_mean * setting.dist_sq
+        doubted = float(np.sum(share[problem.norms > 0])) if loss else 1.0  # tasks without rows have no errors
+        doubt = numbers.doubt * doubted + ROUNDING * radius_sq_mean * setting.dist_sq
         return at_most(lhs, bound, setting, instance.k, doubt, numbers.how)
 
     def sampled(side: Check) -> Check:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.expectation.engines.deep import lift
+from forgetting.geometry import lift
 from forgetting.schemes import SGD
 from forgetting.theory.checking import (
     ROUNDING,
