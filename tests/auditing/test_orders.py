@@ -1,5 +1,6 @@
 """The search over orders: exact against brute force, local search against exact, planted orders found."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import search_orders
+from forgetting.auditing.opening import _place
 from forgetting.auditing.orders import count_orders, order_value
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.studies import Study
@@ -163,3 +165,63 @@ def test_restarts_find_no_less_and_do_not_depend_on_processes(tmp_path):
     other = fg.families.gaussian(T=11, d=14, rank=2, seed=5)
     search_orders(other, restarts=2, store=store, **options)
     assert Study.open(store).status.done == 6
+
+
+def two_planes(seed):
+    """Two pairs of lines in orthogonal planes, turned: only the order within a pair counts, and six orders are tied."""
+    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((4, 4)))[0]
+    angles = (0.0, 0.6, 0.1, 1.1)
+    lines = np.zeros((4, 4))
+    for m, angle in enumerate(angles):
+        lines[m, 2 * (m // 2) : 2 * (m // 2) + 2] = -np.sin(angle), np.cos(angle)
+    w = turn.T @ np.array([1.0, 0.2, -0.7, 1.3])
+    X = lines @ turn
+    return fg.RegressionTasks(list(X[:, None]), list((X @ w)[:, None]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tied_orders_are_counted_and_the_named_one_does_not_depend_on_rounding(seed):
+    search = search_orders(two_planes(seed))
+    assert (search.best.tied, search.worst.tied) == (6, 6)
+    assert search.worst.order in {
+        min(order for order in permutations(range(4)) if goes(order, first, second))
+        for first in ((0, 1), (1, 0))
+        for second in ((2, 3), (3, 2))
+    }
+    assert search.worst.order == search_orders(two_planes(99)).worst.order
+    assert search.best.order == search_orders(two_planes(99)).best.order
+    assert "one of 6 tied orders" in str(search)
+
+
+def goes(order, first, second):
+    return order.index(first[0]) < order.index(first[1]) and order.index(second[0]) < order.index(second[1])
+
+
+def test_orders_that_all_forget_nothing_are_all_tied():
+    turn = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    tasks = fg.RegressionTasks(list(turn[:, None]), list((turn @ np.ones(4))[:, None]))
+    search = search_orders(tasks)
+    assert (search.best.tied, search.worst.tied) == (24, 24)
+    assert search.best.order == search.worst.order == (0, 1, 2, 3)
+
+
+def test_the_audit_and_the_landscape_say_how_many_orders_are_tied():
+    tasks = two_planes(0)
+    audit = fg.audit(tasks, passes=2)
+    text = " ".join(audit.to_text(100).split())
+    assert "worst order, forgets most (one of 6 tied orders)" in text
+    assert "worst: the first of 6 orders that forget the same; other measures may differ." in text
+    assert any("the worst order there is (one of 6 tied orders)" in line for line in audit.opening)
+    spread = fg.auditing.landscape(tasks).spread
+    assert (spread.best.tied, spread.worst.tied, spread.worst.order) == (6, 6, audit.search.worst.order)
+    given = fg.audit(tasks, passes=2, order=audit.search.worst.order)
+    loss = given.measure("training loss")
+    assert (loss.tied, loss.top.tied, loss.bottom.tied) == (6, 6, 6)
+
+
+def test_a_given_order_that_is_tied_with_the_worst_random_ones_is_not_worse_than_all():
+    audit = fg.audit(two_planes(0), passes=2, order=search_orders(two_planes(0)).worst.order)
+    measure = audit.measure("training loss")
+    assert "is the worst there is, tied with 5 others" in _place(audit, measure, "the given order")
+    sampled = replace(audit, tried_exact=False)
+    assert "is as bad as the worst of 24 random orders" in _place(sampled, measure, "the given order")

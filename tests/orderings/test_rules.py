@@ -285,3 +285,60 @@ def test_the_laws_say_what_is_known():
     assert Quantile().skips
     assert not Steinerberger().skips
     assert not Cyclic().skips
+
+
+def orthonormal(kind):
+    """Six tasks that are orthogonal to each other, in directions that no float hits: each is solved by one visit."""
+    rng = np.random.default_rng(3)
+    rows, w = np.linalg.qr(rng.standard_normal((6, 6)))[0], rng.standard_normal(6)
+    if kind == "regression":
+        sizes = np.arange(1.0, 7.0)
+        return fg.RegressionTasks(list((sizes[:, None] * rows)[:, None]), list((sizes * (rows @ w))[:, None]))
+    if kind == "kernel":
+        return fg.KernelTasks(rows @ rows.T, rows @ w, np.arange(6))
+    return fg.ConvexSets([fg.Affine(row[None], [row @ w]) for row in rows])
+
+
+@pytest.mark.parametrize("ordering", ["greedy-distance", "greedy-residual"])
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [("regression", None), ("regression", "gradient-descent"), ("kernel", None), ("sets", None)],
+)
+def test_once_all_tasks_are_solved_a_greedy_order_takes_the_lowest_number(kind, scheme, ordering):
+    tasks = orthonormal(kind)
+    order = fg.run(tasks, ordering, k=40, scheme=scheme).order
+    assert sorted(order[:6]) == list(range(6))
+    assert order[6:].tolist() == [0] * 34
+    assert fg.run_many(tasks, ordering, 12, runs=1, scheme=scheme).order[0].tolist() == order[:12].tolist()
+
+
+@pytest.mark.parametrize("ordering", [Steinerberger(), RelaxedGreedy()], ids=str)
+def test_once_all_tasks_are_solved_draws_by_distance_are_uniform(ordering):
+    order = fg.run(orthonormal("regression"), ordering, k=3006, seed=1).order
+    assert sorted(order[:6]) == list(range(6))
+    assert np.bincount(order[6:], minlength=6).min() > 400
+
+
+def test_distances_that_differ_by_rounding_are_tied():
+    rng = np.random.default_rng(0)
+    X, w = np.linalg.qr(rng.standard_normal((5, 5)))[0], 1e6 * rng.standard_normal(5)
+    start = w + X.T @ np.full(5, 1e-3)  # at the distance 1e-3 from each task, which rounding moves by 1e-10
+    assert fg.run(rows(X, X @ w), "greedy-distance", k=5, w0=start).order.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_solve_in_greedy_order_ends_at_rounding_in_one_row():
+    rng = np.random.default_rng(3)
+    A, x = np.linalg.qr(rng.standard_normal((6, 6)))[0], rng.standard_normal(6)
+    seen = []
+
+    class Watched(fg.orderings.Ordering):
+        law = laws.Adaptive()
+
+        def visits(self, tasks, rng):
+            for task in GreedyDistance().visits(tasks, rng):
+                seen.append(task)
+                yield task
+
+    fg.solve(A, A @ x, ordering=Watched(), tol=0, max_steps=20)
+    assert sorted(seen[:6]) == list(range(6))
+    assert set(seen[6:]) == {0}

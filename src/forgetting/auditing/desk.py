@@ -13,6 +13,7 @@ from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.passes import pass_cost
 from forgetting.auditing.result import OrderingRow
 from forgetting.dynamics.loop import run
+from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
@@ -83,7 +84,10 @@ class Desk:
     def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
         """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
         request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
-        method = choose(replace(request, patience=self.patience))[0].name
+        try:
+            method = choose(replace(request, patience=self.patience)).engine.name
+        except PatienceError as error:
+            method = error.method
         # after complete passes every task was visited equally often, so that forgetting follows from the loss
         derived = method == "monte-carlo" and self.kept is not None and isinstance(ordering.law, laws.Reshuffled)
         expectation = expect(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_kind, seed_from
+from forgetting._arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, seed_from
 from forgetting.auditing.orders import as_permutation
 from forgetting.auditing.passes import PART, batch_steps, quietly
 from forgetting.dynamics.ensembles import compiled_form
@@ -65,9 +65,11 @@ def forgetting_matrix(
     >>> round(float(fg.run(tasks, fg.orderings.Explicit([0, 1]), k=2).forgetting[-1]), 6)    # half: a mean over tasks
     0.044255
     """
-    T = as_kind(problem, Problem, "a problem such as RegressionTasks").num_tasks
+    T, certain = as_kind(problem, Problem, "a problem such as RegressionTasks").num_tasks, as_flag(exact, "exact")
     total, rows, columns = np.zeros((T, T)), [np.empty((0, T))], [np.empty((0, T))]
-    for matrices in _matrices(problem, np.array([as_permutation(order, T) for order in orders]), scheme, w0):
+    for matrices in _matrices(
+        problem, np.array([as_permutation(order, T) for order in as_list(orders, "orders")]), scheme, w0
+    ):
         total += matrices.sum(axis=0)
         rows.append(matrices.sum(axis=2))
         columns.append(matrices.sum(axis=1))
@@ -75,9 +77,10 @@ def forgetting_matrix(
     if runs == 0:
         raise InvalidInputError("orders is empty; give at least one")
     errors = [
-        np.std(np.concatenate(part), axis=0) / math.sqrt(runs) if not exact else np.zeros(T) for part in (rows, columns)
+        np.std(np.concatenate(part), axis=0) / math.sqrt(runs) if not certain else np.zeros(T)
+        for part in (rows, columns)
     ]
-    return Influence(total / runs, errors[0], errors[1], runs, exact)
+    return Influence(total / runs, errors[0], errors[1], runs, certain)
 
 
 def _matrices(problem: Problem, orders: IntArray, scheme: SchemeLike | None, w0: Any) -> Iterator[Array]:

@@ -7,13 +7,12 @@ import os
 import zipfile
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, any_array, real_array
+from forgetting._arrays import Array, IntArray, any_array, as_flag, as_kind, as_path, as_word, real_array
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.storage.atomic import write
@@ -160,8 +159,10 @@ def read_values(
     path: str | PathLike[str], permutations_key: str, values_key: str, seeds_key: str | None, values_layout: Layout
 ) -> dict[str, Any]:
     """The arrays of a landscape, by the names in `KEYS`; an error names what is missing."""
-    if values_layout not in get_args(Layout):
-        raise InvalidInputError(f"values_layout must be 'group-by-seed' or 'seed-by-group', got {values_layout!r:.40}")
+    as_word(values_layout, get_args(Layout), "values_layout")
+    for name, what in ((permutations_key, "permutations_key"), (values_key, "values_key"), (seeds_key, "seeds_key")):
+        if name is not None or what != "seeds_key":
+            as_kind(name, str, "the name of an array", f"{what}: ")
     arrays = read_arrays(path)
     for name in (permutations_key, values_key):
         if name not in arrays:
@@ -189,6 +190,7 @@ def _task_values(arrays: dict[str, Any], values_key: str) -> Any:
 
 def write_values(path: str | PathLike[str], arrays: dict[str, Any], *, force: bool) -> None:
     """Write arrays to an .npz file, atomically; an existing file is replaced only with `force`."""
-    if os.path.lexists(path) and not force:
+    name = as_path(path)
+    if os.path.lexists(name) and not as_flag(force, "force"):
         raise ProblemFileError(f"{path} exists and is kept; force=True replaces it")
-    write(Path(path), lambda handle: np.savez_compressed(handle, **arrays), replace=force)
+    write(name, lambda handle: np.savez_compressed(handle, **arrays), replace=force)

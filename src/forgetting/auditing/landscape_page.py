@@ -31,8 +31,8 @@ def sentences(found: Landscape) -> tuple[str, ...]:
     said = [
         f"Over {'all' if found.complete else 'the'} {len(found.values)} orders, the {found.quantity} is "
         f"{spread.mean:.4g} on average (standard deviation {spread.sd:.2g}; {better} values are good): best "
-        f"{spread.best.value:.4g} in the order {_words(spread.best.order)}, worst {spread.worst.value:.4g} in the "
-        f"order {_words(spread.worst.order)}."
+        f"{spread.best.value:.4g} in the order {_words(spread.best.order)}{spread.best.ties}, worst "
+        f"{spread.worst.value:.4g} in the order {_words(spread.worst.order)}{spread.worst.ties}."
     ]
     said.append(explained(found))
     agreement = found.agreement

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, as_flag, as_kind, read_only, real_array
+from forgetting._arrays import Array, IntArray, as_flag, as_kind, as_list, read_only, real_array
 from forgetting._progress import Progress, reports_progress, track
 from forgetting.auditing.landscape_files import (
     Layout,
@@ -25,7 +25,7 @@ from forgetting.auditing.landscape_files import (
     write_values,
 )
 from forgetting.auditing.order_variance import OrderVariance, split_variance
-from forgetting.auditing.orders import MOST_ORDERS, FoundOrder, Quantity, as_permutation, order_value
+from forgetting.auditing.orders import MOST_ORDERS, Quantity, as_permutation, extreme_order, order_value
 from forgetting.auditing.robustness import (
     LEVELS,
     OrderDisparity,
@@ -95,7 +95,7 @@ class Landscape(Result):
             fields["task_values"] = checked_task_values(self.task_values, (count, T, values.shape[1]))[rows]
         for name, array in fields.items():
             object.__setattr__(self, name, read_only(array))
-        names = tuple(map(str, self.names)) or tuple(map(str, range(T)))
+        names = tuple(map(str, as_list(self.names, "names"))) or tuple(map(str, range(T)))
         if len(names) != T:
             raise InvalidInputError(f"names: {len(names)} names for {T} tasks")
         object.__setattr__(self, "names", names)
@@ -175,10 +175,9 @@ class Landscape(Result):
     @cached_property
     def spread(self) -> OrderSpread:
         """Best and worst order, mean, standard deviation and quantiles over orders, of the mean over seeds."""
-        costs = self._costs.mean(axis=1)
         best, worst = (
-            FoundOrder(tuple(self.permutations[row].tolist()), float(self.means[row]))
-            for row in (int(np.argmin(costs)), int(np.argmax(costs)))
+            extreme_order(self.permutations, self.means, largest=largest)
+            for largest in (self.higher_is_better, not self.higher_is_better)
         )
         quantiles = tuple(np.quantile(self.means, LEVELS).tolist())
         return OrderSpread(best, worst, float(self.means.mean()), float(self.means.std()), quantiles)
@@ -310,7 +309,9 @@ def landscape(
     chosen, space = resolve(problem, scheme, w0)
     T = problem.num_tasks
     measured = callable(quantity)
-    if not measured and quantity not in get_args(Quantity):
+    if higher_is_better is not None:
+        higher_is_better = as_flag(higher_is_better, "higher_is_better")
+    if not measured and not (isinstance(quantity, str) and quantity in get_args(Quantity)):
         raise InvalidInputError(f"quantity must be 'loss', 'forgetting' or a function of w, got {quantity!r:.80}")
     if measured and higher_is_better is None:
         raise InvalidInputError("higher_is_better: say whether high values of the function are good, True or False")

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, IntArray, as_number
 from forgetting.auditing.orders import (
     SLOW,
     FoundOrder,
@@ -17,7 +17,7 @@ from forgetting.auditing.orders import (
     as_tasks,
     count_orders,
     distinct_orders,
-    first_least,
+    extreme_order,
 )
 from forgetting.auditing.passes import held_out_losses, pass_cost, pass_ends
 from forgetting.dynamics.loop import run
@@ -46,7 +46,8 @@ class Measure:
         unit: what a value is, in words.
         higher: whether more is better; accuracies are parts of 1.
         given, cyclic: the value of the given order after one pass, and after all passes.
-        best, worst: the values of the two orders that forget least and most (`Audit.search`).
+        best, worst: the values of the two orders that forget least and most (`Audit.search`; of tied orders, of the
+            one that is named there).
         mean, error: the mean over random orders and its standard error, 0 if exact.
         values: the value of each order that was tried.
         top, bottom: the orders with the best and the worst value among those that were tried.
@@ -87,6 +88,7 @@ class Measure:
 
     def compare(self, one: float, other: float, error: float = 0.0) -> int:
         """1 if the first value is better than the second, -1 if it is worse, 0 if they are equal up to the error."""
+        one, other, error = as_number(one, "one"), as_number(other, "other"), as_number(error, "error")
         gain = (one - other) if self.higher else (other - one)
         return int(math.copysign(1, gain)) if abs(gain) > self.slack + DEVIATIONS * error else 0
 
@@ -112,6 +114,11 @@ class Measure:
         return self._prefers(self.best, self.mean, self.error)
 
     @property
+    def tied(self) -> int:
+        """The number of orders tried that are as good as the given one."""
+        return sum(self.compare(value, self.given) == 0 for value in self.values)
+
+    @property
     def share_better(self) -> float:
         """The part of all orders tried that are better than the given order."""
         return float(np.mean([self.compare(value, self.given) > 0 for value in self.values])) if self.values else 0.0
@@ -123,6 +130,7 @@ class Measure:
 
     def number(self, value: float) -> str:
         """The value with its unit: per cent for accuracies."""
+        value = as_number(value, "value")
         if self.is_accuracy:
             return f"{100 * value:.1f} %"
         short = float(f"{value:.4g}")
@@ -206,8 +214,7 @@ def measure_orders(
             last[name] = held_out_losses(test, point).mean()
         values = column[: len(tried.orders)]
         spread = 0.0 if tried.exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
-        low, high = (FoundOrder(tuple(tried.orders[i].tolist()), float(values[i])) for i in
-                     (first_least(values), first_least(-values)))  # fmt: skip
+        low, high = (extreme_order(tried.orders, values, largest=largest) for largest in (False, True))
         own, best, worst = (float(value) for value in column[len(tried.orders) :])
         higher = rows is not None
         top, bottom = (high, low) if higher else (low, high)

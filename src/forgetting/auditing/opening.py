@@ -10,6 +10,7 @@ from forgetting.auditing.words import capital, joined, number, ordered, percent,
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
+    from forgetting.auditing.orders import FoundOrder
     from forgetting.auditing.result import Audit
 
 __all__ = ["about_orders", "opening"]
@@ -147,13 +148,22 @@ def _place(audit: Audit, measure: Measure, subject: str) -> str:
     orders = "all orders" if audit.tried_exact else "random orders"
     better, worse = measure.share_better, measure.share_worse
     if measure.random_against_given == 1:
-        ends = "the worst there is" if audit.tried_exact else f"worse than all {audit.tried:,} random orders"
-        stands = ends if worse == 0 else f"worse than {percent(better, 1.0)} of {orders}"
+        share = f"worse than {percent(better, 1.0)} of {orders}"
+        stands = _end(audit, measure, "worst", "worse", "bad") if worse == 0 else share
     else:
-        ends = "the best there is" if audit.tried_exact else f"better than all {audit.tried:,} random orders"
-        stands = ends if better == 0 else f"better than {percent(worse, 1.0)} of {orders}"
+        share = f"better than {percent(worse, 1.0)} of {orders}"
+        stands = _end(audit, measure, "best", "better", "good") if better == 0 else share
     numbers = f"{measure.number(measure.given)} against {measure.number(measure.mean)} on average"
     return f"by {measure.name} {subject} is {stands} ({numbers})"
+
+
+def _end(audit: Audit, measure: Measure, most: str, more: str, plain: str) -> str:
+    """That no order is worse, or better, than the given one; orders that are as good are named as ties."""
+    if not audit.tried_exact:
+        tried = f"{audit.tried:,} random orders"
+        return f"as {plain} as the {most} of {tried}" if measure.tied else f"{more} than all {tried}"
+    others = measure.tied - 1
+    return f"the {most} there is" + (f", tied with {others:,} other{'s' * (others > 1)}" if others > 0 else "")
 
 
 def _advice(audit: Audit) -> list[str]:
@@ -177,7 +187,7 @@ def _advice(audit: Audit) -> list[str]:
     if verdict.best_is_far:
         best, random = audit.search.best, audit.ordering("random permutation")
         values = (
-            f"The best order {'there is' if audit.search.exact else 'found'} forgets "
+            f"{capital(_extreme(audit, 'best'))} forgets "
             f"{number(best.value, audit.fit.start)}, a random one {number(random.forgetting, audit.fit.start)}"
         )
         given = [measure.name for measure in audit.measures if measure.best_against_given == -1]
@@ -240,4 +250,5 @@ def _of_start(value: float, start: float) -> str:
 
 
 def _extreme(audit: Audit, which: str) -> str:
-    return f"the {which} order {'there is' if audit.search.exact else 'found'}"
+    found: FoundOrder = getattr(audit.search, which)
+    return f"the {which} order {'there is' if audit.search.exact else 'found'}{found.ties}"

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
+from forgetting._arrays import EPS, Array, IntArray, Seed, as_count, as_flag, as_index, as_list, as_word, seed_from
 from forgetting._devices import as_device
 from forgetting._threads import cores
 from forgetting.auditing.order_restarts import best_and_worst, restart_seeds
@@ -32,6 +33,7 @@ __all__ = [
     "as_tasks",
     "count_orders",
     "distinct_orders",
+    "extreme_order",
     "first_least",
     "order_value",
     "search_orders",
@@ -49,12 +51,24 @@ GAIN = 1e-12  # relative improvement below which two values count as equal
 class FoundOrder:
     """An order of all tasks, and the forgetting or loss after a pass in this order.
 
-    >>> FoundOrder((1, 0), 0.25).value
-    0.25
+    Attributes:
+        order: the order; of several with this value, that of the lowest task numbers.
+        value: its forgetting, loss or other measure.
+        tied: how many of the orders that were tried have this value up to rounding, this one included. A local search
+            does not count them, and leaves 1.
+
+    >>> FoundOrder((1, 0), 0.25).value, FoundOrder((0, 1), 0.25, tied=2).ties
+    (0.25, ' (one of 2 tied orders)')
     """
 
     order: tuple[int, ...]
     value: float
+    tied: int = 1
+
+    @property
+    def ties(self) -> str:
+        """The number of tied orders in words, to be put after the order; empty if there is no other."""
+        return f" (one of {self.tied:,} tied orders)" if self.tied > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +77,7 @@ class OrderSearch:
 
     Attributes:
         quantity: "forgetting" or "loss", after each task was learned once.
-        best, worst: the orders with the smallest and the largest value.
+        best, worst: the orders with the smallest and the largest value; of tied ones, that of the lowest task numbers.
         exact: whether every order was evaluated; if not, better and worse orders may exist.
         evaluations: the number of orders that were evaluated.
         seed: the seed of the local search; it has no effect if the search is exact.
@@ -86,7 +100,7 @@ class OrderSearch:
     def __str__(self) -> str:
         lines = [f"{self.quantity} after one pass, {self.method}"]
         for name, extreme in (("best", self.best), ("worst", self.worst)):
-            lines.append(f"{name:>7} {extreme.value:.6g}  order {' '.join(map(str, extreme.order))}")
+            lines.append(f"{name:>7} {extreme.value:.6g}  order {' '.join(map(str, extreme.order))}{extreme.ties}")
         return "\n".join(lines)
 
 
@@ -144,8 +158,8 @@ def search_orders(
     >>> search.exact, search.evaluations, search.worst.value > 10 * search.best.value
     (True, 180, True)
     """
-    if quantity not in get_args(Quantity):
-        raise InvalidInputError(f"quantity must be 'forgetting' or 'loss', got {quantity!r}")
+    as_word(quantity, get_args(Quantity), "quantity")
+    exact = None if exact is None else as_flag(exact, "exact")
     seed = seed_from(seed)
     chosen, space = resolve(problem, scheme, w0)
     value = order_value(problem, quantity, scheme=chosen, w0=space.w0, device=device)
@@ -156,10 +170,10 @@ def search_orders(
     if exact is True and total > 10 * MOST_ORDERS:
         raise InvalidInputError(f"there are {total:.2g} orders of {problem.num_tasks} tasks: too many to try all")
     if exact or (exact is None and total <= MOST_ORDERS and total * cost <= 3e10):
-        return _all_orders(as_tasks(distinct_orders(counts), index), quantity, value, seed)
+        return _all_orders(as_tasks(distinct_orders(counts), index), quantity, value, problem.loss(space.w0), seed)
     T = problem.num_tasks
     most = _affordable(cost, T) if evaluations is None else as_count(evaluations, "evaluations", least=1)
-    begin = [np.arange(T), *(as_permutation(order, T) for order in starts)]
+    begin = [np.arange(T), *(as_permutation(order, T) for order in as_list(starts, "starts"))]
     seeds = restart_seeds(seed, as_count(restarts, "restarts", least=1))
     local = partial(_local_search, problem, quantity, chosen, space.w0, begin, most, device)
     if len(seeds) == 1 and store is None:
@@ -299,23 +313,42 @@ def as_tasks(orders: IntArray, index: IntArray) -> IntArray:
     return tasks
 
 
-def _all_orders(tasks: IntArray, quantity: str, value: Callable[[IntArray], Array], seed: int) -> OrderSearch:
+def _all_orders(
+    tasks: IntArray, quantity: str, value: Callable[[IntArray], Array], start: float, seed: int
+) -> OrderSearch:
     values = value(tasks)
-    best, worst = (
-        FoundOrder(tuple(tasks[i].tolist()), float(values[i])) for i in (first_least(values), first_least(-values))
-    )
+    best, worst = (extreme_order(tasks, values, largest=largest, start=start) for largest in (False, True))
     return OrderSearch(quantity, best, worst, True, len(tasks), seed)
 
 
-def first_least(values: Array) -> int:
+def first_least(values: Array, start: float = 0.0) -> int:
     """The first of the least values; values that are equal up to rounding count as equal.
 
     >>> first_least(np.array([2.0, 1.0 + 1e-15, 1.0]))
     1
     """
+    return int(np.argmax(_least(values, start)))
+
+
+def _least(values: Array, start: float) -> NDArray[np.bool_]:
+    """Which values are least, up to rounding errors of the largest of them and of the loss at the start."""
     least = float(values.min())
-    close = values <= least + GAIN * abs(least)
-    return int(np.argmax(close)) if close.any() else int(np.argmin(values))  # none is close to NaN
+    size = max(float(np.max(np.abs(values))), abs(start))
+    close: NDArray[np.bool_] = values <= least + GAIN * abs(least) + 64 * EPS * size
+    return close if close.any() else np.arange(len(values)) == np.argmin(values)  # none is close to NaN
+
+
+def extreme_order(orders: IntArray, values: Array, *, largest: bool, start: float = 0.0) -> FoundOrder:
+    """The order of the lowest task numbers among those with the least or the largest value, and how many they are.
+
+    `start` is the loss before learning: differences that are rounding errors of it are none.
+
+    >>> extreme_order(np.array([[2, 1, 0], [0, 2, 1], [0, 1, 2]]), np.array([1.0, 1.0 + 1e-15, 0.5]), largest=True)
+    FoundOrder(order=(0, 2, 1), value=1.000000000000001, tied=2)
+    """
+    rows = np.flatnonzero(_least(-values if largest else values, start))
+    first = int(rows[np.lexsort(orders[rows].T[::-1])[0]])
+    return FoundOrder(tuple(orders[first].tolist()), float(values[first]), len(rows))
 
 
 def _at_once(geometry: Geometry) -> bool:

@@ -161,13 +161,17 @@ def _orderings(audit: Audit) -> Section:
 
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
     """The orders that are named, and the best by every measure if it is another one."""
-    named = [("given order", audit.given), ("best order, forgets least", audit.search.best.order)]
-    named.append(("worst order, forgets most", audit.search.worst.order))
+    best, worst = audit.search.best, audit.search.worst
+    named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
+    named.append((f"worst order, forgets most{worst.ties}", worst.order))
     for measure in audit.measures:
         if measure.name not in ("training loss", "forgetting"):
             which = "all" if audit.tried_exact else "those tried"
             named.append(
-                (f"best of {which} by {measure.name} ({measure.number(measure.top.value)})", measure.top.order)
+                (
+                    f"best of {which} by {measure.name} ({measure.number(measure.top.value)}){measure.top.ties}",
+                    measure.top.order,
+                )
             )
     return named
 
@@ -191,6 +195,9 @@ def _measures(audit: Audit) -> list[Table]:
         f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that "
         "are worse."
     ]
+    for name, found in (("best", audit.search.best), ("worst", audit.search.worst)):
+        if found.tied > 1:
+            notes.append(f"{name}: the first of {found.tied:,} orders that forget the same; other measures may differ.")
     notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
     if any(measure.incremental for measure in audit.measures):
         notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")

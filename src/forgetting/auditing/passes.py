@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def batch_steps(geometry: Geometry, scheme: LinearScheme, w0: Array, orders: Int
         for task in np.unique(distinct[:, t]).tolist():
             rows, block = np.flatnonzero(distinct[:, t] == task), geometry.block(task)
             basis, part = geometry.rows[block], states[rows]
-            flat = part.reshape(-1, geometry.dim)  # of all orders and outputs, for one product
+            flat = part.reshape(prod(part.shape[:-1]), geometry.dim)  # of all orders and outputs, for one product
             with quietly():
                 errors = (flat @ basis.T).reshape(*part.shape[:-1], -1) - geometry.targets[..., block]
                 moved = (errors * gains[block]).reshape(len(flat), -1) @ basis

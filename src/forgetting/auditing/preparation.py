@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_flag
+from forgetting._arrays import IntArray, as_count, as_flag, as_word
 from forgetting.auditing.sources import RandomFeatures, subsample_rows
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import LinearTasks, Problem, prepare
@@ -42,8 +42,8 @@ class Recipe:
         as_standardize(self.standardize)
         as_feature_map(self.features)
         object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
-        if self.loss not in (None, "sum", "mean"):
-            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {self.loss!r}")
+        if self.loss is not None:
+            as_word(self.loss, ("sum", "mean"), "loss")
 
     @property
     def changes(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from forgetting._arrays import as_kind
+from forgetting._arrays import as_kind, as_list
 from forgetting.errors import ProblemFileError
 from forgetting.tasks.readers import Columns, Reading, read
 
@@ -37,7 +37,7 @@ def read_tasks(
     >>> found.tasks.names, found.features, found.notes[0]
     (('first', 'second'), ('a', 'b'), "task 'first' has one row")
     """
-    files = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    files = [paths] if isinstance(paths, str | PathLike) else as_list(paths, "paths")
     if not files:
         raise ProblemFileError("no file given")
     for name in files:

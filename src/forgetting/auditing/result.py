@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forgetting._arrays import IntArray, as_count
+from forgetting._arrays import IntArray, as_count, as_path
 from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Outlier
 from forgetting.auditing.measures import Measure
@@ -284,9 +283,9 @@ class Audit(Result):
         (['training loss'], False)
         """
         for measure in self.measures:
-            if measure.name == name:
+            if isinstance(name, str) and measure.name == name:
                 return measure
-        raise InvalidInputError(f"no measure {name!r}; there are {', '.join(one.name for one in self.measures)}")
+        raise InvalidInputError(f"no measure {name!r:.80}; there are {', '.join(one.name for one in self.measures)}")
 
     def landscape(self, measure: str = "training loss") -> Landscape:
         """The values of a measure after all orders, as a `Landscape`; for up to 6 tasks, whose orders are all tried.
@@ -324,11 +323,12 @@ class Audit(Result):
         >>> audit.ordering("given order").k, audit.ordering("with replacement", passes=3).k
         (2, 6)
         """
+        passes = as_count(passes, "passes")
         for row in self.orderings:
-            if row.name == name and row.passes == passes:
+            if isinstance(name, str) and row.name == name and row.passes == passes:
                 return row
         names = ", ".join(dict.fromkeys(row.name for row in self.orderings))
-        raise InvalidInputError(f"no ordering {name!r} of {passes} passes; there are {names}, 1 and {self.passes}")
+        raise InvalidInputError(f"no ordering {name!r:.80} of {passes} passes; there are {names}, 1 and {self.passes}")
 
     def to_json(self, indent: int | None = None) -> str:
         """The audit as JSON text, on a single line, or with every level indented by `indent` spaces."""
@@ -370,7 +370,7 @@ class Audit(Result):
         """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
         from forgetting.report.saving import write_file
 
-        write_file(self.to_report(), Path(path), force=force)
+        write_file(self.to_report(), as_path(path), force=force)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -395,6 +395,8 @@ def _check(audit: Audit) -> None:
         may_be_empty = name != "influence" and audit.kind_of_tasks != "regression"
         if not (may_be_empty and not rows) and [len(row) for row in rows] != [T] * T:
             raise ProblemFileError(f"{name} is not {T} x {T}")
+    if not audit.measures and (audit.orders or audit.verdicts):  # files of the first version have none of these
+        raise ProblemFileError("orders or verdicts, but no measure of the orders")
     for measure in audit.measures:
         count = len(audit.orders)
         if (count and len(measure.values) != count) or (measure.task_values and len(measure.task_values) != count):

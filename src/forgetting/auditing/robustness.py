@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, real_array
-from forgetting.auditing.orders import GAIN, FoundOrder
+from forgetting.auditing.orders import GAIN, FoundOrder, first_least
 from forgetting.errors import InvalidInputError
 
 __all__ = ["LEVELS", "OrderDisparity", "OrderSpread", "SeedAgreement", "order_disparity", "ranks_of"]
@@ -72,7 +72,7 @@ class OrderSpread:
     """The values of all orders in a few numbers, for the mean over seeds.
 
     Attributes:
-        best, worst: the orders with the best and the worst value, and these values; of equal values, the first order.
+        best, worst: the orders with the best and the worst value, these values, and how many orders are tied.
         mean, sd: mean and standard deviation over orders.
         quantiles: the values below which `LEVELS` = 5 %, 25 %, 50 %, 75 % and 95 % of the orders are.
     """
@@ -129,7 +129,7 @@ def agreement_of(costs: Array) -> SeedAgreement:
     """The agreement of seeds, from costs (smaller is better) of all orders, one column for each seed."""
     mean = costs.mean(axis=1)
     columns = list(costs.T)
-    best, worst = np.array([np.argmin(mean)]), np.array([np.argmax(mean)])
+    best, worst = np.array([first_least(mean)]), np.array([first_least(-mean)])
     ranks = np.stack([_average_ranks(column) for column in columns])
     correlation = None
     if (np.ptp(ranks, axis=1) > 0).all():
@@ -139,17 +139,17 @@ def agreement_of(costs: Array) -> SeedAgreement:
         len(columns),
         tuple(int(ranks_of(column, best)[0]) for column in columns),
         tuple(int(ranks_of(-column, worst)[0]) for column in columns),
-        len({int(np.argmin(column)) for column in columns}),
-        len({int(np.argmax(column)) for column in columns}),
+        len({first_least(column) for column in columns}),
+        len({first_least(-column) for column in columns}),
         correlation,
     )
 
 
 def _average_ranks(values: Array) -> Array:
-    """The ranks of the values, from 0; equal values share the mean of their ranks.
+    """The ranks of the values, from 0; values that are equal up to rounding share the mean of their ranks.
 
-    >>> _average_ranks(np.array([5.0, 1.0, 1.0])).tolist()
+    >>> _average_ranks(np.array([5.0, 1.0, 1.0 + 1e-15])).tolist()
     [2.0, 0.5, 0.5]
     """
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, place, counts = np.unique(ranks_of(values, np.arange(len(values))), return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[place])

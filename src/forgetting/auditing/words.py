@@ -70,6 +70,8 @@ def percent(part: float, total: float) -> str:
     ('33 %', '0.33 %', '0 %')
     """
     share = 100 * part / total if total > 0 else 0.0
+    if not math.isfinite(share):
+        return f"{share} %"
     return f"{round(share)} %" if abs(share) >= 10 or abs(share) < 0.05 else f"{share:.2g} %"
 
 

@@ -20,7 +20,7 @@ from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
-from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
 from forgetting.geometry import Geometry
@@ -34,6 +34,7 @@ from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
+STEPS = 2**20  # of all runs of a slice
 MOST_DUAL = 8192  # the most rows R of a block Gram matrix for runs in the dual form: 512 MiB
 
 __all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
@@ -70,7 +71,7 @@ class Ensemble(Result):
     @cached_property
     def remarks(self) -> tuple[str, ...]:
         """Warnings about the runs; see `Trajectory.remarks`."""
-        return remarks(self.problem, self.scheme, self.order, self.before, self.complaints)
+        return remarks(self, lambda: self.losses)
 
     @property
     def status(self) -> str:
@@ -79,6 +80,10 @@ class Ensemble(Result):
         return "; ".join([f"completed {runs} runs of {k} steps", *self.remarks])
 
     def __getitem__(self, i: int) -> Trajectory:
+        if not isinstance(i, int | np.integer):
+            raise InvalidInputError(f"the number of a run must be a whole number, got {i!r:.60}")
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"no run of this number; runs are 0 to {len(self) - 1}")
         # a list of tasks has no place for "no update", so that an ordering that skips has to choose again
         made = run(
             self.problem,
@@ -151,7 +156,7 @@ class Ensemble(Result):
         geometry = values.pop("geometry", None)
         made = cls(**checked_fields(cls, values))
         restored_space(made.problem, made.scheme, made.w0, geometry)
-        if made.order.ndim != 2 or made.threads < 1:
+        if made.order.ndim != 2 or made.threads < 1 or made.seed < 0:
             raise ForgettingError("the parts of the runs do not fit together")
         as_index(made.order.ravel(), made.problem.num_tasks, "order", least=NO_UPDATE if made.ordering.skips else 0)
         steps, (runs, k) = made.steps.tolist(), made.order.shape
@@ -297,6 +302,7 @@ def _seed_of(seed: int, i: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(1, i)).generate_state(1, np.uint64)[0])
 
 
+@metrics.quietly
 def batch_losses(
     geometry: Geometry,
     scheme: LinearScheme,
@@ -343,7 +349,7 @@ def batch_losses(
             setting = rows, offsets, gains, targets, sigma, form, shift
             _kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
 
-    _parallel(work, runs, threads)
+    _parallel(work, orders, threads)
     losses += constant
     return _with_unexplained(geometry, orders, (losses, before, after))
 
@@ -393,7 +399,7 @@ def batch_forgetting(
         setting = dual, rows, offsets, gains, targets, sigma
         _kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
 
-    _parallel(work, len(orders), threads)
+    _parallel(work, orders, threads)
     return values
 
 
@@ -416,10 +422,18 @@ def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) ->
     return rows, geometry.offsets, gains, geometry.targets, geometry.sigma, np.ascontiguousarray(start)
 
 
-def _parallel(work: Callable[[slice], None], total: int, threads: int) -> None:
-    """Call `work` with slices of range(total), in several threads."""
-    edges = np.linspace(0, total, min(total, 4 * threads) + 1).astype(int).tolist()
+def _parallel(work: Callable[[slice], None], orders: IntArray, threads: int) -> None:
+    """Call `work` with slices of the rows of `orders`, in several threads.
+
+    An interrupt ends this at once; threads at work end with their slices, of no more than about STEPS steps.
+    """
+    total = len(orders)
+    edges = np.linspace(0, total, min(total, max(4 * threads, orders.size // STEPS)) + 1).astype(int).tolist()
     slices = [slice(a, b) for a, b in pairwise(edges)]
-    with ThreadPoolExecutor(threads) as pool, progress_bar("runs") as report:
-        for part, _ in zip(slices, pool.map(work, slices), strict=True):
-            report("runs", part.stop, total)
+    pool = ThreadPoolExecutor(threads)
+    try:
+        with progress_bar("runs") as report:
+            for part, _ in zip(slices, pool.map(work, slices), strict=True):
+                report("runs", part.stop, total)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # all are done, or somebody has lost patience

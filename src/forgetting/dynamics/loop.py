@@ -15,6 +15,7 @@ from forgetting._arrays import (
     Seed,
     any_array,
     as_count,
+    as_function,
     as_index,
     as_kind,
     as_number,
@@ -30,6 +31,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.geometry import Directions, Geometry
 from forgetting.orderings import TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
+from forgetting.orderings.view import rounding_of
 from forgetting.schemes import Learned, LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.schemes.linear import linear_gains
@@ -241,11 +243,13 @@ def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Ar
     """The view of the problem that an ordering gets; with `space` and `state`, current distances and losses too."""
     if space is None or state is None:
         return TaskView(problem.num_tasks, problem.norms)
+    fixed = space.origins()
     return TaskView(
         problem.num_tasks,
         problem.norms,
         lambda: space.distances(state()),
         lambda: space.task_losses(state()),
+        lambda: rounding_of(*fixed, state()) / space.scale,
     )
 
 
@@ -296,6 +300,7 @@ def run(
     (0, 1, 1)
     """
     k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering)
+    callback = None if callback is None else as_function(callback, "callback")
     steps = recorded_steps(k, record_every)
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)

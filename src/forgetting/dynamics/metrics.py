@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, any_array, as_index, numbers
+from forgetting._arrays import Array, IntArray, any_array, as_flag, as_index, as_word, numbers
 from forgetting._names import only
 from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import NO_UPDATE
@@ -125,9 +125,8 @@ def forgetting(
     (array([0.3, 0. ]), array([0.3, nan]))
     """
     values, first = _table(R, order)
-    if convention not in ("first", "chaudhry", "max"):
-        raise InvalidInputError(f"convention must be 'first', 'chaudhry' or 'max', got {convention!r}")
-    sign = 1.0 if higher_is_better else -1.0
+    as_word(convention, ("first", "chaudhry", "max"), "convention")
+    sign = 1.0 if as_flag(higher_is_better, "higher_is_better") else -1.0
     values = sign * values
     last = values[-1]
     result = np.full(values.shape[1], np.nan)
@@ -207,8 +206,7 @@ def _table(R: Any, order: Any) -> tuple[Array, dict[int, int]]:
 
 
 def _check_transfer(convention: str) -> None:
-    if convention not in ("gem", "diaz"):
-        raise InvalidInputError(f"convention must be 'gem' or 'diaz', got {convention!r}")
+    as_word(convention, ("gem", "diaz"), "convention")
 
 
 def _best(column: Array) -> float:

@@ -25,6 +25,7 @@ class Reduced:
 
     problem: Directions
     w0: Array
+    scale: ClassVar[float] = 1.0
 
     @property
     def directions(self) -> Directions:
@@ -37,6 +38,10 @@ class Reduced:
 
     def start(self) -> Array:
         return self.problem.start(self.w0)
+
+    def origins(self) -> tuple[Array, ...]:
+        """The points to whose sizes rounding errors of states are relative, beside the state itself."""
+        return (self.start(),) if self.geometry is None else (self.start(), self.geometry.solution)
 
     @quietly
     def iterates(self, states: Array) -> Array:
@@ -68,12 +73,17 @@ class Direct:
     def start(self) -> Array:
         return self.w0.copy()
 
+    def origins(self) -> tuple[Array, ...]:
+        """The points to whose sizes rounding errors of states are relative, beside the state itself."""
+        return (self.w0,)
+
     def iterates(self, states: Array) -> Array:
         return states
 
     def task_losses(self, states: Array) -> Array:
         return _by_row(self.problem.task_losses, self._scaled(states), self.w0.ndim)
 
+    @quietly
     def mean_losses(self, states: Array) -> Array:
         return np.asarray(np.mean(self.task_losses(states), axis=-1))
 
@@ -88,6 +98,7 @@ class Direct:
 Space = Reduced | Direct
 
 
+@quietly
 def _by_row(function: Callable[[Array], Array], states: Array, ndim: int) -> Array:
     """The function at a state, which has `ndim` axes, or at each of a stack of states."""
     return np.stack([function(state) for state in states]) if states.ndim > ndim else function(states)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,10 +26,11 @@ from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 
-__all__ = ["Trajectory", "remarks"]
+__all__ = ["Trajectory", "overflow", "remarks"]
 
 PART = 2**24  # numbers computed at once: 128 MiB
 MOST_POINTS = 200  # of a curve
+LARGE = 1e70  # the fourth power of numbers below this is finite
 LONG_RUN = 20  # steps beyond which the axis of steps is logarithmic
 
 
@@ -83,7 +85,7 @@ class Trajectory(Result):
         >>> print(fg.run(apart, fg.orderings.Cyclic(), k=2).remarks[0])  # doctest: +ELLIPSIS
         not separable: rows 0, 1 (in tasks 0, 1), each times its label, average to 0 with the weights in ...
         """
-        return remarks(self.problem, self.scheme, self.order, self.before, self.complaints)
+        return remarks(self, lambda: self.losses)
 
     @property
     def status(self) -> str:
@@ -349,17 +351,52 @@ def some_rows(steps: IntArray) -> IntArray:
     return np.unique(np.append(0, np.searchsorted(steps, wanted).clip(max=len(steps) - 1)))
 
 
-def remarks(
-    problem: Problem, scheme: Scheme, order: IntArray, before: Array, complaints: Sequence[str]
-) -> tuple[str, ...]:
+def remarks(runs: Any, losses: Callable[[], Array]) -> tuple[str, ...]:
     """Warnings about one or many runs: divergence, unfinished tasks, steps without an update, no common solution."""
+    problem, scheme, order, complaints = runs.problem, runs.scheme, runs.order, runs.complaints
     warnings = growth(problem, scheme)
     if skipped := int(np.count_nonzero(order == NO_UPDATE)):
         warnings.append(f"{skipped} of {order.size} steps made no update")
     if complaints:
         warnings.append(complaints[0] + (f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""))
-    if before.size and not np.isfinite(before.max()):  # the maximum is NaN if some entry is
-        warnings.append("the iterates diverged to values that are not finite; use a smaller step size")
+    finite = not runs.before.size or bool(np.isfinite(runs.before.max()))  # the maximum is NaN if some entry is
+    if finite and _is_large(problem, runs.before, runs.w0):
+        finite = bool(np.isfinite(losses()).all())
+    if not finite:
+        warnings.append(overflow(problem, scheme, runs.w0))
     if problem.steps_on_own_rows:  # the joint row space, which decides the rest, takes far longer than a run
         return tuple(warnings)
     return (*warnings, *no_common_solution(problem))
+
+
+def _is_large(problem: Problem, before: Array, w0: Array) -> bool:
+    """Whether losses may overflow that are not those of the task that is learned: reason enough to compute them all."""
+    if before.size and before.max() > LARGE**2:
+        return True
+    return not problem.steps_on_own_rows and max(problem.radius or 0.0, float(np.abs(w0).max(initial=0.0))) > LARGE
+
+
+def overflow(problem: Problem, scheme: Scheme, w0: Array) -> str:
+    """Why values are not finite, and what to do: the scheme diverges, or squares overflow.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0]], [[1e149]]], [[0.0], [0.0]])
+    >>> overflow(tasks, fg.schemes.Kaczmarz(), np.array([1e149])).partition(";")[0]
+    'overflow: losses exceed 1.8e+308, since X of task 1 has the size 1e+149 and w_0 is 1e+149 away from a solution'
+    """
+    steady = scheme.nonexpansive or scheme.linear_on(problem) is not None
+    if not steady or growth(problem, scheme):
+        return "the iterates diverged to values that are not finite; use a smaller step size"
+    norms = None if problem.steps_on_own_rows else problem.norms
+    sizes = [] if norms is None else [f"X of task {np.argmax(norms)} has the size {np.max(norms):.3g}"]
+    sets = norms is None and problem.half_squared_distances
+    if norms is None and not sets and problem.radius is not None:
+        sizes = [f"the longest row has the size {problem.radius:.3g}"]
+    away = float("nan")
+    if not problem.steps_on_own_rows:
+        with suppress(ForgettingError), np.errstate(over="ignore", invalid="ignore"):
+            away = float(np.linalg.norm(problem.nearest_solution(w0) - w0))
+    start = f"w_0 has the size {np.linalg.norm(w0):.3g}"
+    sizes.append(f"w_0 is {away:.3g} away from a solution" if np.isfinite(away) else start)
+    what = "the sets and w_0" if sets else "X and y, or y and w_0," if problem.linear is not None else "X, or w_0,"
+    return f"overflow: losses exceed 1.8e+308, since {' and '.join(sizes)}; divide {what} by the same number"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -205,7 +204,7 @@ class Visits:
 
     def take(self, size: int) -> IntArray:
         """The next `size` tasks; -1 where an ordering that may skip says "no update"."""
-        size = operator.index(size)
+        size = as_count(size, "size")
         blocks: list[Any] = [self._rest]
         singles: list[Any] = []
         have, empty = len(self._rest), 0

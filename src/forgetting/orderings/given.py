@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forgetting._arrays import IntArray
+from forgetting.errors import InvalidInputError
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register
 
@@ -56,6 +57,8 @@ class Explicit(Ordering):
     seq: Sequence[int] | IntArray
 
     def __post_init__(self) -> None:
+        if self.seq is None:
+            raise InvalidInputError("seq must be a sequence of task numbers, got None")
         object.__setattr__(self, "_law", laws.Fixed(self.seq))
         object.__setattr__(self, "seq", self.law.sequence)
 

@@ -20,7 +20,8 @@ __all__ = ["GreedyDistance", "GreedyResidual"]
 class _Greedy(Ordering):
     """Visits the task with the largest score; ties go to the lowest number. With repeat=False each task comes once.
 
-    Scores that differ by less than 1e-12 of the largest are ties.
+    Scores that differ by less than 1e-12 of the largest, or by less than rounding errors, are ties: once all tasks are
+    solved, the lowest number of all comes again and again.
     """
 
     repeat: bool = True
@@ -37,13 +38,18 @@ class _Greedy(Ordering):
     def scores(self, tasks: TaskView) -> Array:
         """The score of each task; the task with the largest score is next."""
 
+    def _noise(self, tasks: TaskView) -> Array:
+        """How far rounding errors may have moved each score."""
+        return np.full(tasks.num_tasks, tasks.rounding())
+
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:
         seen = np.zeros(tasks.num_tasks, dtype=bool)
         while self.repeat or not seen.all():
             scores = self.scores(tasks)
             allowed = scores if self.repeat else np.where(seen, -np.inf, scores)
-            top = float(np.max(allowed))
-            task = int(np.argmax(allowed >= top - TIED * abs(top)))
+            best = int(np.argmax(allowed))
+            noise = self._noise(tasks)
+            task = int(np.argmax(allowed >= allowed[best] - TIED * abs(allowed[best]) - noise - noise[best]))
             seen[task] = True
             yield task
 
@@ -74,3 +80,7 @@ class GreedyResidual(_Greedy):
 
     def scores(self, tasks: TaskView) -> Array:
         return np.sqrt(tasks.losses())
+
+    def _noise(self, tasks: TaskView) -> Array:
+        noise = super()._noise(tasks)
+        return noise if tasks.norms is None else noise * tasks.norms

@@ -162,8 +162,9 @@ class Reshuffled(Law):
     uses_norms = False
 
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[Visit]:
-        while True:
-            yield rng.permutation(tasks.num_tasks)
+        T = tasks.num_tasks
+        while True:  # many at once: the same draws as by rng.permutation(T) again and again
+            yield rng.permuted(np.tile(np.arange(T), (max(1, BLOCK // T), 1)), axis=1).reshape(-1)
 
 
 @dataclass(frozen=True)

@@ -7,26 +7,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, read_only
+from forgetting._arrays import EPS, Array, as_count, read_only
 from forgetting.errors import OrderingError
 
-__all__ = ["TIED", "TaskView"]
+__all__ = ["TIED", "TaskView", "rounding_of"]
 
 TIED = 1e-12  # distances that differ by less than this part are ties, because processors round differently
+
+
+def rounding_of(*points: Array, unit: float = EPS) -> float:
+    """Below this, the distance of a task from an iterate is rounding, for the points that it is a difference of.
+
+    >>> rounding_of(np.array([3.0, 4.0])) < 1e-13
+    True
+    """
+    sizes = [float(np.max(np.abs(point), initial=0.0)) * np.sqrt(point.size) for point in points]
+    return 32 * unit * float(sum(sizes))
 
 
 @dataclass(frozen=True)
 class TaskView:
     """The information that an ordering may use: the number of tasks, their norms, and current distances and losses.
 
+    Distances and losses of tasks that are solved up to rounding are 0.
+
     >>> TaskView(3).num_tasks
     3
+    >>> TaskView(2, np.array([1.0, 9.0]), lambda: np.array([1.0, 1e-16]), None, lambda: 1e-15).distances().tolist()
+    [1.0, 0.0]
     """
 
     num_tasks: int
     norms: Array | None = None
     _distances: Callable[[], Array] | None = None
     _losses: Callable[[], Array] | None = None
+    _rounding: Callable[[], float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_tasks", as_count(self.num_tasks, "num_tasks", least=1))
@@ -35,11 +50,21 @@ class TaskView:
 
     def distances(self) -> Array:
         """The distance from the current iterate to the solution set of every task."""
-        return self._live(self._distances)
+        distances = self._live(self._distances)
+        rounding = self.rounding()
+        return distances if rounding == 0 else np.where(distances <= rounding, 0.0, distances)
 
     def losses(self) -> Array:
         """The loss of every task at the current iterate."""
-        return self._live(self._losses)
+        losses = self._live(self._losses)
+        rounding = self.rounding()
+        if rounding == 0:
+            return losses
+        return np.where(losses <= 0.5 * (rounding * (1.0 if self.norms is None else self.norms)) ** 2, 0.0, losses)
+
+    def rounding(self) -> float:
+        """How far rounding errors may have moved a distance; 0 if that is not known."""
+        return 0.0 if self._rounding is None else self._rounding()
 
     @staticmethod
     def _live(source: Callable[[], Array] | None) -> Array:
