@@ -10,10 +10,13 @@ import inspect
 import os
 import random
 import re
+import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +37,12 @@ from pieces import (
     NAN_IS_AN_ANSWER,
     OBJECTS,
     ODD,
+    OTHERS,
     RESULTS,
     SLOW,
     TRUSTED,
     WORK,
+    WRONG,
     OwnError,
     classes,
     tasks,
@@ -46,6 +51,7 @@ from pieces import (
 import forgetting as fg
 from forgetting import auditing, orderings, schemes
 from forgetting.sets.base import ConvexSet
+from forgetting.studies import cells
 from forgetting.theory import statement
 
 # ---------------------------------------------------------------------------------------------------------- the targets
@@ -75,8 +81,13 @@ def make_target(name: str, source: str, function: Any, skip: int = 0) -> Target 
 @cache
 def targets() -> dict[str, Target]:
     """All functions, constructors and methods that a user may call."""
-    found = [one for one in (*_targets(fg, "fg"), *_targets(auditing, "fg.auditing")) if one is not None]
+    others = [_methods(type(eval(piece, NAMES)), name) for name, piece in OTHERS.items()]
+    made = (*_targets(fg, "fg"), *_targets(auditing, "fg.auditing"), *chain.from_iterable(others))
+    found = [one for one in made if one is not None]
     return {one.name: one for one in found if one.name not in LEFT_OUT}
+
+
+ITEMS = ("__call__", "__contains__", "__getitem__")
 
 
 def _targets(module: Any, path: str) -> Iterator[Target | None]:
@@ -95,12 +106,14 @@ def _targets(module: Any, path: str) -> Iterator[Target | None]:
 
 def _methods(kind: type, source: str) -> Iterator[Target | None]:
     for name, method in inspect.getmembers(kind, callable):
-        if name.startswith("_") or name in TRUSTED or issubclass(kind, BaseException):
+        if (name.startswith("_") and name not in ITEMS) or name in TRUSTED or issubclass(kind, BaseException):
+            continue
+        if name in ITEMS and not str(getattr(method, "__module__", "")).startswith("forgetting"):
             continue
         if isinstance(inspect.getattr_static(kind, name), classmethod | staticmethod):
-            yield make_target(f"{source}.{name}", f"{source}.{name}", method)
-        elif source in OBJECTS:
-            yield make_target(f"{source}.{name}", f"{OBJECTS[source]}.{name}", method, skip=1)
+            yield make_target(f"{source}.{name}", f"{OTHERS.get(source, source)}.{name}", method)
+        elif source in OBJECTS | OTHERS:
+            yield make_target(f"{source}.{name}", f"{(OBJECTS | OTHERS)[source]}.{name}", method, skip=1)
 
 
 # ------------------------------------------------------------------------------------------------------------ the calls
@@ -130,6 +143,19 @@ def good_call(target: Target) -> Call:
     return Call(target, tuple((name, (good_pieces(target, name) or ["None"])[0]) for name in sorted(target.required)))
 
 
+@cache
+def single_calls(seed: int) -> list[Call]:
+    """The usual call of everything with one argument wrong, for all arguments and all kinds of wrong, in any order."""
+    made: list[Call] = []
+    for target in targets().values():
+        given = dict(good_call(target).arguments)
+        for name in () if target.name in SLOW else target.parameters:
+            pieces = [piece for piece in WRONG if name not in WORK or piece not in HUGE]
+            made += [Call(target, tuple({**given, name: piece}.items())) for piece in pieces]
+    random.Random(seed).shuffle(made)
+    return made
+
+
 def odd_call(target: Target, choose: Choose) -> Call:
     """A call of good arguments, one or two of which are odd."""
     given: dict[str, str] = {}
@@ -153,7 +179,8 @@ def odd_call(target: Target, choose: Choose) -> Call:
 @contextmanager
 def registries_restored() -> Iterator[None]:
     """What a call registers is forgotten again."""
-    kept = [(registry, dict(registry)) for registry in (statement._STATEMENTS,)]
+    registries = statement._STATEMENTS, schemes.registry._members, cells.functions._members
+    kept = [(registry, dict(registry)) for registry in registries]
     try:
         yield
     finally:
@@ -165,6 +192,8 @@ def registries_restored() -> Iterator[None]:
 
 def perform(call: Call) -> str:
     """Make the call and look at everything it gives; returns how far it got, or raises what is wrong."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")  # of earlier calls
     function = eval(call.target.source, NAMES)
     arguments = {name: eval(piece, NAMES) for name, piece in call.arguments}
     before = [bytes_of(value) for value in arguments.values()]
@@ -191,28 +220,33 @@ def sklearn_may_warn() -> None:
     campaign.warnings.simplefilter("ignore", DataConversionWarning)
 
 
-SKLEARN = ValueError, AttributeError, OverflowError  # of its validation
+SKLEARN = ValueError, TypeError, AttributeError, OverflowError  # of its validation
 
 
 def is_allowed(error: Exception, name: str) -> bool:
-    """Errors of this library, of Python's about types, of the system's about paths, and what the user's code raises.
+    """Errors of this library, of the system's about paths, of Python's about a call, and what the user's code raises.
 
-    NumPy has a ValueError for arrays in place of yes or no, which is one about types. Checks fail with AssertionError,
-    and estimators refuse data as scikit-learn does, in its code.
+    Checks fail with AssertionError, and estimators refuse data as scikit-learn does, in its code.
     """
-    if campaign.is_refusal(error) or isinstance(error, TypeError | OwnError) or "The truth value of a" in str(error):
+    if campaign.is_refusal(error) or isinstance(error, OwnError) or is_of_a_call(error):
         return True
     if name.startswith("fg.checks.") and isinstance(error, AssertionError):
         return True
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = "" if trace is None else trace.tb_frame.f_code.co_filename
+    if name.endswith("__getitem__") and isinstance(error, IndexError):  # by which Python ends a loop
+        return True
     if not name.startswith("fg.Continual"):
         return False
     if isinstance(error, RuntimeWarning):  # of arithmetic that scikit-learn does by itself, as in `score`
         return "outside the package" in campaign.name_defect(error)
-    return isinstance(error, SKLEARN) and "/sklearn/" in where
+    places = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    own = max((i for i, place in enumerate(places) if place.startswith(str(campaign.SOURCE))), default=-1)
+    return isinstance(error, SKLEARN) and any("/sklearn/" in place for place in places[own + 1 :])
+
+
+def is_of_a_call(error: Exception) -> bool:
+    """Whether Python did not begin a call: an unknown keyword, or a function of the user's with other parameters."""
+    refused = r"unexpected keyword|missing \d+ required|takes .*argument|multiple values"
+    return isinstance(error, TypeError) and re.search(refused, str(error)) is not None
 
 
 def bytes_of(value: Any) -> Any:
@@ -236,7 +270,7 @@ def explore(name: str, result: Any) -> None:
             try:
                 getattr(result, one)
             except Exception as error:
-                if not is_allowed(error, name) and not isinstance(error, AttributeError):
+                if not is_allowed(error, name):
                     raise
     if isinstance(result, fg.Problem):
         explore("fg.run", fg.run(result, orderings.Cyclic(), 2))
@@ -290,7 +324,12 @@ def examine(seed: int, case: int, folder: Path) -> Outcome:
     """Make one odd call, in a folder where it may leave files; the call is kept if there is a defect."""
     rng = random.Random(f"{seed} {case}")
     names = [name for name in targets() if name not in SLOW or rng.random() < 0.1]
-    call = odd_call(targets()[rng.choice(names)], rng.choice)
+    single = single_calls(seed)  # every second case is one of these, until they end
+    call = (
+        single[case // 2]
+        if case % 2 and case // 2 < len(single)
+        else odd_call(targets()[rng.choice(names)], rng.choice)
+    )
     kept = folder / f"{seed}-{case}.txt"
     kept.write_text(str(call))
     place = folder / str(os.getpid())

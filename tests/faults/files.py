@@ -26,12 +26,16 @@ from typing import Any
 
 import campaign
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.sparse as sp
 from campaign import Outcome, WrongResultError
 from damage import (
+    CELLS,
     MARK,
     TAG,
     as_npy,
+    change_array,
     change_bytes,
     change_csv,
     change_json,
@@ -46,7 +50,7 @@ import forgetting as fg
 from forgetting import orderings, schemes
 from forgetting.auditing import Audit, read_tasks
 from forgetting.cli.problems import Loaded, load_problem, read_config
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
 from forgetting.figures.sheets import to_csv
 from forgetting.report import Report, load_report, write_report
@@ -55,11 +59,20 @@ from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
 from forgetting.sources.files import read_matrix
+from forgetting.storage.store import PROTECTED
+from forgetting.storage.store import _digest as digest_of_cell
 from forgetting.studies.export import export
 from forgetting.tasks.equiangular import worst_equiangular
 from forgetting.tasks.known_tasks import _digest
 from forgetting.tasks.readers import Reading
+from forgetting.worstcase.check_certificate import digest
+from forgetting.worstcase.dual_certificate import DualCertificate
 
+try:
+    import h5py
+    import zarr
+except ImportError:  # one of them is not installed: fewer kinds of files
+    h5py = zarr = None
 LARGE = 200_000  # numbers in a problem, or coordinates of a step: more is loaded, but not run
 
 # -------------------------------------------------------------------------------------------------------- good files
@@ -217,13 +230,45 @@ def change_entry(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
 def use_entry(entry: fg.worstcase.Entry, folder: Path) -> None:
     """Verify an entry, which refuses most of the changed ones, and write the entry again."""
     str(entry)
-    if entry.d * (entry.T or 0) > LARGE or entry.k > 10**6:
-        return
     path = folder / f"again-{os.getpid()}.json"
     entry.save(path)
     if fg.worstcase.Entry.read(path) != entry:
         raise WrongResultError(f"saved and read again {entry} is another entry")
     entry.verify()
+
+
+def proof_files() -> Iterator[bytes]:
+    """Certificates of worst cases, of all laws and kinds."""
+    weights, given = orderings.WithReplacement([1, 3]), orderings.Explicit([1, 0, 1])
+    yield from (fg.worst_case(T, 1).certificate.to_json().encode() for T in (2, 5, np.inf))
+    yield fg.worst_case(3, 2, ordering="without-replacement").certificate.to_json().encode()
+    yield fg.worst_case(2, 3, quantity="forgetting", ordering="cyclic").certificate.to_json().encode()
+    yield fg.worst_case(2, 2, "convex", "next_loss", given).certificate.to_json().encode()
+    yield fg.worst_case(2, 2, ordering=weights).certificate.to_json().encode()
+
+
+LENGTHS = ["3306252529", "1000000000", "10001", "300", "40", "12", "5", "0", "-1", "null", '"' + "9" * 3000 + '"']
+
+
+def change_proof(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """A proof with a few values changed, or made long, mostly with a digest that fits."""
+    changed = data
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError, LookupError):
+            changed = change_json(rng, changed, others)
+            content = json.loads(changed)
+            if rng.random() < 0.5:
+                content[rng.choice(["k", "bits", "tasks", "upper"])] = json.loads(rng.choice(LENGTHS))
+            if rng.random() < 0.2:
+                content["squares"] += [[[list(range(-9, 9))] * 2, [[1, 10**90]]]]
+            content["digest"] = digest(content)
+            changed = json.dumps(content).encode() if rng.random() < 0.9 else changed
+    return changed
+
+
+def use_proof(proof: DualCertificate, folder: Path) -> None:
+    str(proof)
+    proof.verify()
 
 
 def solution_files() -> Iterator[bytes]:
@@ -245,6 +290,243 @@ def matrix_files() -> Iterator[bytes]:
 def use_matrix(matrix: Any, path: Path) -> None:
     if matrix.ndim == 2 and min(matrix.shape) > 0 and max(matrix.shape) < 1000:
         fg.solve(matrix, np.ones(matrix.shape[0]), maxiter=2)
+
+
+def market_files() -> Iterator[bytes]:
+    """Matrix Market files of all kinds."""
+    rest = "2 1 2.5\n3 3 -1e3\n3 1 7\n"
+    yield f"%%MatrixMarket matrix coordinate real general\n% a comment\n\n3 4 3\n{rest}".encode()
+    yield f"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n{rest}".encode()
+    yield b"%%MatrixMarket matrix coordinate integer skew-symmetric\n3 3 2\n2 1 2\n3 1 -7\n"
+    yield b"%%MatrixMarket matrix coordinate pattern general\n3 3 2\n2 1\n3 2"
+    yield b"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4.5\n"
+    yield b"%%MatrixMarket matrix array real hermitian\n2 2\n1\n2\n3\n"
+
+
+def change_market(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """One word of a Matrix Market file replaced, or one line repeated or removed."""
+    lines = [line.split() for line in data.decode().split("\n")]
+    at = rng.randrange(len(lines))
+    change = rng.randrange(8)
+    if change <= 4 and lines[at]:
+        words = ["real", "integer", "complex", "pattern", "array", "symmetric", "9" * 18, "1x", "1\0", "1.5", "-1", "0"]
+        lines[at][rng.randrange(len(lines[at]))] = rng.choice([*words, *CELLS[:20]])
+    elif change == 5:
+        lines.insert(at, rng.choice(lines))
+    elif change == 6:
+        del lines[at]
+    else:
+        lines[at] = [*lines[at], rng.choice(["1", "%", "x", "\0"])]
+    return "\n".join(map(" ".join, lines)).encode()
+
+
+def parquet_files() -> Iterator[bytes]:
+    """Tables as pyarrow writes them, plain and compressed, in one group of rows and in several."""
+    columns: dict[str, Any] = {
+        "task": ["a", "a", "b", "ä b"],
+        "x": [1.0, 2, 3, 5],
+        "z": [1, 0, 2, 7],
+        "y": [0, 1, 0, 2.5],
+    }
+    for options in ({"compression": "none"}, {"compression": "gzip", "row_group_size": 3}, {"use_dictionary": False}):
+        yield parquet(pa.table(columns), **options)
+
+
+def parquet(table: Any, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def change_parquet(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """One byte of a Parquet file, or one of its columns: its type, its name, its values."""
+    if rng.random() < 0.4:  # most bytes are of a page or of the description at the end
+        at = rng.randrange(len(data) - 8)
+        return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
+    table = pq.read_table(io.BytesIO(data))
+    at = rng.randrange(table.num_columns)
+    rows = len(table)
+    odd: list[Any] = [
+        pa.array([{"a": 1}] * rows), pa.array([[1, 2]] * rows), pa.nulls(rows), pa.array([b"\xff\x00"] * rows),
+        pa.array([math.nan, math.inf, 1e308, -0.0][:rows]), pa.array([None, 1.0, 2.0, 3.0][:rows]),
+        pa.array(["1", "x", "", "nan"][:rows]), pa.array([2**62] * rows), pa.array([True, None, False, True][:rows]),
+        pa.array(["a", "b", "a", "b"][:rows]).dictionary_encode(), pa.array([0, 1, 2, 3][:rows], pa.timestamp("s")),
+        pa.array(["x" * 5000] * rows), pa.array(["a"] * rows, pa.large_string()), pa.array([[[]]] * rows),
+    ]  # fmt: skip
+    names = list(table.column_names)
+    if rng.random() < 0.2:
+        names[at] = rng.choice([*names, "", "y", MARK, "\0"])
+        return parquet(pa.table(table.columns, names=names))
+    table = table.slice(0, rng.choice([rows, rows, 1, 0]))
+    return parquet(table.set_column(at, names[at], rng.choice(odd)[: len(table)]))
+
+
+def read_parquet_rows(path: Path, rng: random.Random) -> Any:
+    return fg.RegressionTasks.from_source(path, "y", "task", cache=False)
+
+
+LABELS = [1.0, 2.0, 0.0, 1.0, 2.0, 0.5]
+
+
+def array_files() -> Iterator[bytes]:
+    """Archives with the parts of a folder of zarr, and single files of HDF5."""
+    X = np.arange(12.0).reshape(6, 2) % 5
+    for more in ({}, {"zarr_format": 2}, {"compressors": None}, {"shards": (6, 2)}):
+        with tempfile.TemporaryDirectory() as folder:
+            zarr.create_array(folder, data=X, chunks=(3, 2), **more)
+            parts = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+            yield packed([(str(path.relative_to(folder)), path.read_bytes()) for path in parts], zipfile.ZIP_STORED)
+
+
+def change_zarr(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """One part of a folder of zarr changed: its description, or a chunk."""
+    members = unpacked(data)
+    at = rng.randrange(len(members))
+    name, member = members[at]
+    if rng.random() < 0.1:
+        del members[at]
+    elif member[:1] == b"{" and len(member) > 4:
+        members[at] = name, change_json(rng, member, [member])
+    else:
+        members[at] = name, change_bytes(rng, member, [member])
+    return packed(members, zipfile.ZIP_STORED)
+
+
+class NotOpenedError(ForgettingError):
+    """zarr or h5py, which a user calls, refuses a file."""
+
+
+def read_zarr(path: Path, rng: random.Random) -> Any:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(folder)
+            found = zarr.open_array(folder, mode="r")
+        except Exception as error:
+            raise NotOpenedError from error
+        return fg.RegressionTasks.from_source(found, LABELS, sizes=[3, 2, 1], cache=False)
+
+
+def zarr_opens(path: Path) -> bool:
+    try:
+        return read_zarr(path, random.Random(0)) is not None
+    except NotOpenedError:
+        return False
+    except Exception:
+        return True
+
+
+def hdf5(**options: Any) -> bytes:
+    sink = io.BytesIO()
+    with h5py.File(sink, "w") as file:
+        file.create_dataset("X", **options)
+        file.create_dataset("y", data=LABELS)
+    return sink.getvalue()
+
+
+def hdf5_files() -> Iterator[bytes]:
+    X = np.arange(12.0).reshape(6, 2) % 5
+    for options in (
+        {},
+        {"chunks": (2, 2), "compression": "gzip", "fletcher32": True},
+        {"chunks": (3, 2), "shuffle": True},
+    ):
+        yield hdf5(data=X, **options)
+
+
+def change_hdf5(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """Some bytes of an HDF5 file, or another type, shape or layout of its matrix."""
+    if rng.random() < 0.6:
+        at = rng.randrange(len(data))
+        return data[:at] + bytes([rng.choice([0, 255, data[at] ^ (1 << rng.randrange(8))])]) + data[at + 1 :]
+    X = np.arange(12.0).reshape(6, 2) % 5
+    kinds: list[dict[str, Any]] = [
+        {"data": X.astype(rng.choice(["f2", "f4", "i1", "u8", "?", "c16", "S3", ">f8"]))},
+        {"data": np.array([["a", "b"]] * 6, dtype=object), "dtype": h5py.string_dtype()},
+        {"shape": (6, 2), "dtype": h5py.vlen_dtype(np.int32)},
+        {"shape": (6, 2), "dtype": np.dtype([("a", "f8"), ("b", "i4")])},
+        {"shape": rng.choice([(6,), (6, 2, 1), (0, 2), (6, 0), (), (7, 2)]), "dtype": "f8"},
+        {"shape": rng.choice([(2**40, 2), (6, 2**40)]), "dtype": "f8", "chunks": (1, 2)},
+        {"shape": (6, 2**20), "dtype": "f8", "chunks": (6, 2**20)},
+        {"data": h5py.Empty("f8")},
+        {"data": change_array(rng, X)},
+    ]
+    try:
+        return hdf5(**rng.choice(kinds))
+    except (TypeError, ValueError, OSError):  # what HDF5 cannot hold
+        return data[: rng.randrange(len(data))]
+
+
+def read_hdf5(path: Path, rng: random.Random) -> Any:
+    try:
+        file = h5py.File(path, "r")
+    except Exception as error:
+        raise NotOpenedError from error
+    with file:
+        try:
+            X, y = file["X"], file["y"]
+        except Exception as error:
+            raise NotOpenedError from error
+        return fg.RegressionTasks.from_source(X, y, sizes=[3, 2, 1], cache=False)
+
+
+def hdf5_opens(path: Path) -> bool:
+    try:
+        with h5py.File(path, "r") as file:
+            return bool(file["X"])
+    except Exception:
+        return False
+
+
+CHECKED = np.arange(24.0).reshape(8, 3) % 7
+SOLVES: list[dict[str, Any]] = [
+    {},
+    {"method": "averaged", "average": 2},
+    {"method": "extended"},
+    {"bounds": (0, 1)},
+    {"damp": 0.5},
+]
+
+
+def checkpoint_files() -> Iterator[bytes]:
+    """States of solves by several methods, some of which went on by another method."""
+    for options in (
+        {},
+        {"method": "averaged", "average": 2},
+        {"method": "extended"},
+        {"bounds": (0, 1)},
+        {"damp": 0.5},
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            fg.solve(CHECKED, np.arange(8.0), maxiter=3, checkpoint=Path(folder, "s.npz"), **options)
+            yield Path(folder, "s.npz").read_bytes()
+
+
+def change_checkpoint(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """A state with one value changed, and its marks as they were."""
+    marks = json.loads(str(npy.read_array(io.BytesIO(dict(unpacked(data))["record.npy"]))))["dict"]["marks"]
+    members = dict(unpacked(change_record(rng, data, others)))
+    try:
+        record = json.loads(str(npy.read_array(io.BytesIO(members["record.npy"]))))
+        record["dict"]["marks"] = marks
+        members["record.npy"] = as_npy(np.array(json.dumps(record)))
+    except (KeyError, TypeError, ValueError, RecursionError, MemoryError):
+        pass
+    return packed(list(members.items()), zipfile.ZIP_STORED)
+
+
+def read_checkpoint(path: Path, rng: random.Random) -> Any:
+    marks = path.read_bytes()
+    for one in SOLVES:  # the marks say to which it belongs
+        try:
+            return fg.solve(CHECKED, np.arange(8.0), maxiter=6, checkpoint=path, **one)
+        except InvalidInputError as error:
+            if "holds the state of another solve" not in str(error):
+                raise
+            last = error
+        finally:
+            path.write_bytes(marks)
+    raise last
 
 
 def raw_files() -> Iterator[bytes]:
@@ -293,7 +575,7 @@ def change_study(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
         path.write_bytes(data)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as base:
             column = rng.choice(
-                ["cell", "rows", "cell", "rows", "seed", "state", "error", "seconds", "changed", "owner"]
+                ["cell", "rows", "cell", "rows", "seed", "state", "error", "seconds", "changed", "owner", "version"]
             )
             key, old = rng.choice(base.execute(f"SELECT key, {column} FROM cells").fetchall())
             odd: Any = rng.choice([None, 0, -1.5, "", "x", b"\xff", 2**62, "1e999", "[]", "null", "NaN", "9" * 5000])
@@ -301,6 +583,9 @@ def change_study(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
                 odd = change_json(rng, old.encode(), [old.encode()]).decode("utf-8", "replace")
             with contextlib.suppress(sqlite3.IntegrityError):
                 base.execute(f"UPDATE cells SET {column} = ? WHERE key = ?", (odd, key))
+                if rng.random() < 0.5:  # a forged digest
+                    base.create_function("digest", 11, digest_of_cell)
+                    base.execute(f"UPDATE cells SET digest = digest({PROTECTED}) WHERE key = ?", (key,))
         return path.read_bytes()
 
 
@@ -527,6 +812,13 @@ def zip_opens(path: Path) -> bool:
     return True
 
 
+def arrow_opens(path: Path) -> bool:
+    try:
+        return pq.ParquetFile(path).metadata is not None
+    except Exception:
+        return False
+
+
 def parses(parse: Callable[[str], Any]) -> Callable[[Path], bool]:
     def opens(path: Path) -> bool:
         try:
@@ -597,8 +889,24 @@ KINDS = {
         lambda path, _: fg.worstcase.Entry.read(path),
         use_entry,
     ),
+    "proof": Kind(
+        "json", proof_files, change_proof, parses(json.loads), lambda path, _: DualCertificate.load(path), use_proof
+    ),
     "solution": result_kind(fg.solver.Solution, solution_files),
     "matrix": Kind("npz", matrix_files, change_npz, zip_opens, lambda path, _: read_matrix(path), use_matrix),
+    "market": Kind(
+        "mtx",
+        market_files,
+        change_market,
+        lambda path: path.read_bytes().startswith(b"%%MatrixMarket matrix "),
+        lambda path, _: read_matrix(path),
+        use_matrix,
+    ),
+    "checkpoint": Kind(
+        "npz", checkpoint_files, change_checkpoint, zip_opens, read_checkpoint, lambda found, _: str(found)
+    ),
+    "parquet": Kind("parquet", parquet_files, change_parquet, arrow_opens, read_rows, use_reading),
+    "parquet rows": Kind("parquet", parquet_files, change_parquet, arrow_opens, read_parquet_rows, use_tasks),
     "rows": Kind("npz", raw_files, change_npz, zip_opens, read_rows, use_reading),
     "table": Kind(
         "csv", csv_files, change_csv, parses(lambda text: list(csv.reader(io.StringIO(text)))), read_rows, use_reading
@@ -630,6 +938,10 @@ KINDS = {
         "json", audit_files, change_json, parses(json.loads), lambda path, _: Audit.from_json(text_of(path)), use_audit
     ),
 }
+if zarr is not None:
+    KINDS["zarr"] = Kind("zip", array_files, change_zarr, zarr_opens, read_zarr, use_tasks)
+if h5py is not None:
+    KINDS["hdf5"] = Kind("h5", hdf5_files, change_hdf5, hdf5_opens, read_hdf5, use_tasks)
 SHARES = {"regression": 6, "instance": 6, "classification": 3, "rows": 3, "table": 3, "config": 3, "report": 3}
 SHARES |= {"other tasks": 2, "trajectory": 4, "ensemble": 3, "expectation": 3, "evaluation": 3, "table of bounds": 1}
 SHARES |= {
@@ -638,11 +950,17 @@ SHARES |= {
     "audit": 1,
     "frontier": 1,
     "frontier entry": 2,
+    "proof": 3,
     "solution": 2,
     "matrix": 3,
     "study": 2,
     "study config": 1,
+    "market": 3,
+    "checkpoint": 2,
+    "parquet": 2,
+    "parquet rows": 2,
 }  # slow ones come rarely
+SHARES |= {name: 2 for name in ("zarr", "hdf5") if name in KINDS}
 CLOSED, REFUSED, USED = "not opened", "refused", "loaded and used"
 
 
@@ -652,10 +970,11 @@ def corpus() -> dict[str, list[bytes]]:
     return {name: list(kind.good()) for name, kind in KINDS.items()}
 
 
-def examine(seed: int, case: int, folder: Path) -> Outcome:
-    """Change a file, read it, use it; the file is kept if there is a defect."""
+def examine(seed: int, case: int, folder: Path, name: str | None = None) -> Outcome:
+    """Change a file, of any kind unless one is named, read it, use it; the file is kept if there is a defect."""
     rng = random.Random(f"{seed} {case}")
-    name = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    drawn = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    name = name or drawn
     kind, good = KINDS[name], corpus()[name]
     data = rng.choice(good)
     data = change_bytes(rng, data, good) if rng.random() < 0.2 else kind.change(rng, data, good)

@@ -257,9 +257,10 @@ GUISES: dict[str, Callable[[np.ndarray], Any]] = {
 # fmt: off
 ODD = [  # in place of any argument
     "None", "True", "False", "''", "'x'", "'\\ud800\\x1b[31m\\n'", "'x' * 10000", "b'x'", "{}", "{'a': 1}", "{1, 2}",
-    "[]", "()", "[[1.0], [1.0, 2.0]]", "[[[[]]]]", "[None]", "['a', 1]", "[True]", "object()", "int", "len",
-    "lambda: None", "fails", "(one for one in range(3))", "iter([])", "1j", "Decimal('1.5')", "Decimal('NaN')",
-    "Decimal('1e999')", "Fraction(1, 3)", "date(2020, 1, 1)", "np.datetime64('2020-01-01')", "np.timedelta64(1, 's')",
+    "[]", "()", "[[1.0], [1.0, 2.0]]", "[[[[]]]]", "[None]", "['a', 1]", "[True]", "object()", "object",
+    "lambda: None", "lambda one: one", "fails", "(one for one in range(3))", "iter([])", "1j", "Decimal('1.5')",
+    "Decimal('NaN')", "Decimal('1e999')", "Fraction(1, 3)", "date(2020, 1, 1)", "np.datetime64('2020-01-01')",
+    "np.timedelta64(1, 's')",
     "np.float32(1.5)", "np.int8(3)", "np.uint64(2**63)", "np.bool_(True)", "np.str_('x')", "np.array(1.0)",
     "np.array(2)", "np.array(None)", "np.array([object()])", "np.array([1j])", "np.array(['a'])", "np.array([b'a'])",
     "np.array(['2020'], 'M8[Y]')", "np.zeros(3, [('a', 'f8')])", "np.empty(0)", "np.empty((0, 3))",
@@ -271,6 +272,28 @@ ODD = [  # in place of any argument
     "fg.Ball([0.0], 1.0)", "orderings.Cyclic", "schemes.Kaczmarz()", "fg.RegressionTasks",
 ]
 # fmt: on
+#: of these each is given for each argument, all others being good; the kinds of things, not the sizes of numbers
+WRONG = [
+    "None",
+    "'x'",
+    "b'x'",
+    "{'a': 1}",
+    "['a', 1]",
+    "object()",
+    "1j",
+    "10**400",
+    "-1",
+    "nan",
+    "True",
+    "[[[[]]]]",
+    "(one for one in range(3))",
+    "date(2020, 1, 1)",
+    "np.array(2)",
+    "np.zeros(3, [('a', 'f8')])",
+    "np.empty((0, 3))",
+    "sp.csr_array((3, 3))",
+    "lambda: None",
+]
 HUGE = {"10**400", "10**30", "2**63", "2**63 - 1", "10**18", "np.uint64(2**63)"}
 # fmt: off
 #: a promise to work for so long, or to make so much, is kept: huge numbers are no odd arguments of these
@@ -413,6 +436,7 @@ GOOD = {
     "weight_ratio": ["1.0"],
     "rank_weighted": ["1.5"],
     "spectral_gap": ["0.25"],
+    "contraction": ["0.75"],
     "eta": ["0.5"],
     "beta": ["1.0"],
     "sigma": ["0.5"],
@@ -513,7 +537,7 @@ STUDY = {
         "function": ["fg.studies.measure", "'forgetting.studies:measure'"],
     },
     ".open": {"store": ["study_file()"]},
-    ".from_toml": {"path": ["study_config()"]},
+    ".from_toml": {"path": ["study_config()"], "function": ["None"]},
     ".run": {"jobs": ["None", "1"], "retry": ["True"], "wait": ["False"], "finished": ["None", "lambda *_: None"]},
     ".forget": {"where": ["lambda row: False"]},
     ".rows": {"times": ["True"]},
@@ -525,6 +549,20 @@ STUDY = {
 #: where the name of a parameter says too little
 GOOD_FOR = {
     **{f"{path}.Study{name}": good for path in ("fg", "fg.studies") for name, good in STUDY.items()},
+    "fg.studies.register": {"function": ["tasks"]},
+    "registry.add": {"name": ["f'x{secrets.token_hex(8)}'"], "member": ["schemes.Kaczmarz"], "replace": ["False"]},
+    "registry.get": {"name": ["'sgd'"]},
+    "registry.__contains__": {"name": ["'sgd'"]},
+    "fg.Ensemble.__getitem__": {"i": ["1", "-1"]},
+    "OptimalWeights.save": {"path": ["'written.npz'"]},
+    "OptimalWeights.load": {"path": ["saved(fg.optimal_weights(tasks()))"]},
+    "Report.from_dict": {"data": ["small_audit().to_report().to_dict()"]},
+    "Report.from_json": {"text": ["small_audit().to_report().to_json()"]},
+    "Report.item": {"key": ["next(small_audit().to_report().items()).key"]},
+    "Measure.compare": {"one": ["1.0"], "other": ["2.0"], "error": ["0.0"]},
+    "Measure.number": {"value": ["1.0"]},
+    "RandomFeatures.drawn": {"columns": ["3"]},
+    "Expression.where": {"text": ["'x = 1'"], "latex": ["'x = 1'"]},
     "fg.studies.measure": {
         "family": ["None"],
         "file": ["file()"],
@@ -775,6 +813,15 @@ OBJECTS = {
     **{f"fg.{name[:-1].split('(')[0]}": name for name in ORDERINGS},
     **{f"fg.{name[:-1].split('(')[0]}": name for name in SCHEMES[1:]},
 }
+#: objects of classes that have no public name
+OTHERS = {
+    "registry": "fg.schemes.registry",
+    "OptimalWeights": "fg.optimal_weights(tasks())",
+    "Report": "small_audit().to_report()",
+    "Measure": "small_audit().measures[0]",
+    "RandomFeatures": "auditing.RandomFeatures(4)",
+    "Expression": "fg.bounds.get('trivial/loss').expression",
+}
 # fmt: off
 #: what the library makes, never a user: their methods are called, they are not
 RESULTS = {
@@ -828,6 +875,8 @@ NAN_IS_AN_ANSWER = {
     "fg.metrics.paper_regret",
     "fg.reductions.angle_between",
     "fg.ContinualRegressor.score",  # of scikit-learn
+    "fg.claims.Verdict.reached",  # infinite beside a right side of 1e-320
+    "registry.add",  # gives back what it is given
 }
 
 

@@ -381,11 +381,11 @@ def test_a_damaged_store_is_an_error_that_names_it(tmp_path):
 def test_values_in_a_store_survive(tmp_path):
     with Store(tmp_path / "a.db") as store:
         store.plan([Plan(key, place, "module:function", "{}", 0) for place, key in enumerate("xy")])
-        store.finish("x", rows=json.dumps([1, 0.1, None, "ä"]))
+        store.finish("x", rows=json.dumps([{"a": [1, 0.1, None, "ä"]}]))
     with Store(tmp_path / "a.db") as one, Store(tmp_path / "a.db") as two:
-        one.finish("y", rows="2")
-        assert json.dumps(two.entries()[0].rows, ensure_ascii=False) == '[1, 0.1, null, "ä"]'
-        assert (two.entries()[1].rows, len(two)) == (2, 2)
+        one.finish("y", rows='[{"b": 2}]')
+        assert json.dumps(two.entries()[0].rows, ensure_ascii=False) == '[{"a": [1, 0.1, null, "ä"]}]'
+        assert (two.entries()[1].rows, len(two)) == ([{"b": 2}], 2)
 
 
 def test_a_version_whose_manifest_was_not_finished_is_removed(tmp_path):

@@ -159,7 +159,7 @@ def test_bad_points_and_names_are_refused():
         with pytest.raises(InvalidInputError, match="nan"):
             call(np.full(6, np.nan))
     with pytest.raises(InvalidInputError, match="3 names for 1 tasks"):
-        fg.ClassificationTasks([np.eye(2)], [[1, -1]], names="abc")
+        fg.ClassificationTasks([np.eye(2)], [[1, -1]], names=["a", "b", "c"])
 
 
 # ------------------------------------------------------------------------------------------------------ properties

@@ -1,14 +1,18 @@
 """Tasks whose rows are read once are the tasks of the same rows in memory, whatever holds the rows."""
 
+import json
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import forgetting as fg
 from forgetting.errors import (
+    ForgettingError,
     InvalidInputError,
     MemoryLimitError,
     NotSupportedError,
@@ -409,3 +413,106 @@ def test_data_of_several_times_the_memory_are_read_within_it(tmp_path):
     used, count, ranks = subprocess.run(script, capture_output=True, text=True, check=True).stdout.split()
     assert (int(count), int(ranks)) == (100, 4000)
     assert float(used) < 32  # MiB; the data are 61 MiB
+
+
+@pytest.mark.parametrize("reader", ["load", "from_source"])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_damaged_parquet_is_refused_by_name_or_read(reader, codec, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    columns = {"x": np.arange(40.0) / 8, "y": np.arange(40.0) ** 2, "task": [f"name {i % 3}" for i in range(40)]}
+    pq.write_table(pa.table(columns), path, compression=codec)
+    whole, refused = path.read_bytes(), 0
+    for at in range(0, len(whole), 41):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :])
+        try:
+            if reader == "load":
+                fg.load(path)
+            else:
+                fg.RegressionTasks.from_source(path, "y", "task", cache=False)
+        except ForgettingError:
+            refused += 1
+    assert refused > 5
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "words"),
+    [
+        ([[1.0], [2.0], [0.5], ["a"]], ["x", "x", "y", "task"], "two columns are called 'x'"),
+        ([[1.0], [0.5], [{"a": 1}]], ["x", "y", "task"], "column 'task': struct.* is neither numbers nor words"),
+        ([[1.0], [0.5], [[1, 2]]], ["x", "y", "task"], "column 'task': list.* is neither numbers nor words"),
+        (None, None, "not a regular file"),
+    ],
+)
+def test_both_readers_of_parquet_say_the_same(columns, names, words, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    if columns is None:
+        os.mkfifo(path)
+    else:
+        pq.write_table(pa.table([pa.array(column) for column in columns], names=names), path)
+    for read in (fg.load, lambda path: fg.RegressionTasks.from_source(path, "y", "task", cache=False)):
+        with pytest.raises(ProblemFileError, match=words):
+            read(path)
+
+
+@pytest.mark.parametrize("kind", ["h5py", "zarr"])
+@pytest.mark.parametrize("part", ["X", "y", "groups"])
+def test_damaged_chunks_are_refused_with_the_file_and_the_rows(kind, part, tmp_path):
+    module = pytest.importorskip(kind)
+    X, y, _ = data()
+    codes = np.repeat(np.arange(len(SIZES)), SIZES)
+    if kind == "h5py":
+        with module.File(tmp_path / "d.h5", "w") as file:
+            for name, array in (("X", X), ("y", y), ("groups", codes)):
+                file.create_dataset(name, data=array, chunks=array.shape, compression="gzip")
+                place = file[name].id.get_chunk_info(0).byte_offset
+                if name == part:
+                    start = place
+        content = (tmp_path / "d.h5").read_bytes()
+        (tmp_path / "d.h5").write_bytes(content[:start] + bytes(16) + content[start + 16 :])
+        found = module.File(tmp_path / "d.h5")
+    else:
+        made = module.open_group(str(tmp_path / "d.zarr"), mode="w")
+        for name, array in (("X", X), ("y", y), ("groups", codes)):
+            made.create_array(name, data=array, chunks=array.shape)
+        chunk = next(path for path in (tmp_path / "d.zarr" / part).rglob("*") if path.is_file() and path.suffix == "")
+        chunk.write_bytes(bytes(16))
+        found = module.open_group(str(tmp_path / "d.zarr"))
+    with pytest.raises(ProblemFileError, match=rf"d\.(h5|zarr).{part}, {part}, rows 0 to .* cannot be read"):
+        fg.RegressionTasks.from_source(found["X"], found["y"], found["groups"], cache=False)
+
+
+def test_a_closed_file_and_a_row_that_fills_the_memory_are_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        wide = file.create_dataset("X", (2, 10**13), "f8", chunks=(1, 1000))
+        with pytest.raises(MemoryLimitError, match=r"d\.h5\.X, X: rows that are read together"):
+            fg.RegressionTasks.from_source(wide, [1.0, 2.0], sizes=[1, 1], cache=False)
+    with pytest.raises(ProblemFileError, match="X: cannot be read"):
+        fg.RegressionTasks.from_source(wide, [1.0, 2.0], sizes=[1, 1], cache=False)
+
+
+def test_no_array_of_zarr_is_unpickled(tmp_path):
+    zarr = pytest.importorskip("zarr")
+
+    class Code:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "ran",)
+
+    (tmp_path / "a.zarr").mkdir()
+    described = {"zarr_format": 2, "shape": [2, 2], "chunks": [2, 2], "dtype": "|O", "order": "C", "fill_value": ""}
+    way = {"filters": [{"id": "vlen-utf8"}, {"id": "pickle", "protocol": 5}], "compressor": None}
+    (tmp_path / "a.zarr" / ".zarray").write_text(json.dumps({**described, **way}))
+    (tmp_path / "a.zarr" / "0.0").write_bytes(pickle.dumps(Code()))
+    with pytest.raises(ProblemFileError, match=r"a\.zarr, X: it holds pickled objects"):
+        fg.RegressionTasks.from_source(zarr.open_array(str(tmp_path / "a.zarr")), [1.0, 2.0], sizes=[1, 1])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npy", ".csv", ""])
+def test_names_that_no_file_can_have_are_refused(ending):
+    name = f"{'a' * 5000}{ending}"
+    for X, y in ((name, "y"), ([[1.0]], name)):
+        with pytest.raises(ProblemFileError):
+            fg.RegressionTasks.from_source(X, y, sizes=[1], cache=False)

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
-from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.errors import DataWarning, ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((12, 3)).round(3)
@@ -456,3 +456,35 @@ def test_a_missing_file_of_another_kind_is_named(tmp_path):
         fg.load(tmp_path / "tasks.xlsx")
     with pytest.raises(ProblemFileError, match=r"nowhere\.csv: no such file"):
         fg.load(tmp_path / "nowhere.csv")
+
+
+def test_a_text_file_of_many_columns_and_few_rows_makes_no_column_of_arrow(tmp_path, monkeypatch):
+    wide = RNG.integers(-9, 9, (3, 3000)) / 8
+    names = ",".join(f"x{j}" for j in range(3000))
+    rows = [f"{name},{','.join(map(str, row))},1e0" for name, row in zip("aab", wide.tolist(), strict=True)]
+    (tmp_path / "wide.csv").write_text("\n".join([f"task,{names},y", *rows]))
+    monkeypatch.setattr("forgetting.tasks.readers.arrow._text_columns", None)  # 6 KiB and 30 microseconds each
+    assert same(fg.load(tmp_path / "wide.csv"), fg.RegressionTasks.from_arrays(wide, np.ones(3), list("aab")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task,a,y\n b ,1_0, 2\n\nc,NA,3\n,,\n",
+        "task;a;y\nb;1e400;cat\nc;-0;dog",
+        'task,a,y\nb,1,2\nc,"1,5",3\n',
+        "task,a,y\nb,1,2\nc,1\n",
+        "task,a,y\n",
+    ],
+)
+def test_a_wide_text_file_is_read_like_any_other(text, tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text(text)
+    found = []
+    for limit in (-1, 1000):
+        monkeypatch.setattr("forgetting.tasks.readers.arrow.WIDE", limit)
+        try:
+            tasks = fg.load(tmp_path / "a.csv", drop_nan=True)
+            found.append(repr([tasks.names, tasks.notes, [tasks.task(m) for m in range(tasks.num_tasks)]]))
+        except ForgettingError as error:
+            found.append(str(error))
+    assert found[0] == found[1]

@@ -1,16 +1,11 @@
-"""The data behind each figure and table as CSV.
-
-These files are for programs: a name is written as it is, also one that begins with '=', '+', '-' or '@', which a
-spreadsheet may take for a formula. Open files with names of others there as text.
-"""
+"""The data behind each figure and table as CSV."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from typing import Any
 
+from forgetting._text import csv_text
 from forgetting.figures.items import Bars, Curves, Item, Matrix, Paths, Regions, Spread, Table
 
 __all__ = ["to_csv"]
@@ -25,9 +20,7 @@ def to_csv(item: Item) -> str:
     a,exact,,1.0,0.5,,
     <BLANKLINE>
     """
-    sink = io.StringIO()
-    csv.writer(sink).writerows(_rows(item))
-    return sink.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")  # half a character has no bytes
+    return csv_text(_rows(item))
 
 
 def _rows(item: Item) -> Iterable[tuple[Any, ...]]:

@@ -109,7 +109,8 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
     from rich.text import Text
 
     grid = Table(box=box.ASCII if ruled else None, show_edge=False, show_lines=ruled, pad_edge=False, expand=not ruled)
-    least = [max(len(word) for row in rows for word in row[place].split() or [""]) for place in range(len(columns))]
+    words = [[len(word) for row in rows for word in row[place].split()] for place in range(len(columns))]
+    least = [max(lengths, default=0) for lengths in words]
     fits = sum(least) + 3 * (len(columns) - 1) <= width
     for place, name in enumerate(columns):
         kept = fits and any(_STAY in row[place] for row in rows)

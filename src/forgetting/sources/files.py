@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from io import BytesIO
 from os import PathLike
@@ -19,6 +20,9 @@ from forgetting.storage.arrays import damaged, entry, open_regular, read_array, 
 __all__ = ["ENDINGS", "read_matrix"]
 
 SPARSE = ("csr", "csc", "coo")  # formats of scipy.sparse.save_npz that are read
+#: what the fields of a Matrix Market file hold, and the symmetries; those of real numbers are the same as hermitian
+MARKET = {"real": "f8", "double": "f8", "integer": "i8", "unsigned-integer": "u8", "pattern": "f8"}
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
 def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
@@ -80,19 +84,60 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
 
 
 def _market(path: Path, what: str) -> Any:
-    """A Matrix Market file; its header says how large the matrix is, which is checked first."""
-    from scipy.io import mminfo, mmread
+    """A Matrix Market file; sizes, and the number of entries, are checked before memory is used.
 
-    content = _content(path)
+    Damaged files end the interpreter in the reader of scipy. Entries that are given twice are added, as there.
+    """
+    from scipy.sparse import coo_array
+
+    content = BytesIO(_content(path))
     with damaged(path, "Matrix Market file"):
-        rows, columns, entries, form, field, _ = mminfo(BytesIO(content))
-        if field == "complex":
-            raise ValueError("it holds complex numbers")
-        cells = rows * columns if form == "array" else rows + columns + 4 * entries  # symmetric ones are stored once
+        banner = content.readline().decode("latin1").lower().split()
+        if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
+            raise ValueError("its first line is not %%MatrixMarket matrix FORMAT FIELD SYMMETRY")
+        form, field, symmetry = banner[2:]
+        dense, skew = form == "array", symmetry == "skew-symmetric"
+        for word, known in ((form, ("array", "coordinate")), (field, MARKET), (symmetry, SYMMETRIES)):
+            if word not in known or (dense and word == "pattern"):
+                raise ValueError(f"it holds {word!r:.40} numbers; {', '.join(known)} can be read")
+        sizes = next((line.split() for line in content if line.strip() and not line.startswith(b"%")), [])
+        if len(sizes) != 3 - dense or not all(size.isdigit() for size in sizes):
+            raise ValueError(f"its size is {b' '.join(sizes)!r:.60}, expected {3 - dense} whole numbers")
+        rows, columns, entries = *map(int, sizes), *([0] if dense else [])
+        if symmetry != "general" and rows != columns:
+            raise ValueError(f"{symmetry}, but of shape {(rows, columns)}")
+        if dense:
+            entries = rows * columns if symmetry == "general" else rows * (rows + 1 - 2 * skew) // 2
+        cells = rows * columns if dense else rows + columns + 4 * entries  # symmetric ones are stored once
         require_memory(16.0 * cells, f"{path}: a matrix of shape {(rows, columns)}", "give a smaller file")
-        if form == "coordinate" and entries > len(content):
-            raise ValueError(f"its header says {entries} entries, more than there are bytes")
-        return mmread(BytesIO(content))
+        places = [] if dense else [("i", "i8"), ("j", "i8")]
+        found = _lines(content, np.dtype(places + [("value", MARKET[field])] * (field != "pattern")), entries)
+        value = np.ones(entries) if field == "pattern" else found["value"]
+        if dense and symmetry == "general":
+            return value.reshape(columns, rows).T
+        j, i = np.triu_indices(rows, int(skew)) if dense else (found["j"] - 1, found["i"] - 1)
+        if entries and (min(i.min(), j.min()) < 0 or i.max() >= rows or j.max() >= columns):
+            at = int(np.argmax((i < 0) | (j < 0) | (i >= rows) | (j >= columns)))
+            raise ValueError(f"entry {at} is at {(int(i[at]) + 1, int(j[at]) + 1)}, outside of {(rows, columns)}")
+        if symmetry != "general":
+            other = i != j
+            if skew and value[~other].any():
+                raise ValueError("skew-symmetric, but its diagonal is not 0")
+            value = np.concatenate([value, (-value if skew else value)[other]])
+            i, j = np.concatenate([i, j[other]]), np.concatenate([j, i[other]])
+        matrix = coo_array((value, (i, j)), shape=(rows, columns))
+        return matrix.toarray() if dense else matrix
+
+
+def _lines(content: BytesIO, dtype: np.dtype[Any], count: int) -> Any:
+    """The numbers in the `count` lines that follow, by the names of their columns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # no line at all
+        warnings.simplefilter("error", DeprecationWarning)  # a fraction where a whole number belongs
+        found = np.loadtxt(content, dtype, comments=None, ndmin=1)
+    if len(found) != count:
+        raise ValueError(f"{len(found)} lines with entries, but its size says {count} entries")
+    return found
 
 
 def _text(path: Path, what: str) -> Any:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting._arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.sources.blocks import as_matrix, checked_block
 from forgetting.sources.files import read_matrix
-from forgetting.sources.readers import FolderRows, Source, as_source
+from forgetting.sources.readers import FolderRows, Source, as_damage, as_source, home_of, names_in, sliced
 
 __all__ = ["Block", "LabelledRows", "MatrixRows", "Owners", "labelled_rows", "owners_of"]
 
@@ -80,7 +81,7 @@ class MatrixRows(LabelledRows):
         self.shape, self.outputs = (count, width), self.y.outputs
         own = self.X.row_bytes if isinstance(self.X, Source) else 16.0 * width
         self.row_bytes = max(own, 8.0 * width) + 8.0 * (width + 3 * (self.outputs or 1))
-        self.home = _home(X)
+        self.home = home_of(X)
         if isinstance(self.X, FolderRows):
             self.files = tuple(zip(self.X.names, np.diff(self.X.first).tolist(), strict=True))
 
@@ -133,36 +134,24 @@ class _Labels:
         return _digest(self.values)
 
 
-class _Column:
-    """A vector with slices, as a matrix of one column."""
-
-    def __init__(self, vector: Any) -> None:
-        self.vector, self.shape, self.chunks = vector, (int(vector.shape[0]), 1), getattr(vector, "chunks", None)
-
-    def __getitem__(self, rows: slice) -> Any:
-        return np.asarray(self.vector[rows]).reshape(-1, 1)
-
-
 def _source(X: Any, what: str) -> Any:
     """A source, or a matrix in memory."""
-    if isinstance(X, str | os.PathLike) and Path(X).suffix != ".npy" and not Path(X).is_dir():
+    if isinstance(X, str | os.PathLike) and Path(X).suffix != ".npy" and not os.path.isdir(X):
         return as_matrix(read_matrix(X, what), str(X))
-    if not hasattr(X, "shape") and callable(getattr(X, "keys", None)):  # a file or a group of h5py or zarr
-        names = ", ".join(itertools.islice(map(repr, X.keys()), 5))
-        raise InvalidInputError(
-            f"{what}: expected a matrix, got {type(X).__name__} with the arrays {names}; give an array"
-        )
+    with as_damage(X, what):
+        if not hasattr(X, "shape") and callable(getattr(X, "keys", None)):  # a file or a group of h5py or zarr
+            names = ", ".join(itertools.islice(map(repr, X.keys()), 5))
+            raise InvalidInputError(
+                f"{what}: expected a matrix, got {type(X).__name__} with the arrays {names}; give an array"
+            )
     found = as_source(X, what)
     return as_matrix(X, what) if found is None else found
 
 
 def _labels(y: Any) -> _Labels:
-    if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not Path(y).is_dir():
+    if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not os.path.isdir(y):
         y = read_matrix(y, "y")
-    flat = len(getattr(y, "shape", (0, 0))) == 1
-    if flat and not isinstance(y, np.ndarray):
-        y = _Column(y)
-    elif flat and isinstance(y, np.memmap):
+    if isinstance(y, np.memmap) and y.ndim == 1:
         y = y.reshape(-1, 1)
     source = as_source(y, "y", vectors=True)
     if source is not None:
@@ -171,21 +160,6 @@ def _labels(y: Any) -> _Labels:
     if values.ndim not in (1, 2) or 0 in values.shape:
         raise InvalidInputError(f"y: expected a label, or a row of labels, for each row, got shape {values.shape}")
     return _Labels(values, None if values.ndim == 1 else int(values.shape[1]))
-
-
-def _home(X: Any) -> Path | None:
-    """The file or folder in which a matrix is: a path, or that of a map, of an h5py data set or of a zarr array."""
-    if isinstance(X, str | os.PathLike):
-        return Path(X)
-    if isinstance(X, np.memmap):
-        return None if X.filename is None else Path(str(X.filename))
-    inside = getattr(getattr(X, "file", None), "filename", None)  # h5py
-    if isinstance(inside, str):
-        return Path(inside + "." + "-".join(str(getattr(X, "name", "X")).strip("/").split("/")))
-    root = getattr(getattr(X, "store", None), "root", None)  # zarr
-    if isinstance(root, str | os.PathLike):
-        return Path(root, str(getattr(X, "path", "")))
-    return None
 
 
 def _digest(matrix: Any) -> str:
@@ -206,13 +180,11 @@ def labelled_rows(X: Any, y: Any) -> LabelledRows:
     """
     if isinstance(X, str | os.PathLike):
         path = Path(X)
-        ending = ".parquet"
-        inside = path.is_dir() and any(entry.suffix == ending for entry in path.iterdir())
-        if path.suffix == ending or inside:
+        if path.suffix == ".parquet" or (os.path.isdir(path) and names_in(path, (".parquet",))):
             from forgetting.sources.parquet import ParquetRows
 
             return ParquetRows(path, y)
-        if not path.exists():
+        if not os.path.exists(path):
             raise ProblemFileError(f"{path}: no such file or folder")
     return MatrixRows(X, y)
 
@@ -264,8 +236,15 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
         raise InvalidInputError("give groups= (a group for each row) or sizes= (rows of each task), not both")
     if groups is not None:
         given = rows.named_groups(groups) if isinstance(groups, str) else groups
-        if isinstance(given, np.memmap) or (hasattr(given, "shape") and not hasattr(given, "to_numpy")):
-            given = np.asarray(given[:])
+        with as_damage(given, "groups"):
+            stored = hasattr(given, "shape") and hasattr(given, "__getitem__") and not hasattr(given, "to_numpy")
+            if stored and given.shape[:1] != (count,):
+                raise InvalidInputError(
+                    f"groups: expected one entry for each of {count} rows, got shape {given.shape!r:.60}"
+                )
+        if stored:
+            require_memory(64.0 * count, f"the groups of {count} rows", "give sizes=")
+            given = np.asarray(sliced(given, 0, count, "groups"))
         found, codes = group_codes(given, count)
         counts = np.bincount(codes)
         in_turn = not (codes[1:] < codes[:-1]).any()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import Array
+from forgetting._memory import require_memory
 from forgetting._text import nearest, one_line
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.sources.blocks import checked_block
@@ -16,7 +20,7 @@ from forgetting.sources.labelled import Block, LabelledRows
 from forgetting.sources.readers import file_stamp, listed
 from forgetting.storage.arrays import open_regular
 
-__all__ = ["ParquetRows"]
+__all__ = ["ParquetRows", "parquet_file"]
 
 
 class ParquetRows(LabelledRows):
@@ -27,9 +31,9 @@ class ParquetRows(LabelledRows):
 
     def __init__(self, path: Path, y: Any) -> None:
         self.home = path
-        names = [name.name for name in [path]] if path.is_file() else listed(path, (".parquet",))
-        self.paths = [path] if path.is_file() else [path / name for name in names]
-        self.labels = [y] if isinstance(y, str) else list(y)
+        names = listed(path, (".parquet",)) if os.path.isdir(path) else []
+        self.paths = [path / name for name in names] or [path]
+        self.labels = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
         if not self.labels or not all(isinstance(name, str) for name in self.labels):
             raise InvalidInputError(f"y: expected the name of a column of {path}, or a list of names, got {y!r:.60}")
         self.group: str | None = None
@@ -38,21 +42,26 @@ class ParquetRows(LabelledRows):
         self.parts: list[tuple[int, int, int, int]] = []
         sizes, largest, count = [], 0.0, 0
         for number, file in enumerate(self.paths):
-            with _opened(file) as found:
+            with parquet_file(file) as found:
                 columns = found.schema_arrow.names
+                repeated = next((name for name, times in Counter(columns).items() if times > 1), None)
+                if repeated is not None:
+                    raise ProblemFileError(f"{file}: two columns are called {repeated!r:.60}")
                 self.columns = self.columns or columns
                 if columns != self.columns:
                     raise InvalidInputError(f"{file}: its columns are not those of {self.paths[0].name}")
                 about = found.metadata
                 for group in range(about.num_row_groups):
                     rows = about.row_group(group).num_rows
+                    if rows < 0:
+                        raise ValueError(f"{rows} rows in group {group}")
                     largest = max(largest, about.row_group(group).total_byte_size / max(1, rows))
                     if rows:
                         self.parts.append((count, rows, number, group))
                     count += rows
                 sizes.append(about.num_rows)
         self._check(self.labels, "y")
-        self.files = tuple(zip(names, sizes, strict=True)) if path.is_dir() else ()
+        self.files = tuple(zip(names, sizes, strict=False))  # none of a single file
         self.outputs = len(self.labels) if len(self.labels) > 1 else None
         if not count:
             raise InvalidInputError(f"{path}: columns without rows")
@@ -78,13 +87,23 @@ class ParquetRows(LabelledRows):
         self.group = column
         self.shape = (self.shape[0], len(self.features))
         import pyarrow as pa
+
+        found: list[Any] = []
+        for file in self.paths:
+            require_memory(32.0 * self.shape[0], f"{file}: the groups of {self.shape[0]} rows", "split the files")
+            with parquet_file(file) as opened:
+                part = opened.read(columns=[column]).column(0)
+                part.validate(full=True)
+                if pa.types.is_nested(part.type) or (found and part.type != found[0].type):
+                    raise ProblemFileError(f"{file}, column {column!r:.60}: {part.type} is neither numbers nor words")
+                found.extend(part.chunks)
+        with _as_damage(self.paths[0]):
+            return self._grouped(pa.chunked_array(found), column)
+
+    def _grouped(self, whole: Any, column: str) -> Any:
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = []
-        for file in self.paths:
-            with _opened(file) as opened:
-                found.append(opened.read(columns=[column]).column(0))
-        whole = pa.chunked_array([chunk for part in found for chunk in part.chunks])
         if whole.null_count:
             row = int(np.flatnonzero(np.asarray(pc.is_null(whole)))[0])
             raise InvalidInputError(f"groups: row {row} belongs to no group ({column!r:.60} is missing there)")
@@ -100,15 +119,20 @@ class ParquetRows(LabelledRows):
         return [(first, first + rows) for first, rows, _, _ in self.parts]
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        first, _, number, group = next(part for part in self.parts if part[0] == start)
-        wanted = [*self.features, *self.labels]
-        with _opened(self.paths[number]) as found:
+        first, rows, number, group = next(part for part in self.parts if part[0] == start)
+        wanted, width, file = [*self.features, *self.labels], len(self.features), self.paths[number]
+        with parquet_file(file) as found:
             for batch in found.iter_batches(batch_size=self.batch, row_groups=[group], columns=wanted):
-                both = self._numbers(batch, wanted, self.paths[number])
-                width = len(self.features)
+                both = self._numbers(batch, wanted, file)
+                if first + len(both) > start + rows:
+                    break
                 X = checked_block(both[:, :width], first, len(both), width, "X")
                 yield Block(first, X, checked_block(both[:, width:], first, len(both), len(self.labels), "y"))
                 first += len(both)
+            else:
+                if first == start + rows:
+                    return
+        raise ProblemFileError(f"{file}: damaged (group {group} does not have the {rows} rows that it announces)")
 
     @property
     def batch(self) -> int:
@@ -130,32 +154,22 @@ class ParquetRows(LabelledRows):
         return f"{self.shape} {self.columns} {self.labels} {self.group} {stamps}"
 
 
-class _Opened:
-    """A Parquet file, open in a block; errors of pyarrow name the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Any:
-        try:
-            import pyarrow.parquet as parquet
-        except ImportError as error:
-            raise InvalidInputError("Parquet needs pyarrow: pip install 'forgetting[data]'") from error
-        self.handle = open_regular(self.path)
-        try:
-            return parquet.ParquetFile(self.handle, pre_buffer=False)
-        except Exception as error:  # damage has many names
-            self.handle.close()
-            raise self._error(error) from error
-
-    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
-        self.handle.close()
-        if error is not None and not isinstance(error, ForgettingError) and "pyarrow" in type(error).__module__:
-            raise self._error(error) from error
-
-    def _error(self, error: Exception) -> ProblemFileError:
-        return ProblemFileError(f"{self.path}: cannot be read as Parquet ({one_line(str(error), 200)})")
+@contextmanager
+def parquet_file(path: Path, **options: Any) -> Iterator[Any]:
+    """The Parquet file at `path`, open in the block. Whatever goes wrong in the block is an error of the file."""
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise InvalidInputError("Parquet needs pyarrow: pip install 'forgetting[data]'") from error
+    with open_regular(path) as handle, _as_damage(path):
+        yield parquet.ParquetFile(handle, pre_buffer=False, **options)
 
 
-def _opened(path: Path) -> _Opened:
-    return _Opened(path)
+@contextmanager
+def _as_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ForgettingError:
+        raise
+    except Exception as error:  # damage has many names
+        raise ProblemFileError(f"{path}: cannot be read as Parquet ({one_line(str(error), 200)})") from error

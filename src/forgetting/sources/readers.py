@@ -6,10 +6,11 @@ import mmap
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import pairwise
+from math import prod
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,25 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import IntArray, fingerprint, is_sparse
-from forgetting._memory import in_bytes
-from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
+from forgetting._memory import in_bytes, require_memory
+from forgetting._text import one_line
+from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.sources.blocks import checked_block
 from forgetting.sources.files import read_matrix
 from forgetting.storage.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
 
-__all__ = ["FolderRows", "Source", "as_source", "block_starts", "file_stamp", "listed"]
+__all__ = [
+    "FolderRows",
+    "Source",
+    "as_damage",
+    "as_source",
+    "block_starts",
+    "file_stamp",
+    "home_of",
+    "listed",
+    "names_in",
+    "sliced",
+]
 
 BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
 SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
@@ -272,7 +285,7 @@ class AdjointRows(Source):
 def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> Source | None:
     """The source of a matrix that is not in memory; None for arrays, lists, tensors, frames and scipy.sparse.
 
-    `what` is its name in errors; with `vectors`, the vector in an .npy file is a matrix of one column.
+    `what` is its name in errors; with `vectors`, a vector in a file is a matrix of one column.
 
     >>> as_source([[1.0]]) is None
     True
@@ -283,15 +296,70 @@ def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> Source | N
         return _from_map(matrix, what)
     if isinstance(matrix, np.ndarray | list | tuple) or is_sparse(matrix):
         return None
-    if any(hasattr(matrix, name) for name in ("detach", "to_numpy")) or not hasattr(matrix, "shape"):
-        return None
-    shape = _matrix_shape(matrix.shape, what)
+    with as_damage(matrix, what):  # also a closed file has no shape
+        if any(hasattr(matrix, name) for name in ("detach", "to_numpy")) or not hasattr(matrix, "shape"):
+            return None
+        flat = vectors and len(matrix.shape) == 1
+        shape = _matrix_shape((*matrix.shape, 1) if flat else matrix.shape, what)
+        if hasattr(matrix, "__getitem__") and not callable(getattr(matrix, "rows", None)):
+            chunks = getattr(matrix, "chunks", None) or (1,)  # h5py and zarr: the shape of the parts that are stored
+            unit = chunks[0] if all(isinstance(size, int) for size in chunks) else 1
+            needed = 16.0 * max(shape[1], prod(chunks) if isinstance(chunks[0], int) else 0)
+            require_memory(needed, f"{_called(matrix, what)}: rows that are read together", "store smaller chunks")
+
+            def get(start: int, stop: int) -> Any:
+                rows = sliced(matrix, start, stop, what)
+                return np.reshape(rows, (-1, 1)) if flat else rows
+
+            return SlicedRows(shape, get, unit, what)
     if callable(getattr(matrix, "rows", None)):
         return SlicedRows(shape, matrix.rows, what=what)
-    if hasattr(matrix, "__getitem__"):
-        chunk = (getattr(matrix, "chunks", None) or (1,))[0]  # h5py and zarr: the shape of the parts that are stored
-        return SlicedRows(shape, lambda start, stop: matrix[start:stop], chunk if isinstance(chunk, int) else 1, what)
     return AdjointRows(matrix, shape) if hasattr(matrix, "rmatmat") else None
+
+
+def sliced(matrix: Any, start: int, stop: int, what: str) -> Any:
+    """Rows of an array of h5py, zarr, dask, ...; an error of theirs becomes one that names the file and the rows.
+
+    Arrays of zarr may name pickle as the way to unpack them, which would run code.
+    """
+    with as_damage(matrix, f"{what}, rows {start} to {stop - 1}"):
+        ways = [way for name in ("filters", "compressors") for way in getattr(matrix, name, None) or ()]
+        if "pickle" in [getattr(way, "codec_id", "") for way in ways]:
+            raise ProblemFileError(f"{_called(matrix, what)}: it holds pickled objects, which are never loaded")
+        return matrix[start:stop]
+
+
+@contextmanager
+def as_damage(matrix: Any, what: str) -> Iterator[None]:
+    """Turn any error in the block, which reads from `matrix`, into a `ProblemFileError` that names its file."""
+    try:
+        yield
+    except ForgettingError:
+        raise
+    except Exception as error:  # damage has many names
+        reason = one_line(f"{type(error).__name__}: {error}", 200)
+        raise ProblemFileError(f"{_called(matrix, what)}: cannot be read ({reason})") from error
+
+
+def _called(matrix: Any, what: str) -> str:
+    home = home_of(matrix)
+    return what if home is None else f"{home}, {what}"
+
+
+def home_of(X: Any) -> Path | None:
+    """The file or folder in which a matrix is: a path, or that of a map, of an h5py data set or of a zarr array."""
+    if isinstance(X, str | os.PathLike):
+        return Path(X)
+    if isinstance(X, np.memmap):
+        return None if X.filename is None else Path(str(X.filename))
+    with suppress(Exception):  # a closed file has no name
+        inside = getattr(getattr(X, "file", None), "filename", None)  # h5py
+        if isinstance(inside, str):
+            return Path(inside + "." + "-".join(str(getattr(X, "name", "X")).strip("/").split("/")))
+        root = getattr(getattr(X, "store", None), "root", None)  # zarr
+        if isinstance(root, str | os.PathLike):
+            return Path(root, str(getattr(X, "path", "")))
+    return None
 
 
 def _matrix_shape(shape: Any, what: str = "A") -> tuple[int, int]:
@@ -319,7 +387,7 @@ def _from_map(array: Any, what: str) -> Source:
 
 
 def _from_path(path: Path, what: str, vectors: bool) -> Source:
-    found = _from_folder(path, vectors) if path.is_dir() else _from_npy(path, vectors)
+    found = _from_folder(path, vectors) if os.path.isdir(path) else _from_npy(path, vectors)
     found.what = what
     return found
 
@@ -336,9 +404,18 @@ def _from_npy(path: Path, vectors: bool) -> Source:
     return FileRows(path, offset, dtype, _matrix_shape(shape, str(path)), fortran)
 
 
+def names_in(path: Path, endings: tuple[str, ...]) -> list[str]:
+    """The names of the files of a folder with one of the endings, sorted; hidden files do not count."""
+    try:
+        names = os.listdir(path)
+    except OSError as error:
+        raise ProblemFileError(f"{path}: cannot be read ({error.strerror})") from error
+    return sorted(name for name in names if Path(name).suffix in endings and name[0] != ".")
+
+
 def listed(path: Path, endings: tuple[str, ...]) -> list[str]:
     """The names of the files of a folder with one of the endings, in order; an error if numbers disagree with it."""
-    names = sorted(entry.name for entry in path.iterdir() if entry.suffix in endings and entry.name[0] != ".")
+    names = names_in(path, endings)
     if not names:
         raise ProblemFileError(f"{path}: a folder without {' and '.join(endings)} files")
     counted = sorted(

@@ -18,6 +18,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 import numpy as np
 from numpy.lib import format as npy
 
+from forgetting._arrays import as_path
 from forgetting._memory import in_bytes, require_memory
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage.atomic import write
@@ -155,8 +156,9 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: nowhere.npz: no such file
     """
+    name = as_path(path)
     try:
-        number = os.open(os.fspath(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        number = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise ProblemFileError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name

@@ -7,11 +7,14 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from forgetting._arrays import as_kind
 from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.storage.atomic import as_file_error, write
 
-__all__ = ["decode_json", "typed"]
+__all__ = ["decode_json", "typed", "write_json"]
 
 LONGEST = 2**28  # the most characters of a text
 DEEPEST = 20  # the deepest nesting of values of type Any
@@ -27,6 +30,7 @@ def decode_json(text: str | bytes) -> dict[str, Any]:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: not JSON of this library ('seed' is given twice)
     """
+    as_kind(text, str | bytes, "JSON as a text", "text: ")
     try:
         if len(text) > LONGEST:
             raise ValueError(f"{len(text)} characters, more than {LONGEST}")
@@ -41,6 +45,31 @@ def decode_json(text: str | bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ProblemFileError(f"not JSON of this library ({error})") from error
     return data
+
+
+def write_json(path: Path, text: str, kind: str) -> None:
+    """Write a JSON text whose format is `kind`, atomically; an existing file of another format is not replaced.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "mine.json").write_text('{"x": 1}')
+    ...     write_json(Path(folder, "mine.json"), '{"format": "forgetting/x/1"}', "forgetting/x/1")
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: ...mine.json exists, was not written by forgetting, and is kept; ...
+    """
+    with as_file_error(path):
+        if path.exists() and not (path.is_file() and _has_format(path.read_bytes(), kind)):
+            raise ProblemFileError(
+                f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
+            )
+        write(path, text.encode())
+
+
+def _has_format(text: bytes, kind: str) -> bool:
+    try:
+        return decode_json(text).get("format") == kind
+    except ProblemFileError:
+        return False
 
 
 def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:

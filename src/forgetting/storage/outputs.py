@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from forgetting._arrays import as_flag
 from forgetting.errors import ProblemFileError
 from forgetting.storage.atomic import as_file_error, kept, remove_ownerless, write
 
@@ -40,7 +41,7 @@ def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path
         if _same_file(path, source):
             raise ProblemFileError(f"{path} is an input of this command; choose another --out")
     if os.path.lexists(path):
-        if not force:
+        if not as_flag(force, "force"):
             raise ProblemFileError(f"{path} exists and is kept; {KEEP}")
         if digest(path) not in _written(path):
             raise ProblemFileError(

@@ -13,11 +13,11 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from forgetting._arrays import as_path
 from forgetting.errors import ForgettingError, NotSupportedError, ProblemFileError
 from forgetting.storage.arrays import damaged, entry, read_arrays, write_arrays
 from forgetting.storage.json_text import decode_json
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Record = TypeVar("Record")
+SEED_BITS = 128  # of seeds, which are the largest whole numbers in files
 DEEPEST = 20  # the deepest nesting of values
 WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -69,7 +70,7 @@ def write_record(path: str | PathLike[str], kind: str, values: Mapping[str, Any]
     """
     arrays: dict[str, Any] = {}
     text = json.dumps(_encode(values, arrays, DEEPEST), allow_nan=False)
-    write_arrays(Path(path), {"format": np.array(_format(kind)), "record": np.array(text), **arrays})
+    write_arrays(as_path(path), {"format": np.array(_format(kind)), "record": np.array(text), **arrays})
 
 
 def read_record(path: str | PathLike[str], kind: str, restore: Callable[[dict[str, Any]], Record]) -> Record:
@@ -137,13 +138,13 @@ def _decode(node: Any, arrays: Mapping[str, Any], left: int) -> Any:
     raise ForgettingError(f"an object of no known kind ({kind!r:.40})")
 
 
-def _conforms(value: Any, hint: Any, left: int) -> bool:
-    """Whether a value is of a declared type, as far as the type says."""
+def _conforms(value: Any, hint: Any, left: int, bits: int = 63) -> bool:
+    """Whether a value is of a declared type, as far as the type says, and a whole number has no more than `bits`."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or left == 0:
         return True
     if origin in (Union, types.UnionType):
-        return any(_conforms(value, member, left - 1) for member in inner)
+        return any(_conforms(value, member, left - 1, bits) for member in inner)
     if origin is Literal:
         return value in inner
     if origin is tuple:
@@ -151,16 +152,16 @@ def _conforms(value: Any, hint: Any, left: int) -> bool:
             return False
         kinds = [inner[0]] * len(value) if inner[1:] == (Ellipsis,) else list(inner)
         pairs = zip(value, kinds, strict=False)
-        return len(kinds) == len(value) and all(_conforms(part, member, left - 1) for part, member in pairs)
+        return len(kinds) == len(value) and all(_conforms(part, member, left - 1, bits) for part, member in pairs)
     if origin is np.ndarray:
         dtype = get_args(inner[1])[0]
         return isinstance(value, np.ndarray) and (dtype is Any or value.dtype == np.dtype(dtype))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(_conforms(part, inner[1], left - 1) for part in value.values())
-    if hint is float:
-        return isinstance(value, float | int) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, dict) and all(_conforms(part, inner[1], left - 1, bits) for part in value.values())
+    if hint is float and isinstance(value, float):
+        return True
+    if hint in (float, int):
+        return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= bits
     if hint is None:
         return value is None
     return isinstance(value, hint) if isinstance(hint, type) else True
@@ -179,7 +180,7 @@ def checked_fields(cls: Any, values: Any) -> dict[str, Any]:
     for name, value in values.items():
         if name not in known:
             raise ForgettingError(f"{cls.__name__} has no field {name!r:.80}")
-        if not _conforms(value, hints[name], DEEPEST):
+        if not _conforms(value, hints[name], DEEPEST, SEED_BITS if name == "seed" else 63):
             raise ForgettingError(f"field {name!r} of {cls.__name__} does not hold what it should")
     return values
 

@@ -21,7 +21,7 @@ from forgetting._text import visible
 from forgetting.errors import ProblemFileError
 from forgetting.storage.owners import Owner, is_alive
 
-__all__ = ["Entry", "Plan", "Store", "code_digest"]
+__all__ = ["Entry", "NoStoreError", "Plan", "Store", "code_digest"]
 
 MARK = 0x66677432  # "fgt2": the application id of SQLite files of this library
 STATES = ("waiting", "running", "done", "failed")
@@ -47,8 +47,20 @@ CREATE TABLE owners (
     seen REAL NOT NULL               -- when the process was last alive, in seconds since 1970
 );
 """
+FUNCTIONS = """
+CREATE TABLE IF NOT EXISTS functions (
+    stated TEXT PRIMARY KEY,         -- the name in a TOML file
+    name TEXT NOT NULL,              -- as in `function` above
+    digest TEXT NOT NULL             -- of the source, when it was last run: without it nobody knows the keys of cells
+)
+"""
 PROTECTED = "place, key, function, cell, seed, state, rows, error, trace, seconds, version"
+CREATION = 1.0  # seconds that another process may take to create the tables in a new file
 MOST_TEXT = 20_000  # characters of an error that are kept
+
+
+class NoStoreError(ProblemFileError):
+    """A file that is only looked at is empty, and stays so."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ class Store:
     Every result is one transaction of a write-ahead log: a kill at any moment loses no cell that was finished. Several
     processes of one machine may use the file at the same time; `claim` gives a cell to one of them. A file on a network
     drive may be used by several machines one after the other, not at the same time. A damaged file raises an error: a
-    digest of each result is kept with the result.
+    digest of each result is kept with the result. With `create=False`, a file that is no store is left as it is.
 
     >>> with Store(None) as store:
     ...     store.plan([Plan("a", 0, "module:function", '{"T": 3}', 7)])
@@ -98,27 +110,32 @@ class Store:
     ([{'loss': 0.5}], {'done': 1})
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, create: bool = True) -> None:
         self.path = path
         self.me = Owner()
         self._lock = RLock()  # joblib asks for cells in threads of its own
         try:
-            if path is not None:
+            if path is not None and create:
                 path.parent.mkdir(parents=True, exist_ok=True)
             self._base = _connected(path)
         except (OSError, sqlite3.Error, ValueError) as error:
             raise ProblemFileError(f"{path}: cannot be used as a store ({error})") from error
         try:
             with self._errors():
-                self._open()
+                self._open(create)
         except BaseException:
             self.close()
             raise
         self._file = None if path is None else _file_number(path)
 
-    def _open(self) -> None:
-        """Create the tables in a new file; raise if the file is a database of another program."""
-        if not self._is_ours():
+    def _open(self, create: bool) -> None:
+        """Create the tables in a new file; raise if the file is a database of another program, or is only looked at."""
+        deadline = time.monotonic() + CREATION
+        while not create and not self._is_ours():
+            time.sleep(0.02)
+            if time.monotonic() > deadline:
+                raise NoStoreError(f"{self.path}: empty, and no store of a study; the file is left as it is")
+        if create and not self._is_ours():
             self._wal()
             with self._transaction():  # another process may have been faster
                 if not self._is_ours(begin=False):
@@ -164,6 +181,22 @@ class Store:
             self._base.executemany(
                 "INSERT OR IGNORE INTO cells (place, key, function, cell, seed) VALUES (?, ?, ?, ?, ?)", rows
             )
+
+    def keep_function(self, stated: str, name: str, digest: str) -> None:
+        """Keep what a name in a TOML file stands for: the name and the digest of the function as it is run now."""
+        with self._transaction():
+            self._base.execute(FUNCTIONS)  # older files have no such table
+            self._base.execute("INSERT OR REPLACE INTO functions VALUES (?, ?, ?)", (stated, name, digest))
+
+    def function(self, stated: str) -> tuple[str, str] | None:
+        """The name and the digest of the function last run under this name of a TOML file, if any."""
+        with self._errors():
+            if not self._base.execute("SELECT 1 FROM sqlite_master WHERE name = 'functions'").fetchone():
+                return None
+            found = self._base.execute("SELECT name, digest FROM functions WHERE stated = ?", (stated,)).fetchone()
+            if found is not None and not all(isinstance(value, str) for value in found):
+                raise ValueError(f"the function {stated!r:.60} has values of the wrong type")
+        return found  # type: ignore[no-any-return]
 
     def claim(self, key: str) -> bool:
         """Take a waiting cell, or a cell of a process that has ended; False if another process has the cell."""
@@ -248,14 +281,30 @@ class Store:
             return [self._entry(row) for row in found]
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
-        place, key, function, cell, seed, state, rows, *others, digest = row
+        place, key, function, cell, seed, state, rows, error, trace, seconds, version, changed, owner, digest = row
         if state not in STATES or (state in ("done", "failed") and digest != _digest(*row[:11])):
             raise ValueError(f"the digest of cell {place} is wrong")
         values = json.loads(cell)
-        if not (isinstance(values, dict) and isinstance(key, str) and isinstance(function, str)):
-            raise ValueError(f"cell {place} has values of the wrong type")
         found = None if rows is None else json.loads(rows)
-        return Entry(place, key, function, values, int(seed), state, found, *others)
+        listed = [{}] if found is None else found  # a digest can be forged
+        texts, numbers = (error, trace, version, owner), (place, seconds, changed)
+        fits = isinstance(values, dict) and isinstance(key, str) and isinstance(function, str)
+        fits = fits and isinstance(listed, list) and all(isinstance(part, dict) for part in listed)
+        fits = fits and all(text is None or isinstance(text, str) for text in texts)
+        fits = fits and all(number is None or isinstance(number, float | int) for number in numbers)
+        if not fits or (found is None) == (state == "done"):
+            raise ValueError(f"cell {place} has values of the wrong type")
+        return Entry(place, key, function, values, int(seed), state, found, *row[7:13])
+
+    def states_of(self, keys: Sequence[str]) -> list[str]:
+        """The states of planned cells. An index of SQLite may know a key that the table has lost by damage."""
+        states = self.states()
+        lost = next((key for key in keys if key not in states), None)
+        if lost is not None:
+            raise ProblemFileError(
+                f"{self.path}: a damaged store; remove the file to begin again (the cell with the key {lost} is lost)"
+            )
+        return [states[key] for key in keys]
 
     def states(self) -> dict[str, str]:
         """The state of each cell by its key: waiting, running, done, failed. A dead process leaves cells waiting."""
@@ -271,7 +320,7 @@ class Store:
         """When each finished cell was finished, in seconds since 1970, and by which version of this library."""
         with self._errors():
             found = self._base.execute("SELECT key, changed, version FROM cells WHERE state IN ('done', 'failed')")
-            return {key: (float(changed), version) for key, changed, version in found}
+            return {key: (float(changed), None if version is None else str(version)) for key, changed, version in found}
 
     def counts(self) -> dict[str, int]:
         """The number of cells in each state."""

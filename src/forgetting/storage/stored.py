@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zipfile
 import zlib
@@ -46,7 +47,7 @@ def write_stored(path: Path, arrays: Mapping[str, Any]) -> None:
     ...     np.load(path)["X"].tolist(), map_array(path, "X").tolist()
     ([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     """
-    if path.exists() and not is_ours(path):
+    if os.path.exists(path) and not is_ours(path):
         raise ProblemFileError(
             f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
         )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, any_array, one_column
+from forgetting._arrays import EPS, Array, any_array, as_word, one_column
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Kind", "correct_share", "kind_of_labels", "one_hot"]
@@ -36,8 +36,7 @@ def one_hot(
     >>> targets[1].tolist(), names[1]
     ([[0.0, 1.0], [1.0, 0.0]], ('cat', 'owl'))
     """
-    if classes not in ("all", "task"):
-        raise InvalidInputError(f"classes must be 'all' or 'task', got {classes!r:.60}")
+    as_word(classes, ("all", "task"), "classes")
     column = _classes(labels)
     known, codes = np.unique(column, return_inverse=True)
     names = [str(name) for name in known.tolist()]

@@ -161,7 +161,8 @@ class ClassificationTasks(Problem):
     def task_loss(self, task: int, w: Any) -> float:
         """1/2 max_i (1 - y_i x_i.w)_+^2 over the rows of the task."""
         worst = float(self.signed_rows(task).dot(as_vector(w, self.dim, "w")).min())
-        return 0.5 * max(0.0, 1.0 - worst) ** 2
+        short = max(0.0, 1.0 - worst)
+        return 0.5 * short * short  # a power of floats raises where a product overflows
 
     def task_losses(self, w: Any) -> Array:
         """The loss of every task."""
@@ -183,7 +184,7 @@ class ClassificationTasks(Problem):
         >>> tasks.accuracies([[1.0], [-3.0], [0.0]]).tolist()
         [[0.5, 0.0], [0.5, 1.0], [0.5, 0.5]]
         """
-        stack = real_array(points, "points")
+        stack = real_array(points, "points", squares=True)
         if stack.ndim != 2 or stack.shape[1] != self.dim:
             raise InvalidInputError(f"points: expected a w of {self.dim} numbers in each row, got {stack.shape}")
         margins = stack @ self._rows.T

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, as_task, as_vector, read_only
+from forgetting._arrays import Array, IntArray, as_kind, as_list, as_task, as_vector, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Directions, Geometry
 from forgetting.sets import (
@@ -69,7 +69,7 @@ class ConvexSets(Problem):
     half_squared_distances: ClassVar[bool] = True
 
     def __init__(self, sets: Sequence[ConvexSet], *, names: Sequence[str] | None = None) -> None:
-        given = list(sets)
+        given = as_list(sets, "sets")
         if not given:
             raise InvalidInputError("no sets given; a collection needs at least one")
         for position, member in enumerate(given):
@@ -82,9 +82,10 @@ class ConvexSets(Problem):
             if dim != self.dim:
                 raise InvalidInputError(f"set {position} is in dimension {dim}, but set {first} in {self.dim}")
         self.sets: tuple[ConvexSet, ...] = tuple(member.with_dim(self.dim) for member in given)
-        if names is not None and len(names) != len(given):
-            raise InvalidInputError(f"{len(names)} names for {len(given)} sets")
-        self.names = tuple(str(name) for name in (range(len(given)) if names is None else names))
+        called = range(len(given)) if names is None else as_list(names, "names")
+        if len(called) != len(given):
+            raise InvalidInputError(f"{len(called)} names for {len(given)} sets")
+        self.names = tuple(map(str, called))
         self._failed: dict[bytes, ForgettingError] = {}
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from hashlib import sha256
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray, as_number
+from forgetting._arrays import EPS, Array, IntArray, as_number, as_path, as_word
 from forgetting._workers import workers
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError, SmallRowWarning
 from forgetting.geometry import RowBlocks, offsets_of
@@ -42,8 +43,7 @@ def tasks_from_source(
     rows = labelled_rows(X, y)
     owners = owners_of(rows, groups, sizes, options.pop("names", None))
     loss, rank_tol = options.get("loss", "sum"), options.get("rank_tol")
-    if loss not in ("sum", "mean"):
-        raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
+    as_word(loss, ("sum", "mean"), "loss")
     path = _place(rows, cache, loss)
     mark = _mark(rows, owners, loss, rank_tol)
     kept, note = _kept(path, mark, budget)
@@ -89,7 +89,7 @@ def _place(rows: LabelledRows, cache: Any, loss: str) -> Path | None:
     if cache is False:
         return None
     if cache is not None and not isinstance(cache, bool):
-        path = Path(cache)
+        path = as_path(cache, "cache")
         return path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
     if rows.home is None:
         if cache is True:
@@ -105,7 +105,7 @@ def _mark(rows: LabelledRows, owners: Owners, loss: str, rank_tol: Any) -> str:
 
 def _kept(path: Path | None, mark: str, budget: float) -> tuple[Any, tuple[str, ...]]:
     """(X, y, rows of each task) from a file of factors of the same data, and notes; None if there is no such file."""
-    if path is None or not path.exists():
+    if path is None or not os.path.exists(path):
         return None, ()
     if not is_ours(path):
         raise ProblemFileError(

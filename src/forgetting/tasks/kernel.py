@@ -153,7 +153,7 @@ class KernelTasks(LinearTasks):
         # |phi(x_i)| |phi| sum_j |a_j|, at least
         largest = np.sqrt(float(np.max(np.diag(self.kernel), initial=0.0)))
         sizes = np.sqrt(np.maximum(np.diag(self.kernel)[rows], 0.0))[None] * largest
-        sizes = sizes * np.abs(points).reshape(len(points), -1).sum(axis=1)[:, None]
+        sizes = sizes * np.abs(points).sum(axis=tuple(range(1, points.ndim)))[:, None]
         if self.outputs is None:
             return points @ kernel.T, sizes
         return kernel @ points, sizes

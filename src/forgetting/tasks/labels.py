@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import LARGEST, Array, any_array, one_column
+from forgetting._arrays import LARGEST, Array, any_array, as_list, one_column
 from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
@@ -91,7 +91,8 @@ def _plain(value: Any, what: str) -> Any:
 def _pair(distinct: Any, columns: Sequence[Any], given: Sequence[Any] | None) -> tuple[Label, Label]:
     """The two labels, the negative label first: those of `given`, else those that the data suggest."""
     if given is not None:
-        names = [value.item() if isinstance(value, np.generic) else value for value in given] if len(given) == 2 else []
+        listed = as_list(given, "label_names")
+        names = [value.item() if isinstance(value, np.generic) else value for value in listed]
         if len(names) != 2 or _plain(names[0], "label_names[0]") == _plain(names[1], "label_names[1]"):
             raise InvalidInputError(
                 f"label_names must be two different labels, the negative one first, got {given!r:.80}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number, as_task, numbers
+from forgetting._arrays import Array, IntArray, as_number, as_task, as_word, numbers
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
 from forgetting.tasks.class_labels import correct_share, kind_of_labels
@@ -59,9 +59,7 @@ class LinearTasks(Problem):
     rtol: float
 
     def _set_options(self, loss: Literal["sum", "mean"], rank_tol: float | None, rtol: float) -> None:
-        if loss not in ("sum", "mean"):
-            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {loss!r}")
-        self.loss_kind = loss
+        self.loss_kind = as_word(loss, ("sum", "mean"), "loss")
         self.rank_tol = None if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
         self.rtol = as_number(rtol, "rtol", least=0)
 

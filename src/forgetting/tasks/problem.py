@@ -6,12 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, as_point, sealed
+from forgetting._arrays import Array, IntArray, as_kind, as_path, as_point, sealed
 from forgetting._registry import Registry, dashed
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Matrix
@@ -286,7 +285,7 @@ class Problem(Shown, ABC):
         ...     fg.RegressionTasks.load(path)
         RegressionTasks(T=2, d=2, rows=2)
         """
-        write_arrays(Path(path), self.file_arrays())
+        write_arrays(as_path(path), self.file_arrays())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

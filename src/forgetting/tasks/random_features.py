@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, seed_from
+from forgetting._arrays import Array, as_count, as_number, as_word, is_sparse, real_array, seed_from
+from forgetting._memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = ["RandomFeatures"]
@@ -39,11 +40,13 @@ class RandomFeatures:
         object.__setattr__(self, "dim", as_count(self.dim, "the number of features", least=1))
         object.__setattr__(self, "scale", as_number(self.scale, "scale", above=0))
         object.__setattr__(self, "seed", seed_from(self.seed))
-        if self.kind not in ("relu", "fourier"):
-            raise InvalidInputError(f"random features are 'relu' or 'fourier', got {self.kind!r}")
+        as_word(self.kind, ("relu", "fourier"), "the kind of random features")
 
     def __call__(self, X: Any) -> Array:
-        return self.drawn(X.shape[1])(X)
+        matrix = X if is_sparse(X) else real_array(X, "X")
+        if matrix.ndim != 2:
+            raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
+        return self.drawn(matrix.shape[1])(matrix)
 
     def drawn(self, columns: int) -> Callable[[Any], Array]:
         """The map for rows of so many columns, whose random numbers are drawn once, for many matrices.
@@ -52,8 +55,9 @@ class RandomFeatures:
         >>> bool((lift(np.eye(3)) == RandomFeatures(4)(np.eye(3))).all())
         True
         """
-        rng = np.random.default_rng(self.seed)
-        weights = rng.normal(scale=1 / self.scale, size=(columns, self.dim))
+        rng, count = np.random.default_rng(self.seed), as_count(columns, "columns", least=1)
+        require_memory(8.0 * count * self.dim, f"{self.dim} random features of {count} columns", "use fewer")
+        weights = rng.normal(scale=1 / self.scale, size=(count, self.dim))
         phases = rng.uniform(0, 2 * np.pi, self.dim) if self.kind == "fourier" else None
         factor = float(np.sqrt(2 / self.dim))
 

@@ -16,8 +16,11 @@ from forgetting._arrays import (
     IntArray,
     Seed,
     any_array,
+    as_flag,
     as_index,
+    as_list,
     as_task,
+    as_word,
     check_finite,
     fingerprint,
     group_rows,
@@ -27,7 +30,6 @@ from forgetting._arrays import (
     real_array,
     sealed,
 )
-from forgetting._memory import require_memory
 from forgetting._progress import Progress
 from forgetting.errors import InvalidInputError, NotSupportedError, SmallRowWarning
 from forgetting.geometry import (
@@ -93,6 +95,7 @@ class RegressionTasks(LinearTasks):
         self._set_options(loss, rank_tol, rtol)
         self._matrices: Sequence[Matrix]
         self._labels: Sequence[Array]
+        copy = as_flag(copy, "copy")
         stack = stacked(matrices, labels, copy)
         self._matrices, self._labels, self._index = self._take_in(matrices, labels, copy) if stack is None else stack
         self._sizes = np.diff(stack.labels.starts) if stack else np.array([len(label) for label in self._labels])
@@ -214,8 +217,8 @@ class RegressionTasks(LinearTasks):
         if matrix.ndim != 2:
             raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
         given = one_column(any_array(labels, "labels"))
-        if len(given) != matrix.shape[0]:
-            raise InvalidInputError(f"X has {matrix.shape[0]} rows, but there are {len(given)} labels")
+        if given.shape != matrix.shape[:1]:
+            raise InvalidInputError(f"X has {matrix.shape[0]} rows, but labels has the shape {given.shape}")
         names, members = group_rows(groups, matrix.shape[0])
         targets, known = one_hot(labels, members, classes)
         tasks = cls([matrix[as_slice(rows)] for rows in members], targets, **{"names": names, **options})
@@ -296,9 +299,9 @@ class RegressionTasks(LinearTasks):
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         X, _ = self.task(task)
         points = self._stack(points)
-        sizes = (
-            np.sqrt(self._row_squares(task))[None] * np.linalg.norm(points.reshape(len(points), -1), axis=1)[:, None]
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges has points of any size
+            lengths = np.linalg.norm(points, axis=-1) if self.outputs is None else np.linalg.norm(points, axis=(-2, -1))
+            sizes = np.sqrt(self._row_squares(task))[None] * lengths[:, None]
         if self.outputs is None:
             return np.asarray((X @ points.T).T), sizes
         c = self.outputs
@@ -364,7 +367,7 @@ class RegressionTasks(LinearTasks):
         >>> fg.families.two_lines(0.5).with_data([[[1.0]], [[2.0]]], [[1.0], [2.0]])
         RegressionTasks(T=2, d=1, rows=2)
         """
-        if loss not in (None, self.loss_kind):
+        if loss is not None and as_word(loss, ("sum", "mean"), "loss") != self.loss_kind:
             self.require_rows(f"loss={loss!r}")
         options: dict[str, Any] = {"loss": loss or self.loss_kind, "rank_tol": self.rank_tol, "rtol": self.rtol}
         made = RegressionTasks(matrices, labels, names=self.names if names is None else names, **options)
@@ -501,20 +504,16 @@ def as_task_lists(
     matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
 ) -> tuple[Sequence[Any], Sequence[Any], tuple[str, ...]]:
     """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers."""
-    try:
-        for sequence in (matrices, labels):  # a broadcast view may be too long for a list
-            count = len(sequence) if hasattr(sequence, "__len__") else 0
-            require_memory(64.0 * count, f"{count} tasks", "give fewer")
-        matrices, labels = (s if isinstance(s, RowBlocks) else list(s) for s in (matrices, labels))
-    except TypeError as error:
-        raise InvalidInputError(f"expected a list of matrices and one of label vectors ({error})") from None
+    matrices = matrices if isinstance(matrices, RowBlocks) else as_list(matrices, "the matrices of the tasks")
+    labels = labels if isinstance(labels, RowBlocks) else as_list(labels, "the labels of the tasks")
     if not matrices:
         raise InvalidInputError("no tasks given; a collection needs at least one")
     if len(matrices) != len(labels):
         raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
-    if names is not None and len(names) != len(matrices):
-        raise InvalidInputError(f"{len(names)} names for {len(matrices)} tasks")
-    return matrices, labels, tuple(map(str, range(len(matrices)) if names is None else names))
+    called = range(len(matrices)) if names is None else as_list(names, "names")
+    if len(called) != len(matrices):
+        raise InvalidInputError(f"{len(called)} names for {len(matrices)} tasks")
+    return matrices, labels, tuple(map(str, called))
 
 
 def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:

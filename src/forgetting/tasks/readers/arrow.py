@@ -19,14 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from forgetting._arrays import Array
 from forgetting._memory import require_memory
-from forgetting._text import one_line
+from forgetting._text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.sources.parquet import parquet_file
 from forgetting.storage.arrays import open_regular
+from forgetting.tasks.readers.memory import column_numbers, column_words
 from forgetting.tasks.readers.sheet import (
     NOTHING,
     Columns,
@@ -41,6 +42,8 @@ __all__ = ["ArrowTable", "read_parquet", "read_stream", "read_text"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # of which the first line has most
 BLOCK = 2**26  # bytes of text that pyarrow splits into rows at a time; no row may be longer
+COLUMN, CELL = 6500, 130  # bytes that Arrow takes for a column of text, and Python for a cell; times are in proportion
+WIDE = 1000  # columns from which on that matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,30 @@ class ArrowTable:
         return self.origin.refusal(f", column {self.names[column]!r:.60}: {self.columns[column].type} {words}")
 
 
+@dataclass(frozen=True, eq=False)
+class TextTable(ArrowTable):
+    """Columns of a text file; words that look like formulas have an apostrophe before them there."""
+
+    def words(self, column: int) -> list[str]:
+        """A column as words, "" where a value is missing; equal words are one object."""
+        words = super().words(column)
+        plain = {word: from_csv_cell(word) for word in set(words)}
+        return [plain[word] for word in words]
+
+
+@dataclass(frozen=True, eq=False)
+class WideTable(ArrowTable):
+    """Columns of few words each, as a `Table`: Arrow needs more memory and time for a column than for many cells."""
+
+    def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
+        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
+        return column_numbers(np.array(self.columns[column], dtype=object))
+
+    def words(self, column: int) -> list[str]:
+        """A column as words, "" where a value is missing; equal words are one object."""
+        return column_words(np.array([from_csv_cell(word) for word in self.columns[column]], dtype=object))
+
+
 def read_text(path: Path, columns: Columns, several: bool) -> Sheet:
     """The rows of a text file with a header, and commas, semicolons or tabs between its columns."""
     with open_regular(path) as opened:
@@ -85,34 +112,30 @@ def read_text(path: Path, columns: Columns, several: bool) -> Sheet:
         what = f"{data[error.start : error.start + 1]!r} at byte {error.start}"
         raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from None
     separator = _separator(data)
-    header = next((row for _, row in _records(path, data, separator)), [])
+    header = [from_csv_cell(word) for word in next((row for _, row in _records(path, data, separator)), [])]
     _check_header(path, header, columns)
     column_places(Origin.file(path), header, columns, several)  # a wrong name explains whatever else is wrong
-    cells = _text_columns(path, data, separator, header)
+    wide = len(header) > WIDE and data.count(b"\n") * CELL < COLUMN
+    needed = len(header) * (CELL * data.count(b"\n") if wide else COLUMN)
+    require_memory(float(needed), f"the cells of {path}", "save its columns with np.savez")
+    kind, read_cells = (WideTable, _text_rows) if wide else (TextTable, _text_columns)
+    cells = read_cells(path, data, separator, header)
     if not len(cells[0]):
         raise ProblemFileError(f"{path}: a header without rows")
-    return sheet_of(
-        ArrowTable(Origin.file(path), header, cells, partial(_line, path, data, separator)), columns, several
-    )
+    return sheet_of(kind(Origin.file(path), header, cells, partial(_line, path, data, separator)), columns, several)
 
 
 def read_parquet(path: Path, columns: Columns, several: bool) -> Sheet:
     """The rows of a Parquet file; numbers of any type, and words that spell numbers, become float64."""
-    try:
-        with open_regular(path) as opened:
-            file = pa.parquet.ParquetFile(opened)
-            schema, sizes = file.schema_arrow, file.metadata
-            groups = [sizes.row_group(i).total_byte_size for i in range(sizes.num_row_groups)]
-            needed = float(max(16 * sizes.num_rows * max(1, sizes.num_columns), 2 * sum(groups)))
-            require_memory(needed, f"the cells of {path}", "split the file, or leave columns out")
-            words = [field.name for field in schema if pa.types.is_string(field.type)]
-            opened.seek(0)  # words as codes: a long word in many rows is unpacked once
-            table = pa.parquet.ParquetFile(opened, read_dictionary=words).read()
-            table.validate(full=True)
-    except ForgettingError:
-        raise
-    except Exception as error:  # damage has many names
-        raise ProblemFileError(f"{path}: cannot be read as Parquet ({one_line(str(error), 200)})") from error
+    with parquet_file(path) as file:
+        schema, sizes = file.schema_arrow, file.metadata
+        groups = [sizes.row_group(i).total_byte_size for i in range(sizes.num_row_groups)]
+        needed = float(max(16 * sizes.num_rows * max(1, sizes.num_columns), 2 * sum(groups)))
+        require_memory(needed, f"the cells of {path}", "split the file, or leave columns out")
+        words = [field.name for field in schema if pa.types.is_string(field.type)]
+    with parquet_file(path, read_dictionary=words) as file:  # words as codes: a long word is unpacked once
+        table = file.read()
+        table.validate(full=True)
     return _sheet(Origin.file(path), table, columns, several)
 
 
@@ -160,12 +183,7 @@ def _text_columns(path: Path, data: bytes, separator: str, header: list[str]) ->
             pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[]),
         )
     except pa.ArrowException as error:
-        for line, row in _records(path, data, separator):
-            if len(row) != len(header):
-                hint = _hint(row, len(header), separator)
-                raise ProblemFileError(
-                    f"{path}, row {line}: {len(row)} cells under {len(header)} columns{hint}"
-                ) from None
+        _text_rows(path, data, separator, header)
         raise ProblemFileError(f"{path}: cannot be read as CSV ({one_line(str(error), 200)})") from error
     columns = [pc.utf8_trim_whitespace(column) for column in table.columns]
     kept = np.ones(len(table), dtype=bool)
@@ -173,6 +191,17 @@ def _text_columns(path: Path, data: bytes, separator: str, header: list[str]) ->
         kept &= ~np.logical_and.reduce([np.asarray(pc.equal(column, "")) for column in columns])
     kept[np.argmax(kept)] = False  # the header
     return [column.filter(pa.array(kept)) for column in columns]  # not a slice: if_else of pyarrow 17 errs on those
+
+
+def _text_rows(path: Path, data: bytes, separator: str, header: list[str]) -> list[Any]:
+    """The columns below the header, each a tuple of words; an error names the first row that has other columns."""
+    rows = []
+    for line, row in _records(path, data, separator):
+        if len(row) != len(header):
+            hint = _hint(row, len(header), separator)
+            raise ProblemFileError(f"{path}, row {line}: {len(row)} cells under {len(header)} columns{hint}")
+        rows.append(row)
+    return list(zip(*rows[1:], strict=True)) or [()]
 
 
 def _check_header(path: Path, header: list[str], columns: Columns) -> None:

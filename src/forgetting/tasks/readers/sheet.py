@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, as_flag, as_kind
+from forgetting._arrays import Array, as_flag, as_kind, as_word
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.geometry import Matrix
@@ -70,8 +70,8 @@ class Columns:
             "standardize": as_standardize(self.standardize),
         }
         as_feature_map(self.features)
-        if self.loss not in (None, "sum", "mean"):
-            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {self.loss!r:.60}")
+        if self.loss is not None:
+            as_word(self.loss, ("sum", "mean"), "loss")
         for name, value in values.items():
             object.__setattr__(self, name, value)
         if self.task == self.label:
@@ -220,7 +220,8 @@ def column_places(origin: Origin, names: list[str], columns: Columns, several: b
             raise origin.refusal(f": no column {name!r:.60} to drop{nearest(name, names, 'the columns are')}")
         if name in (columns.label, columns.task):
             raise origin.refusal(f": column {name!r:.60} holds the tasks or the labels, and cannot be dropped")
-    rest = [at for at, name in enumerate(names) if name not in (columns.task, columns.label, *columns.drop)]
+    others = {columns.task, columns.label, *columns.drop}
+    rest = [at for at, name in enumerate(names) if name not in others]
     if not rest:
         raise origin.refusal(f": no features beside {columns.label!r:.60} and {columns.task!r:.60}")
     return Places(names.index(columns.task) if columns.task in names else None, names.index(columns.label), rest)
