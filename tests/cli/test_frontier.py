@@ -120,7 +120,7 @@ def test_verify_says_what_holds_and_what_is_damaged(inside, tmp_path):
     assert done.code == 3
     assert "1 of 3 entries hold" in done.out
     assert "wrong.json: damaged entry of worst tasks" in done.out
-    assert "none.json: cannot be read" in done.out
+    assert "none.json: no such file" in done.out
     data = json.loads(inside("frontier", "verify", str(wrong), "--json").out)
     assert (data["verified"], data["wrong"]) == (0, 1)
 

@@ -1,6 +1,7 @@
 """Certificates: what they prove, that a changed digit is noticed, and that nothing false can be proved."""
 
 import copy
+import json
 import random
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.worstcase import check_certificate
+from forgetting.worstcase import DualCertificate, check_certificate
 from forgetting.worstcase.check_certificate import check, digest
 
 ASKED = {
@@ -304,3 +305,52 @@ def test_random_squares_prove_what_multiplying_out_all_names_proves(kind, law, q
         data = {"format": "forgetting worst case 1", "kind": kind, "quantity": quantity, "k": k, "tasks": T,
                 "law": said, "bits": 2, "squares": blocks, "normals": [], "upper": "999"}  # fmt: skip
         assert check(data | {"digest": digest(data)}) == multiplied_out(data, exact_runs(said, T, steps))
+
+
+def test_a_certificate_replaces_no_other_file_and_names_a_file_that_is_none(tmp_path):
+    proof, mine = fg.worst_case(2, 1).certificate, tmp_path / "mine.json"
+    mine.write_text('{"x": 1}')
+    with pytest.raises(ProblemFileError, match=r"mine\.json exists, was not written by forgetting, and is kept"):
+        proof.save(mine)
+    assert mine.read_text() == '{"x": 1}'
+    with pytest.raises(ProblemFileError, match=r"mine\.json: not a certificate of a worst case"):
+        DualCertificate.load(mine)
+    with pytest.raises(ProblemFileError, match="no such file"):
+        DualCertificate.load(tmp_path / "nowhere.json")
+    proof.save(tmp_path / "proof.json")
+    proof.save(tmp_path / "proof.json")  # a certificate may be replaced
+    assert DualCertificate.load(tmp_path / "proof.json").verify() == proof.verify()
+
+
+LONG = {
+    "very many bits": {"bits": 10**9},
+    "very many steps": {"k": 3306252529},
+    "more steps than the words have": {"k": 9999},
+    "very many runs": {"k": 60, "tasks": 30, "law": "shuffles"},
+    "very many tasks in an order": {"tasks": 10**9, "law": {"order": [0]}},
+    "a long order": {"k": 9999, "tasks": 9999, "law": {"order": list(range(9999))}},
+    "very many averages": {"k": 40, "tasks": 10**6, "squares": [[[[*range(-29, 0)], [*range(40)]], [[1, 1]]]]},
+    "long words": {"k": 9999, "squares": [[[[0, 1] * 4000] * 9, [[1] * 9]]]},
+    "very many words": {"squares": [[[[]] * 9999, []]]},
+    "large numbers": {"squares": [[[[0], [1]], [[10**4000, 1]]]]},
+    "weights of many digits": {"k": 30, "law": {"weights": ["1/" + "7" * 900, "7" * 899 + "6/" + "7" * 900]}},
+    "a weight of a million digits": {"law": {"weights": ["1/" + "3" * 10**6, "1"]}},
+    "an upper bound of a million digits": {"upper": "9" * 10**6},
+    "very many tasks": {"tasks": 10**4000},
+    "letters of many digits": {"squares": [[[[10**1000]], [[1]]]]},
+    "deep lists": {"squares": [[[[[[[[0]]]]]], [[1]]]]},
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_takes_too_long_to_multiply_out_is_refused(name) -> None:
+    forged = changed(fg.worst_case(2, 1).certificate, **LONG[name])
+    with pytest.raises(InvalidInputError, match="does not prove its upper bound"):
+        DualCertificate(forged).verify()
+
+
+@pytest.mark.parametrize("fields", [{"upper": "x"}, {"upper": 1}, {"upper": None}, {"squares": 3}, {"squares": [[1]]}])
+def test_a_file_without_an_upper_bound_or_squares_is_not_read(fields) -> None:
+    forged = changed(fg.worst_case(2, 1).certificate, **fields)
+    with pytest.raises(ProblemFileError, match=r"upper bound|squares"):
+        DualCertificate.from_json(json.dumps(forged))

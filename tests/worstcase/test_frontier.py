@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -104,6 +105,7 @@ CHANGES = {
     "shape": (damaged(w_star=[*W, 0.0]), r"task 0 has rows of \[2\] numbers, and w\* has 3"),
     "number of tasks": (damaged(T=3), "2 matrices for T = 3 tasks"),
     "not a unit w*": (damaged(w_star=[2 * x for x in W]), r"\|w\*\| is 2, not 1"),
+    "a w* that overflows": (damaged(w_star=[1e300 * x for x in W]), r"\|w\*\| is inf, not 1"),
     "rows not orthonormal": (damaged(matrices=[[[1.0, 0.1]], [[0.0, 1.0]]]), "rows of task 0 are not orthonormal"),
     "value": (damaged(value=0.7), "the value 0.7 is not between 0 and 1/2"),
     "value above upper": (damaged(upper=0.001), "above the upper bound 0.001"),
@@ -132,6 +134,17 @@ def test_an_entry_whose_value_its_tasks_do_not_reach_is_refused(tmp_path):
         fg.worstcase.frontier("loss", folder=tmp_path)
 
 
+def test_an_entry_whose_value_takes_too_long_or_whose_file_is_a_pipe_is_refused(tmp_path):
+    path = saved(tmp_path, replace(Entry.of(fg.families.two_lines(0.5), "loss", 3), k=10**12, ordering="reshuffled"))
+    with pytest.raises(ProblemFileError, match=r"json: k = 1000000000000 takes longer than patience= \(60 s\)"):
+        Entry.read(path).verify()
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(ProblemFileError, match=r"pipe\.json: not a regular file"):
+        Entry.read(tmp_path / "pipe.json")
+    with pytest.raises(ProblemFileError, match=r"pipe\.json exists, was not written by forgetting"):
+        Entry.read(path).save(tmp_path / "pipe.json")
+
+
 def test_a_certificate_of_another_question_or_with_another_digest_is_refused(tmp_path):
     path = tmp_path / "loss-T3-k2.json"
     path.write_bytes((FOLDER / "loss-T3-k2.json").read_bytes())
@@ -142,7 +155,7 @@ def test_a_certificate_of_another_question_or_with_another_digest_is_refused(tmp
     with pytest.raises(ProblemFileError, match="this is not the certificate that belongs to loss-T3-k2"):
         Entry.read(path).verify()
     path.with_suffix(PROOF).unlink()
-    with pytest.raises(ProblemFileError, match="the certificate of loss-T3-k2 cannot be read"):
+    with pytest.raises(ProblemFileError, match=r"loss-T3-k2\.certificate\.json: no such file"):
         Entry.read(path).verify()
     other = replace(Entry.read(path), k=3, value=0.06, upper=0.0910440)
     moved = saved(tmp_path, other)

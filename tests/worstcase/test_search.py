@@ -90,10 +90,11 @@ def test_values_never_fall_in_the_course_of_a_search():
 
 
 def test_fixed_ranks_stay_and_free_ranks_gain():
-    fixed = adversarial_search(3, 4, [1, 3, 1], 2, ranks="fixed", restarts=4, steps=100)
-    free = adversarial_search(3, 4, [1, 3, 1], 2, restarts=4, steps=300)
-    assert fixed.tasks.ranks.tolist() == [1, 3, 1]
-    assert free.value > fixed.value * 1.0001
+    # a task of full rank solves everything, so that fixed ranks lose 15 % of the free value, whichever maximum is met
+    fixed = adversarial_search(3, 4, [1, 4, 1], 2, ranks="fixed", restarts=4, steps=100)
+    free = adversarial_search(3, 4, [1, 4, 1], 2, restarts=4, steps=300)
+    assert fixed.tasks.ranks.tolist() == [1, 4, 1]
+    assert free.value > fixed.value * 1.1
 
 
 def test_a_restart_depends_on_the_seed_and_its_number_alone():
@@ -172,7 +173,7 @@ REFUSED = {
     "a rank above d": ({"rank": 4}, InvalidInputError, "rank of task 0 is 4; it must be between 1 and d = 3"),
     "one rank of two": ({"rank": [1, 5]}, InvalidInputError, "rank of task 1 is 5"),
     "too few ranks": ({"rank": [1, 1, 1]}, InvalidInputError, "one for each of 2 tasks"),
-    "quantity": ({"quantity": "los"}, InvalidInputError, "did you mean 'loss'"),
+    "quantity": ({"quantity": "los"}, InvalidInputError, "'loss', 'next_loss' or 'forgetting', got 'los'"),
     "forgetting after one step": ({"k": 1, "quantity": "forgetting"}, InvalidInputError, "give k of at least 2"),
     "free weights of the mean loss": ({"weights": "free"}, InvalidInputError, "next_loss"),
     "weights in place of an ordering": ({"weights": "equal"}, InvalidInputError, "'fixed' or 'free'"),

@@ -1,6 +1,9 @@
 """Worst cases against known answers, against each other, and against concrete tasks that must not exceed them."""
 
+import _thread
+import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -10,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import forgetting as fg
-from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.worstcase import algebra
+from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError, WorkerError
+from forgetting.worstcase import algebra, solving
 from forgetting.worstcase.program import program
 from forgetting.worstcase.size import size
 from forgetting.worstcase.tree import Alike, Given, Shuffles, Weighted, tree
@@ -49,6 +52,7 @@ SETTINGS = [  # T, k, and what else is asked
     (3, 3, {"kind": "convex"}),
     (3, 4, {"kind": "convex", "ordering": "cyclic"}),
     (2, 3, {"kind": "convex", "quantity": "forgetting"}),
+    (2, 12, {"kind": "convex"}),  # moments of few digits, whose sets must not lose their common point
 ]
 
 
@@ -184,6 +188,78 @@ def test_a_worst_case_is_saved_and_read(tmp_path) -> None:
     assert fg.expect(again.tasks, "cyclic", 2).forgetting == pytest.approx(worst.value, abs=1e-12)
 
 
+SMALL_ORDERS = {
+    1: [fg.orderings.WithReplacement([1]), fg.orderings.Explicit([0, 0, 0]), fg.orderings.Cyclic()],
+    2: [
+        fg.orderings.WithReplacement([1, 3]),
+        fg.orderings.WithReplacement([0, 1]),
+        fg.orderings.Explicit([0]),
+        fg.orderings.Explicit([1, 1, 1]),
+        fg.orderings.Cyclic([0, 0, 1]),
+        fg.orderings.Reshuffled(),
+    ],
+    3: [fg.orderings.WithReplacement([0, 1, 0]), fg.orderings.Explicit([0, 2, 1]), fg.orderings.Cyclic([2])],
+}
+
+
+@pytest.mark.parametrize("quantity", ["loss", "forgetting", "next_loss"])
+@pytest.mark.parametrize("kind", ["subspaces", "convex"])
+def test_every_small_question_has_tasks_though_some_are_never_learned(kind, quantity) -> None:
+    for T, orderings in SMALL_ORDERS.items():
+        for ordering in orderings:
+            limit = ordering.limit(T)
+            if limit is None or limit > (quantity == "next_loss"):
+                worst = fg.worst_case(T, 1, kind, quantity, ordering)
+                assert -1e-8 < worst.gap < 1e-6, (T, ordering)
+                assert worst.tasks.num_tasks == T
+
+
+# time
+
+
+def test_what_takes_longer_than_patience_is_refused_before_it_is_built(monkeypatch) -> None:
+    monkeypatch.setattr("forgetting.worstcase.api.program", lambda *_: pytest.fail("built"))
+    with pytest.raises(
+        PatienceError, match=r"of up to 7905 rows would take about 78 s, longer than patience= \(60 s\)"
+    ):
+        fg.worst_case(2, 50, "convex")
+    with pytest.raises(PatienceError, match=r"patience= \(1e-06 s\)"):
+        fg.worst_case(2, 2, patience=1e-6)
+    with pytest.raises(InvalidInputError, match="patience must be"):
+        fg.worst_case(2, 2, patience=0)
+
+
+def test_another_process_solves_large_programs_with_the_same_digits(monkeypatch) -> None:
+    here = fg.worst_case(2, 2)
+    monkeypatch.setattr(solving, "LONG", 0)
+    there = fg.worst_case(2, 2)
+    assert (there.primal, there.dual, there.upper) == (here.primal, here.dual, here.upper)
+
+
+def test_an_interrupt_ends_the_process_that_solves(monkeypatch) -> None:
+    children = []
+
+    class Child(subprocess.Popen):
+        def __init__(self, *given, **more):
+            super().__init__(*given, **more)
+            children.append(self)
+            threading.Timer(0.1, _thread.interrupt_main).start()
+
+    monkeypatch.setattr(solving.subprocess, "Popen", Child)
+    monkeypatch.setattr(solving, "SERVE", "import time; time.sleep(600)")
+    monkeypatch.setattr(solving, "LONG", 0)
+    with pytest.raises(KeyboardInterrupt):
+        fg.worst_case(2, 2)
+    assert [child.poll() is None for child in children] == [False]
+
+
+def test_a_process_that_dies_while_it_solves_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(solving, "SERVE", "raise SystemExit(3)")
+    monkeypatch.setattr(solving, "LONG", 0)
+    with pytest.raises(WorkerError, match=r"died with code 3 \(killed, or out of memory\); use a smaller k"):
+        fg.worst_case(2, 2)
+
+
 # size
 
 
@@ -194,7 +270,9 @@ def test_the_size_that_is_counted_first_is_the_size_of_the_program(walk, k) -> N
     for rules in (algebra.Projections if isinstance(walk, Given) else algebra.Reflections, algebra.ConvexSets):
         runs, names = tree(walk, k, "loss"), rules(walk.num_tasks, walk.symmetric)
         posed = program(runs, names)
-        assert size(runs, names).rows == sum(matrix.size * (matrix.size + 1) // 2 for matrix in posed.matrices)
+        counted = size(runs, names)
+        assert len(posed.normals) <= counted.normals <= 6 * len(posed.normals)
+        assert counted.rows == sum(matrix.size * (matrix.size + 1) // 2 for matrix in posed.matrices)
 
 
 @pytest.mark.parametrize(

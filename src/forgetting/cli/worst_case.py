@@ -27,6 +27,7 @@ def worst_case_command(
     kind: Annotated[str, typer.Option("--kind", help="subspaces, or convex for closed convex sets.")] = "subspaces",
     quantity: Annotated[str, typer.Option("--quantity", help="loss, forgetting or next_loss.")] = "loss",
     ordering: Orders = "with-replacement",
+    patience: Annotated[float, typer.Option(help="Seconds that it may take, as estimated; inf to wait.")] = 60.0,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE.json", help="Write the proof to this file.", show_default=False),
@@ -65,7 +66,7 @@ def worst_case_command(
                 raise InvalidInputError(f"{path}: the name must end in {ending}")
             check_output(path, force=force)
     with uninterrupted():
-        worst = fg.worst_case(T, k, kind, quantity, ordering)
+        worst = fg.worst_case(T, k, kind, quantity, ordering, patience)
     if tasks is not None and worst.tasks is None:
         raise InvalidInputError(f"--tasks: {worst.why_no_tasks}")
     if certificate is not None:

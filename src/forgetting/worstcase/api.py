@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from forgetting._arrays import Array, as_count
+from forgetting._memory import require_memory
 from forgetting._text import nearest
-from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.expectation.asking import expect
+from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError
+from forgetting.expectation.asking import as_patience, expect
+from forgetting.expectation.engines.choice import in_time
 from forgetting.orderings import WithReplacement
 from forgetting.orderings.base import Ordering, OrderingLike, as_ordering
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Reshuffled
@@ -39,11 +41,17 @@ MOST_STEPS = 10_000
 MOST_TASKS = 10_000  # where not all are alike
 MOST_ROWS = 26_000  # of the semidefinite program: the solver takes up to 35 bytes times the square of the rows, 24 GiB
 MOST_PRODUCTS = 5_000_000  # that build the program: ten minutes
+PATIENCE = 60.0
 ENOUGH = 1e-8  # tasks of fewer dimensions are preferred if they lose no more than this
 
 
 def worst_case(
-    T: float, k: int, kind: str = "subspaces", quantity: str = "loss", ordering: OrderingLike | None = None
+    T: float,
+    k: int,
+    kind: str = "subspaces",
+    quantity: str = "loss",
+    ordering: OrderingLike | None = None,
+    patience: float = PATIENCE,
 ) -> WorstCase:
     """The supremum of an expected quantity over all collections of T tasks, with |w*| = 1 and radius 1.
 
@@ -65,6 +73,8 @@ def worst_case(
             of the task that comes next, which equals "loss" for uniform draws.
         ordering: with replacement if left out; also weighted, without replacement, reshuffled, cyclic and given ones.
             The loss of a start that no draw may reach is trivial: quantity="next_loss" weighs tasks by their draws.
+        patience: seconds that it may take, as estimated from the size of the program, before a `PatienceError` refuses
+            it; np.inf to wait as long as it takes.
 
     Returns:
         `WorstCase`, with `.value`, `.upper` (proved), `.tasks`, `.certificate`.
@@ -79,6 +89,7 @@ def worst_case(
     0.091044
     """
     steps, order = as_count(k, "k", least=1), as_ordering(WithReplacement() if ordering is None else ordering)
+    waits = as_patience(patience)
     _one_of(kind, "kind", KINDS)
     _one_of(quantity, "quantity", QUANTITIES)
     count = None if isinstance(T, float | np.floating) and math.inf == T else as_count(T, "T", least=1)
@@ -89,7 +100,7 @@ def worst_case(
         )
     runs = tree(_walk(order, count, steps + (quantity == "next_loss")), steps, quantity)
     rules = _rules(kind, runs.walk)
-    _check_size(runs, rules)
+    _check_size(runs, rules, waits)
     posed = program(runs, rules)
     solved = solve(posed)
     proof = certified(posed, solved)
@@ -103,7 +114,7 @@ def worst_case(
 
 
 def _one_of(value: Any, what: str, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InvalidInputError(f"no {what} {value!r:.80}{nearest(value, known)}")
 
 
@@ -141,19 +152,29 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
 def _rules(kind: str, walk: Walk) -> algebra.Algebra:
     if kind == "convex":
         return algebra.ConvexSets(walk.num_tasks, walk.symmetric)
-    rules = algebra.Projections if isinstance(walk, Given) else algebra.Reflections
+    rules = algebra.Projections if walk.single else algebra.Reflections
     return rules(walk.num_tasks, walk.symmetric)
 
 
-def _check_size(runs: Tree, rules: algebra.Algebra) -> None:
+def _check_size(runs: Tree, rules: algebra.Algebra, patience: float) -> None:
     """Refuse a program that is out of reach, before it is built."""
-    rows, products = size(runs, rules, MOST_ROWS, MOST_PRODUCTS)
+    matrices, products, normals = size(runs, rules, MOST_ROWS, MOST_PRODUCTS)
+    asked, rows = f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}", matrices + normals
+    smaller = "Use a smaller k, or fg.adversarial_search for a lower bound"
     if rows > MOST_ROWS or products > MOST_PRODUCTS:
         raise NotSupportedError(
-            f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}: a semidefinite program of at least {rows} rows, from "
-            f"{products:.3g} inner products, is out of reach (at most {MOST_ROWS} in 24 GiB, and {MOST_PRODUCTS:.3g}). "
-            "Use a smaller k, or fg.adversarial_search for a lower bound"
+            f"{asked}: a semidefinite program of at least {rows} rows, from {products:.3g} inner products, is out of "
+            f"reach (at most {MOST_ROWS} in 24 GiB, and {MOST_PRODUCTS:.3g}). {smaller}"
         )
+    seconds = 80 * (rows / 8000) ** 2.7 + 1.2e-4 * (products + normals)
+    if seconds > patience:
+        raise PatienceError(
+            f"{asked}: a semidefinite program of up to {rows} rows would take about {in_time(seconds)}, longer than "
+            f"patience= ({patience:g} s). {smaller}, or a larger patience=",
+            needed=seconds,
+            allowed=patience,
+        )
+    require_memory(35.0 * rows**2, f"{asked}: a semidefinite program of up to {rows} rows would", smaller.lower())
 
 
 def _attaining(

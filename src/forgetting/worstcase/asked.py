@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting._arrays import Array, IntArray, as_word
 from forgetting._devices import Device
-from forgetting._text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 from forgetting.orderings import Ordering, TaskView
 from forgetting.orderings.laws import Cycle, Fixed, Independent
@@ -45,9 +44,8 @@ class Asked:
     @classmethod
     def checked(cls, T: int, d: int, k: int, quantity: Any, ordering: Ordering, weights: Any) -> Asked:
         """The question; an error says what is wrong, or not covered."""
-        if quantity not in QUANTITIES:
-            raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(str(quantity), QUANTITIES)}")
-        if weights not in ("fixed", "free"):
+        as_word(quantity, QUANTITIES, "quantity")
+        if not isinstance(weights, str) or weights not in ("fixed", "free"):
             raise InvalidInputError(
                 f"weights must be 'fixed' or 'free', got {weights!r:.40}; fixed weights are those "
                 "of the ordering, such as fg.orderings.WithReplacement(p=[1, 2])"

@@ -13,10 +13,14 @@ from fractions import Fraction as Q
 from operator import mul
 
 
+def content(c):
+    """All that the file says, as one text."""
+    return json.dumps({at: c[at] for at in sorted(c) if at != "digest"}, separators=(",", ":"))
+
+
 def digest(c):
     """A digest of all that the file says, so that no changed digit goes unnoticed."""
-    text = json.dumps({at: c[at] for at in sorted(c) if at != "digest"}, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(content(c).encode()).hexdigest()
 
 
 def need(fits, what):
@@ -25,32 +29,45 @@ def need(fits, what):
         raise ValueError(f"this proves nothing: {what}")
 
 
-def add(total, form, factor):
-    """Add a multiple of a combination of inner products to a sum."""
-    for at, value in form.items():
-        total[at] = total.get(at, 0) + factor * value
-
-
 def check(c):
     """The upper bound that the file proves; an error if the file claims a smaller one, or is no certificate."""
     T, k, kind, quantity, law, bits = c["tasks"], c["k"], c["kind"], c["quantity"], c["law"], c["bits"]
     upper, squares, normals, alike = c["upper"], c["squares"], c["normals"], isinstance(law, str)
     need(c["digest"] == digest(c), "the file was changed: its digest does not fit its content")
-    need(type(k) is int and k > 0 and type(bits) is int and bits > 0, f"k = {k!r}, bits = {bits!r}")
-    need((type(T) is int and T > 0) or (T is None and law == "uniform"), f"tasks = {T!r}")
-    need(kind in ("projections", "reflections", "convex"), f"kind = {kind!r}")
-    need(quantity in ("loss", "next_loss", "forgetting"), f"quantity = {quantity!r}")
-    need(law in ("uniform", "shuffles") or [*law] in (["weights"], ["order"]), f"law = {law!r}")
-    need(type(upper) is str and {*upper} <= {*"0123456789."}, f"upper = {upper!r}")
-    weights = [] if alike or "order" in law else [Q(*map(int, weight.split("/"))) for weight in law["weights"]]
+    need(type(k) is int and 0 < k <= 10**4 and type(bits) is int and 0 < bits <= 100, "k > 10^4, or bits > 100")
+    most = 2**64 if alike else 10**4  # tasks; only those that are not alike are counted one by one
+    need((type(T) is int and 0 < T <= most) or (T is None and law == "uniform"), f"more than {most} tasks, or none")
+    need(kind in ("projections", "reflections", "convex"), f"kind = {kind!r:.80}")
+    need(quantity in ("loss", "next_loss", "forgetting"), f"quantity = {quantity!r:.80}")
+    need(law in ("uniform", "shuffles") or [*law] in (["weights"], ["order"]), f"law = {law!r:.80}")
+    need(type(upper) is str and {*upper} <= {*"0123456789."} and len(upper) < 200, "upper is no decimal number")
+    weights = [] if alike or "order" in law else law["weights"]
+    need(all(len(weight) < 2000 for weight in weights), "a weight of 2000 digits")
+    weights = [Q(*map(int, weight.split("/"))) for weight in weights]
     order = [] if alike or "weights" in law else law["order"]
-    need(alike or order or (len(weights) == T and min(weights) >= 0 and sum(weights) == 1), f"law = {law!r}")
+    need(alike or order or (len(weights) == T and min(weights) >= 0 and sum(weights) == 1), f"law = {law!r:.80}")
     need(not order or len(order) == k + (quantity == "next_loss"), f"{len(order)} steps in the order")
     need(not normals or kind == "convex", "normals are for convex sets")
     for words, rows in [([order], []), *squares, *(([[m], u, v or []], [[x, 0, 0]]) for m, u, v, x in normals)]:
-        fit = all(type(a) is int and (alike or 0 <= a < T) for u in words for a in u)
+        fit = all(type(a) is int and (-(2**31) < a < 2**31 if alike else 0 <= a < T) for u in words for a in u)
         need(fit and all(len(row) == len(words) and {*map(type, row)} == {int} for row in rows), "bad words or rows")
+        need(all(max(map(abs, row)) < 2**99 for row in rows), "a number of 30 digits")
     need(all(min(m, *u, *(v or [0]), x) >= 0 for m, u, v, x in normals), "a normal with an average, or below 0")
+
+    # Limits before work: what `worst_case` writes takes less than this many steps for a file of its length.
+    said = [*(words for words, _ in squares), *([u, v or []] for _, u, v, _ in normals)]
+    longest = max((len(u) for words in said for u in words), default=0)
+    need(longest <= 300, f"a word of {longest} letters")
+    left = [50_000 + len(content(c)) * (6 + longest // 4)]
+
+    def spend(steps):
+        left[0] -= steps
+        need(left[0] >= 0, "multiplying out takes longer than a file of this length is worth")
+
+    def add(total, form, factor):  # add a multiple of a combination of inner products to a sum
+        for at, value in form.items():
+            total[at] = total.get(at, 0) + factor * value
+            spend(1 + (total[at].denominator.bit_length() // 1000) ** 2)
 
     def named(word):  # tasks that are alike get their names by first appearance
         names = {-1: -1}
@@ -68,6 +85,7 @@ def check(c):
         return min(named(word), named(word[::-1]))
 
     def product(u, v):  # the inner product of two errors: an averaged task is one that the other word has, or a new one
+        spend(len(u) // 10)
         u, v = sorted((u, v), key=lambda word: min(word, default=0))
         mine, yours = ({0, *(a for a in word if a >= 0)} for word in (u, v))
         both, found, average = mine | yours, {}, min(u, default=0)
@@ -101,6 +119,7 @@ def check(c):
             return form
         add(inside, times(inside, m), -1)
         for a in u[::-1]:
+            spend(len(inside) * len(u) // 10)
             inside = times(times(inside, a), a)
         for w, x in inside.items():
             add(form, {name(w, ()): x}, 1)
@@ -111,6 +130,7 @@ def check(c):
         before, level = level, {}
         for (u, counts), p in before.items():
             for a, q in following(counts):
+                spend(1 + (len(u) + len(counts)) // 10)
                 visits = tuple(n + (b == a) for b, n in enumerate((*counts, 0)[: max(len(counts), a + 1)]))
                 add(level, {(u if u[-1:] == (a,) else (*u, a), visits): p} if q else {}, q)
     for (u, counts), p in level.items():
@@ -129,6 +149,7 @@ def check(c):
                 pair = [
                     tuple(names.setdefault(a, len(names)) if alike and a > 0 else a for a in word) for word in (u, v)
                 ]
+                spend(len(rows) // 20)
                 add(pairs, {tuple(pair): sum(map(mul, columns[at], columns[to]))}, 1 + (to < at))
         for (u, v), total in pairs.items():
             add(rest, product(u, v), Q(total, 4**bits))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from math import factorial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -53,7 +54,6 @@ class Block:
         rows: for each row, the row of the representation.
         images: for each row, its images under the group, each with the matrix of its group element.
         scale: for each row, by which its vector is multiplied.
-        dim: the dimension of the representation.
     """
 
     name: str
@@ -61,7 +61,6 @@ class Block:
     rows: list[int]
     images: list[list[tuple[Point, Array]]]
     scale: Array
-    dim: int
 
     def element(self, row: int) -> list[tuple[float, Point]]:
         """The vector of a row, as a combination of points."""
@@ -163,7 +162,7 @@ def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[Block]:
     points = points_of(tree, task, algebra)
     if not tree.walk.symmetric:
         yield Block("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
-                    np.ones(len(points)), 1)  # fmt: skip
+                    np.ones(len(points)))  # fmt: skip
         return
     most = max((len({*point.word} - {0}) for point in points), default=0)
     others, many = others_of(tree.walk.num_tasks, most)
@@ -184,7 +183,7 @@ def _few(points: list[Point], others: int) -> Iterator[Block]:
     for shape in partitions(others):
         found = representation(shape)
         chosen: list[tuple[Point, int, list[tuple[Point, Array]], float]] = []
-        group = float(np.prod(np.arange(1, others + 1)))
+        group = factorial(others)
         for point in points:
             used = len({*point.word} - {0})
             unused = others - used
@@ -196,11 +195,11 @@ def _few(points: list[Point], others: int) -> Iterator[Block]:
                 rest = [letter for letter in range(others) if letter not in named]
                 matrix = found.of((*rest, *named))
                 images.append((_renamed(point, {at + 1: letter + 1 for at, letter in enumerate(named)}), matrix))
-            kept = float(np.prod(np.arange(1, unused + 1)))
+            kept = factorial(unused)
             first = _renamed(point, {at + 1: unused + at + 1 for at in range(used)})
             chosen += [(first, row, images, np.sqrt(found.dim * kept / group)) for row in rows]
         if chosen:
-            yield _block(str(shape), chosen, found.dim)
+            yield _block(str(shape), chosen)
 
 
 def _many(points: list[Point], most: int) -> Iterator[Block]:
@@ -209,7 +208,7 @@ def _many(points: list[Point], most: int) -> Iterator[Block]:
         for shape in partitions(named):
             found = representation(shape)
             chosen: list[tuple[Point, int, list[tuple[Point, Array]], float]] = []
-            group = 2.0**named * float(np.prod(np.arange(1, named + 1)))
+            group = 2**named * factorial(named)
             moves = [(order, signs, found.of(order) * np.prod(signs)) for order in permutations(range(named))
                      for signs in product((1, -1), repeat=named)]  # fmt: skip
             for point in points:
@@ -225,13 +224,13 @@ def _many(points: list[Point], most: int) -> Iterator[Block]:
                         images.append((_renamed(first, to), matrix))
                     chosen += [(first, row, images, np.sqrt(found.dim / group)) for row in range(found.dim)]
             if chosen:
-                yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen, found.dim)
+                yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
 
 
 def _renamed(point: Point, names: dict[int, int]) -> Point:
     return point._replace(word=tuple(names.get(letter, letter) for letter in point.word))
 
 
-def _block(name: str, chosen: Iterable[tuple[Point, int, list[tuple[Point, Array]], float]], dim: int) -> Block:
+def _block(name: str, chosen: Iterable[tuple[Point, int, list[tuple[Point, Array]], float]]) -> Block:
     points, rows, images, scale = zip(*chosen, strict=True)
-    return Block(name, list(points), list(rows), list(images), np.array(scale), dim)
+    return Block(name, list(points), list(rows), list(images), np.array(scale))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting._arrays import Array, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.storage.atomic import as_file_error, write
-from forgetting.storage.json_text import decode_json
+from forgetting.storage.arrays import open_regular
+from forgetting.storage.json_text import decode_json, typed, write_json
 from forgetting.worstcase.check_certificate import check, digest
 from forgetting.worstcase.program import Matrix, Program
 from forgetting.worstcase.solving import Solved
@@ -66,7 +66,7 @@ class DualCertificate:
         """
         try:
             return float(check(self.data))
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise InvalidInputError(f"the certificate does not prove its upper bound: {error}") from error
 
     def to_json(self) -> str:
@@ -74,14 +74,18 @@ class DualCertificate:
         return json.dumps(dict(self.data), separators=(",", ":"))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON file that `check_certificate.py` reads."""
-        write(Path(path), self.to_json().encode())
+        """Write a JSON file that `check_certificate.py` reads; a file that is no certificate is not replaced."""
+        write_json(as_path(path), self.to_json(), FORMAT)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a file that `save` wrote, or that somebody else wrote; `verify` says whether the file is a proof."""
-        with as_file_error(Path(path)):
-            return cls.from_json(Path(path).read_bytes())
+        with open_regular(path) as handle:
+            text = handle.read()
+        try:
+            return cls.from_json(text)
+        except ProblemFileError as error:
+            raise ProblemFileError(f"{path}: {error}") from error
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -89,6 +93,9 @@ class DualCertificate:
         data = decode_json(text)
         if data.get("format") != FORMAT:
             raise ProblemFileError(f"not a certificate of a worst case, which says format: {FORMAT!r}")
+        if not isinstance(data.get("upper"), str) or not re.fullmatch(r"[0-9]{1,150}(\.[0-9]{0,40})?", data["upper"]):
+            raise ProblemFileError(f"the upper bound {data.get('upper')!r:.60} is no decimal number")
+        typed(tuple[tuple[Any, tuple[Any, ...]], ...], data.get("squares"), "squares")
         return cls(data)
 
     def __str__(self) -> str:

@@ -135,16 +135,21 @@ class _Space:
         return _tasks(rows, start)
 
     def sets(self, vectors: Array, threshold: float) -> ConvexSets:
-        """Polyhedra with the given projections: {w: <x - P x, w - P x> <= 0 for all x}, moved so that w_0 = 0."""
+        """Polyhedra with the given projections: {w: <x - P x, w - P x> <= 0 for all x}, moved so that w_0 = 0.
+
+        Moments are known to a few digits. The common point stays one, at distance 1: values are lower bounds.
+        """
         kept, start = self._kept(vectors, threshold)
+        length = np.linalg.norm(start)
         members = []
         for mine in kept:
             steps = [(after, before - after) for before, after in mine]
             normals = [(after, step / np.linalg.norm(step)) for after, step in steps
                        if np.linalg.norm(step) > np.sqrt(threshold)]  # fmt: skip
-            A = -np.array([normal for _, normal in normals]).reshape(-1, len(start))
-            b = np.array([-normal @ after for after, normal in normals])
-            members.append(Polyhedron(A, b - A @ start))
+            normals = normals or [(start, np.zeros(len(start)))]  # the whole space
+            A = -np.array([normal for _, normal in normals])
+            b = np.array([min(0.0, -normal @ after) for after, normal in normals])
+            members.append(Polyhedron(A, (b - A @ start) / length))
         return ConvexSets(members)
 
     def _kept(self, vectors: Array, threshold: float) -> tuple[list[list[tuple[Array, Array]]], Array]:

@@ -72,7 +72,7 @@ def store(entry: Entry, folder: Path = FOLDER) -> bool:
 
 def certify(T: int | None, k: int, quantity: Any, folder: Path = FOLDER) -> Entry:
     """The entry of a certified worst case, its certificate beside it if that is small."""
-    worst = worst_case(np.inf if T is None else T, k, quantity=quantity)
+    worst = worst_case(np.inf if T is None else T, k, quantity=quantity, patience=np.inf)
     proof = worst.certificate.to_json().encode()
     call = f"fg.worst_case({'np.inf' if T is None else T}, {k}, quantity={quantity!r})"
     more: dict[str, Any] = {"evidence": "certified", "upper": worst.upper}

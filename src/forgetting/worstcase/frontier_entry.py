@@ -9,9 +9,12 @@ from typing import Any, NamedTuple, Self
 
 from forgetting._arrays import as_count, as_kind
 from forgetting._text import nearest
-from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
+from forgetting.expectation.asking import ask
+from forgetting.expectation.engines import choose
 from forgetting.orderings.base import as_ordering
+from forgetting.storage.arrays import open_regular
 from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.equiangular import equiangular_loss
@@ -24,6 +27,7 @@ __all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]
 LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
 TIGHT = 1e-5  # relative: a value this close to its upper bound is the supremum
+PATIENCE = 60.0  # seconds that an exact value may take
 PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
@@ -69,15 +73,14 @@ class Entry(KnownWorst):
                 f"{self.name}: the certificate is beside the file of the entry; read that file again"
             )
         path = (FOLDER / f"{self.name}.json" if self.path is None else self.path).with_suffix(PROOF)
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise ProblemFileError(
-                f"{path}: the certificate of {self.name} cannot be read ({error.strerror})"
-            ) from error
+        with open_regular(path) as handle:
+            content = handle.read()
         if hashlib.sha256(content).hexdigest() != self.proof:
             raise ProblemFileError(f"{path}: damaged: this is not the certificate that belongs to {self.name}")
-        return DualCertificate.from_json(content)
+        try:
+            return DualCertificate.from_json(content)
+        except ProblemFileError as error:
+            raise ProblemFileError(f"{path}: {error}") from error
 
     def verify(self) -> Verified:
         """Compute the value again by `fg.expect`, and check the certificate; an error says what does not hold.
@@ -89,8 +92,13 @@ class Entry(KnownWorst):
         value = upper = None
         if self.value is not None and self.construction and self.d > LARGEST:
             value = self._constructed(where)
-        elif self.tasks is not None and self.value is not None:
-            value, doubt = exact_value(self.tasks, self.quantity, self.ordering, self.k)
+        elif self.T is not None and self.value is not None:
+            try:
+                tasks = self.tasks
+                assert tasks is not None
+                value, doubt = exact_value(tasks, self.quantity, self.ordering, self.k)
+            except ForgettingError as error:
+                raise ProblemFileError(f"{where}: {error}") from error
             if not abs(value - self.value) <= CLOSE * self.value + doubt:
                 raise ProblemFileError(
                     f"{where}: the entry says that its tasks reach {self.value:.12g}, and they reach {value:.12g}"
@@ -157,11 +165,11 @@ class Entry(KnownWorst):
             raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, tuple(PAIRS))}")
         as_kind(ordering, str, "an ordering in words", "ordering: ")
         k, made = as_count(k, "k", least=1), task_arrays(tasks)
-        draft = cls(quantity, tasks.num_tasks, k, ordering, value=0.0, **made)
-        assert draft.tasks is not None
+        kept = cls(quantity, tasks.num_tasks, k, ordering, value=0.0, **made).tasks
+        assert kept is not None
         return cls(
             quantity, tasks.num_tasks, k, ordering,
-            value=exact_value(draft.tasks, quantity, ordering, k)[0], **made, **more,
+            value=exact_value(kept, quantity, ordering, k)[0], **made, **more,
         )  # fmt: skip
 
     @property
@@ -189,10 +197,15 @@ def as_entry(known: KnownWorst) -> Entry:
 
 
 def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) -> tuple[float, float]:
-    """The exact expected quantity, and a bound on its error."""
-    found = expect(tasks, as_ordering(ordering), k, quantities=(quantity,), patience=float("inf"))
-    if found.method == "monte-carlo":
-        raise InvalidInputError(f"{ordering}, T = {tasks.num_tasks}, k = {k}: no exact value; use fewer tasks or steps")
+    """The exact expected quantity, and a bound on its error; an error if it takes longer than a minute."""
+    order = as_ordering(ordering)
+    engine = choose(ask(tasks, order, k, quantities=(quantity,), patience=PATIENCE).request).engine
+    if not engine.exact:
+        raise InvalidInputError(
+            f"{ordering}, T = {tasks.num_tasks}, k = {k}: no exact value within {PATIENCE:.0f} s; "
+            "use fewer tasks or steps"
+        )
+    found = expect(tasks, order, k, quantities=(quantity,), method=engine.name)
     return float(found.values[quantity]), float(found.uncertainty[quantity])
 
 

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from forgetting._arrays import Seed, as_count, as_kind, as_number, seed_from
+from forgetting._arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import as_ordering
 from forgetting.storage.atomic import as_file_error
@@ -127,7 +127,7 @@ def improve_frontier(
             f"T = {entry.T}, k = {entry.k}: the value {found.entry.value:.12g} is above the upper bound "
             f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
         )
-    path = Path(folder) / f"{entry.name}.json"
+    path = as_path(folder, "folder") / f"{entry.name}.json"
     with as_file_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     entry.save(path)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from forgetting._arrays import IntArray, as_count, as_kind
+from forgetting._arrays import IntArray, as_count, as_flag, as_kind, as_path
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
@@ -139,7 +138,7 @@ class Frontier(Result):
         >>> fg.worstcase.frontier("loss").best(T=2, k=10**4).evidence
         'closed form'
         """
-        count = None if T is None or math.inf == T else as_count(T, "T", least=1)
+        count = None if T is None or is_inf(T) else as_count(T, "T", least=1)
         steps, width = as_count(k, "k", least=1), None if d is None else as_count(d, "d", least=1)
         found = self._best(count, steps, width)
         if found is None:
@@ -192,7 +191,7 @@ class Frontier(Result):
         steps = sorted({row.k for row in self.rows})
         if steps and self.ordering == "with-replacement":
             curves.append(through("1/(2e)", [(float(k), LIMIT) for k in (steps[0], steps[-1])], "trivial"))
-        if upper:
+        if as_flag(upper, "upper"):
             every = [row for row in self.rows if row.T is None]
             curves.append(_series("smallest upper bound, any T", every, "bound", upper=True))
         return Curves(
@@ -302,7 +301,7 @@ def frontier(
     if ordering == "with-replacement":
         entries += pairs(quantity)
     shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _whole(_several(k, "k")))
-    for path in [] if folder is None else entry_files(Path(folder)):
+    for path in [] if folder is None else entry_files(as_path(folder, "folder")):
         entry = Entry.read(path)
         if (entry.quantity, entry.ordering) == (quantity, ordering):
             try:
@@ -310,6 +309,11 @@ def frontier(
             except ForgettingError as error:
                 raise ProblemFileError(f"{error}; move the file away, or repair the entry") from error
     return shown
+
+
+def is_inf(value: Any) -> bool:
+    """Whether a caller means any number of tasks."""
+    return isinstance(value, float) and value == math.inf
 
 
 def pairs(quantity: str) -> list[Entry]:
@@ -321,8 +325,9 @@ def _several(value: Any, what: str) -> tuple[float, ...] | None:
     """One number or several; None for all."""
     if value is None:
         return None
-    given = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-    return tuple(math.inf if one == math.inf and what == "T" else as_count(one, what, least=1) for one in given)
+    several = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
+    given = list(value) if several else [value]
+    return tuple(math.inf if what == "T" and is_inf(one) else as_count(one, what, least=1) for one in given)
 
 
 def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:

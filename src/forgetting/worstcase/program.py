@@ -63,7 +63,6 @@ class Program:
     algebra: Algebra
     names: list[Word]  # the first is the start
     objective: Array
-    expected: dict[Word, Fraction] = field(repr=False)
     matrices: list[Matrix] = field(repr=False)
     normals: list[Normal] = field(repr=False, default_factory=list)
 
@@ -85,7 +84,7 @@ def program(tree: Tree, algebra: Algebra) -> Program:
     for name, value in expected.items():
         objective[index[name]] += float(value)
     normals = [] if algebra.splits else list(_normals(tree, algebra, index))
-    return Program(tree, algebra, list(index), objective, expected, matrices, normals)
+    return Program(tree, algebra, list(index), objective, matrices, normals)
 
 
 def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[Normal]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_kind, fingerprint, seed_from
+from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_word, fingerprint, seed_from
 from forgetting._devices import HOST, Device, as_device
 from forgetting._memory import in_bytes, require_memory
 from forgetting._threads import one_thread
@@ -102,8 +102,7 @@ def adversarial_search(
     restarts, steps = as_count(restarts, "restarts", least=1), as_count(steps, "steps", least=1)
     order = WithReplacement() if ordering is None else as_ordering(ordering)
     asked = Asked.checked(T, d, k, quantity, order, weights)
-    if ranks not in ("free", "fixed"):
-        raise InvalidInputError(f"ranks must be 'free' or 'fixed', got {ranks!r:.40}")
+    as_word(ranks, ("free", "fixed"), "ranks")
     first_ranks = _checked_ranks(rank, T, d)
     given = None
     if start is not None:

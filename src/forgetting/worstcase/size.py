@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from math import comb, factorial, inf, perm
 from typing import NamedTuple
 
 from forgetting.worstcase.algebra import Algebra
-from forgetting.worstcase.cliques import Point, others_of, points_of, watched
+from forgetting.worstcase.cliques import Point, Reach, others_of, points_of, watched
 from forgetting.worstcase.tree import Tree
 from forgetting.worstcase.young import partitions
 
@@ -23,10 +24,12 @@ class Size(NamedTuple):
         rows: of all matrices that are positive semidefinite, half of each. The memory of the solver is 10 to 35 bytes
             times their square, its time grows like their power 2.6 to 2.7 (measured, docs/worst-cases.md).
         products: inner products of errors that are summed up to build the matrices.
+        normals: what projections on convex sets obey, at most: equal forms count once in the program.
     """
 
     rows: int
     products: int
+    normals: int = 0
 
 
 def size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_products: float = inf) -> Size:
@@ -37,16 +40,28 @@ def size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_products: fl
     >>> size(tree(Alike(3), 2, "loss"), Reflections(3, True)).rows      # two blocks of 4 and two of 3
     32
     """
-    rows = products = 0
+    rows = products = normals = 0
     for task in watched(tree):
         points = points_of(tree, task, algebra)
+        normals += 0 if algebra.splits else _normals(points, task, Reach(tree, algebra), tree)
         for counted in _parts(points):
             for block_rows, block_products in _blocks(counted, tree):
                 rows += block_rows * (block_rows + 1) // 2
                 products += block_products
                 if rows > most_rows or products > most_products:
-                    return Size(rows, products)
-    return Size(rows, products)
+                    return Size(rows, products, normals)
+    return Size(rows, products, normals)
+
+
+def _normals(points: list[Point], task: int, reach: Reach, tree: Tree) -> int:
+    """Pairs of errors that the projection of a task is applied to, with all names of the tasks of the second."""
+    words = [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
+    if not tree.walk.symmetric:
+        return len(words) ** 2
+    others, _ = others_of(tree.walk.num_tasks, 0)
+    used = Counter(len({*word} - {0}) for word in words)
+    pairs = ((mine * yours, a, b) for (a, mine), (b, yours) in product(used.items(), repeat=2))
+    return len(words) + sum(count * perm(a + b if others is None else min(others, a + b), b) for count, a, b in pairs)
 
 
 def _parts(points: list[Point]) -> list[Counter[int]]:

@@ -1,19 +1,33 @@
-"""Solving a worst-case program with clarabel (Goulart and Chen 2024), an interior-point method."""
+"""Solving a worst-case program with clarabel (Goulart and Chen 2024), an interior-point method.
+
+clarabel answers no signal while it works. What may take longer than a second is solved in a process of its own, which
+ends with the call, whether that returns, raises or is interrupted, and with the process that called.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import lsqr
 
 from forgetting._arrays import Array
-from forgetting.errors import NotSupportedError
+from forgetting.errors import NotSupportedError, WorkerError
 from forgetting.worstcase.program import Program
 
-__all__ = ["Solved", "clarabel", "solve"]
+__all__ = ["Solved", "clarabel", "serve", "solve"]
+
+LONG = 1200  # rows that may take longer than a second
+SERVE = "import sys; sys.path[:] = sys.argv[1:]; from forgetting.worstcase.solving import serve; serve()"
 
 
 def clarabel() -> Any:
@@ -45,13 +59,10 @@ class Solved:
     primal: float
     dual: float
     status: str
-    seconds: float
-    iterations: int
 
 
 def solve(program: Program, tol: float = 1e-9) -> Solved:
     """Solve a program."""
-    solver = clarabel()
     width = len(program.names)
     heights = [matrix.size * (matrix.size + 1) // 2 for matrix in program.matrices]
     start = len(program.normals)
@@ -65,17 +76,10 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
     full = sparse.csc_matrix(
         (np.concatenate(data), (np.concatenate(rows).astype(int), np.concatenate(cols).astype(int))), (start, width)
     )
-    cones: list[Any] = [solver.NonnegativeConeT(len(program.normals))] if program.normals else []
-    cones += [solver.PSDTriangleConeT(matrix.size) for matrix in program.matrices]
-    settings = solver.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
-    unknown = width - 1
-    found = solver.DefaultSolver(
-        sparse.csc_matrix((unknown, unknown)), -program.objective[1:], -full[:, 1:].tocsc(),
-        full[:, [0]].toarray().ravel(), cones, settings,
-    ).solve()  # fmt: skip
-    dual = _balanced(np.asarray(found.z), full[:, 1:], program.objective[1:])
+    sizes = [matrix.size for matrix in program.matrices]
+    posed = _Posed(full, program.objective, len(program.normals), sizes, tol)
+    found = _solution(posed) if start < LONG or not sys.executable else _solved_apart(posed)
+    dual = _balanced(found.z, full[:, 1:], program.objective[1:])
     duals, at = [], len(program.normals)
     for matrix, height in zip(program.matrices, heights, strict=True):
         square = np.zeros((matrix.size, matrix.size))
@@ -86,9 +90,96 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
         at += height
     constant = float(program.objective[0])
     return Solved(
-        np.concatenate([[1.0], found.x]), duals, dual[: len(program.normals)], constant - float(found.obj_val),
-        constant - float(found.obj_val_dual), str(found.status), float(found.solve_time), int(found.iterations),
+        np.concatenate([[1.0], found.x]), duals, dual[: len(program.normals)], constant - found.primal,
+        constant - found.dual, found.status,
     )  # fmt: skip
+
+
+class _Posed(NamedTuple):
+    """Numbers for clarabel: `full` y, y[0] = 1, has nonnegative rows first, then triangles of matrices."""
+
+    full: Any
+    objective: Array
+    normals: int
+    sizes: list[int]
+    tol: float
+
+
+class _Solution(NamedTuple):
+    x: Array
+    z: Array
+    primal: float
+    dual: float
+    status: str
+
+
+def _solution(posed: _Posed) -> _Solution:
+    solver = clarabel()
+    cones: list[Any] = [solver.NonnegativeConeT(posed.normals)] if posed.normals else []
+    cones += [solver.PSDTriangleConeT(size) for size in posed.sizes]
+    settings = solver.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = posed.tol
+    unknown = len(posed.objective) - 1
+    found = solver.DefaultSolver(
+        sparse.csc_matrix((unknown, unknown)), -posed.objective[1:], -posed.full[:, 1:].tocsc(),
+        posed.full[:, [0]].toarray().ravel(), cones, settings,
+    ).solve()  # fmt: skip
+    return _Solution(
+        np.asarray(found.x), np.asarray(found.z), float(found.obj_val), float(found.obj_val_dual), str(found.status)
+    )
+
+
+def _solved_apart(posed: _Posed) -> _Solution:
+    """The solution by another process, for which this one waits where signals are answered."""
+    command = [sys.executable, "-I", "-c", SERVE, *(path or os.getcwd() for path in sys.path)]
+    answers: queue.SimpleQueue[_Solution | None] = queue.SimpleQueue()
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as child:
+
+        def ask() -> None:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            try:
+                pickle.dump(posed, child.stdin)
+                child.stdin.flush()
+                answers.put(pickle.load(child.stdout))
+            except Exception:  # the pipes end where the process does
+                answers.put(None)
+
+        try:
+            threading.Thread(target=ask, daemon=True).start()
+            while True:
+                with suppress(queue.Empty):
+                    found = answers.get(timeout=0.1)
+                    break
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=2)
+        finally:
+            child.kill()
+            with suppress(OSError):  # what the process did not read is lost with it
+                child.stdin.close()  # type: ignore[union-attr]
+    if found is None:
+        raise WorkerError(
+            f"the process that solves the semidefinite program died with code {child.returncode} (killed, or out of "
+            "memory); use a smaller k, or a machine with more memory"
+        )
+    return found
+
+
+def serve() -> None:
+    """Solve the program that comes by the standard input, which stays open as long as somebody waits for it."""
+    posed = pickle.load(sys.stdin.buffer)  # from the process that started this one
+
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    pickle.dump(_solution(posed), sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+    os._exit(0)
 
 
 def _balanced(dual: Array, moments: Any, objective: Array) -> Array:

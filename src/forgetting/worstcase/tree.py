@@ -36,10 +36,12 @@ class Walk:
     Attributes:
         num_tasks: None for the limit of infinitely many tasks.
         symmetric: whether all tasks are alike.
+        single: whether there is one run only.
     """
 
     num_tasks: int | None
     symmetric: ClassVar[bool] = True
+    single: ClassVar[bool] = False
 
     def moves(self, seen: int, state: State) -> Iterator[Move]:
         """The next tasks, after `seen` different ones."""
@@ -50,13 +52,14 @@ class Walk:
         raise NotImplementedError
 
     def everyone(self, seen: int) -> Iterator[tuple[int, Fraction]]:
-        """All tasks with equal weights: those that were seen, and another one for all the others."""
+        """All tasks with equal weights; where they are alike, those that were seen, and one more for all the others."""
         if self.num_tasks is None:
             yield seen, Fraction(1)
             return
-        yield from ((letter, Fraction(1, self.num_tasks)) for letter in range(seen))
-        if seen < self.num_tasks:
-            yield seen, Fraction(self.num_tasks - seen, self.num_tasks)
+        known = seen if self.symmetric else self.num_tasks
+        yield from ((letter, Fraction(1, self.num_tasks)) for letter in range(known))
+        if known < self.num_tasks:
+            yield known, Fraction(self.num_tasks - known, self.num_tasks)
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,6 @@ class Weighted(Walk):
     def in_words(self) -> Any:
         return {"weights": [str(weight) for weight in self.weights]}
 
-    def everyone(self, seen: int) -> Iterator[tuple[int, Fraction]]:
-        return ((letter, Fraction(1, self.num_tasks)) for letter in range(self.num_tasks))
-
 
 @dataclass(frozen=True)
 class Given(Walk):
@@ -114,6 +114,7 @@ class Given(Walk):
     num_tasks: int
     order: tuple[int, ...]
     symmetric: ClassVar[bool] = False
+    single: ClassVar[bool] = True
 
     def moves(self, seen: int, state: State) -> Iterator[Move]:
         step = len(state)
@@ -121,9 +122,6 @@ class Given(Walk):
 
     def in_words(self) -> Any:
         return {"order": list(self.order)}
-
-    def everyone(self, seen: int) -> Iterator[tuple[int, Fraction]]:
-        return ((letter, Fraction(1, self.num_tasks)) for letter in range(self.num_tasks))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
+from math import perm
 
 __all__ = [
     "Word",
@@ -149,12 +150,4 @@ def share(num_tasks: int | None, sizes: tuple[int, int, int, int, int, int]) -> 
     both, left, right, mine, yours, fresh = sizes
     if num_tasks is None:
         return Fraction(fresh == mine + yours)
-    ways = _falling(num_tasks - left, mine) * _falling(num_tasks - right, yours)
-    return Fraction(_falling(num_tasks - both, fresh), ways)
-
-
-def _falling(top: int, count: int) -> int:
-    product = 1
-    for step in range(count):
-        product *= top - step
-    return product
+    return Fraction(perm(num_tasks - both, fresh), perm(num_tasks - left, mine) * perm(num_tasks - right, yours))
