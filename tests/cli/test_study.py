@@ -110,10 +110,11 @@ def test_pictures_of_a_study(inside, study):
 def test_failed_cells_are_computed_again_only_if_asked(inside, study):
     (study.parent / "mine.py").write_text("from pathlib import Path\ndef f(n):\n    return Path('value').read_text()\n")
     study.write_text("function = 'mine.py:f'\n[cells]\nn = [1, 2]")
-    assert inside("study", "run", "my.toml").code == 3
+    allowed = "--function", "mine.py:f"
+    assert inside("study", "run", "my.toml", *allowed).code == 3
     (study.parent / "value").write_text("x")
-    assert inside("study", "run", "my.toml").code == 3
-    assert inside("study", "run", "my.toml", "--retry").code == 0
+    assert inside("study", "run", "my.toml", *allowed).code == 3
+    assert inside("study", "run", "my.toml", *allowed, "--retry").code == 0
     assert [row["value"] for row in fg.Study.open(study.with_suffix(".db")).rows()] == ["x", "x"]
 
 
@@ -179,7 +180,7 @@ def test_an_interrupt_says_what_is_kept_and_another_terminal_sees_the_study_run(
     (study.parent / "mine.py").write_text(SLOW)
     study.write_text("function = 'mine.py:wait'\n[cells]\nn = [1, 2, 3, 4, 5]")
     process = subprocess.Popen(
-        [sys.executable, "-m", "forgetting", "study", "run", "my.toml"],
+        [sys.executable, "-m", "forgetting", "study", "run", "my.toml", "--function", "mine.py:wait"],
         cwd=study.parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -201,9 +202,28 @@ def test_an_interrupt_says_what_is_kept_and_another_terminal_sees_the_study_run(
     assert out == ""
     assert err == "interrupted; 3 of 5 cells are in my.db; run it again to go on\n"
     (study.parent / "go").touch()
-    done = inside("study", "run", "my.toml")
+    done = inside("study", "run", "my.toml", "--function", "mine.py:wait")
     assert done.code == 0
     assert done.out.startswith("5 of 5 cells are finished\n")
+
+
+def test_no_command_runs_code_that_a_file_names_unless_the_user_allows_it(inside, study):
+    folder = study.parent
+    (folder / "mine.py").write_text("open('trace', 'a').close()\n\n\ndef f(n):\n    return {'n': n}\n")
+    study.write_text("function = 'mine.py:f'\n[cells]\nn = [1, 2]")
+    done = inside("study", "run", "my.toml")
+    assert done.code == 2
+    assert "allow it: forgetting study run my.toml --function mine.py:f (" in done.err
+    assert inside("study", "status", "my.toml").out.startswith("0 of 2 cells are finished")
+    assert not (folder / "trace").exists()
+    assert not (folder / "my.db").exists()
+    assert inside("study", "run", "my.toml", "--function", "mine.py:f").code == 0
+    assert (folder / "trace").exists()
+    (folder / "trace").unlink()
+    for source in ("my.toml", "my.db"):
+        assert inside("study", "status", source).out.startswith("2 of 2 cells are finished")
+        assert inside("study", "export", source, "--out", f"{source}.csv").out.startswith(f"wrote {source}.csv: 2 rows")
+    assert not (folder / "trace").exists()
 
 
 def test_plugins_reach_other_processes(forgetting, study, tmp_path):

@@ -1,12 +1,14 @@
 """Studies as TOML files: what they say is what is computed, and what they cannot mean is named."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError
+from forgetting.studies import cells
 from forgetting.studies.config import read_study
 
 GAUSSIAN = "family = 'gaussian'\nd = 9\nrank = 1\nk = [5, 50]\n"
@@ -46,19 +48,91 @@ def test_a_function_of_a_file_beside_the_study_is_sent_to_processes_that_cannot_
         "mine.py",
     )
     path = write(tmp_path, "function = 'mine.py:twice'\n[cells]\na = [1, 2, 3]")
-    study = fg.Study.from_toml(path).run(jobs=2, progress=False)
+    allowed = {"function": f"{tmp_path}/mine.py:twice"}
+    study = fg.Study.from_toml(path, **allowed).run(jobs=2, progress=False)
     rows = study.rows()
     assert [row["twice"] for row in rows] == [2, 4, 6]
     assert all(row["seed_given"] == row["seed"] for row in rows)
-    again = fg.Study.from_toml(path)
-    assert again.status.done == 3
-    (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text().replace("2 *", "3 *"))
-    assert fg.Study.from_toml(path).status.waiting == 3  # an edited function is computed again
+    assert fg.Study.from_toml(path).status.done == fg.Study.from_toml(path, **allowed).status.done == 3
+    source = (tmp_path / "mine.py").read_text()
+    (tmp_path / "mine.py").write_text(source.replace("2 *", "3 *"))
+    edited = fg.Study.from_toml(path, **allowed)
+    assert edited.status.waiting == 3  # an edited function is computed again
+    assert [row["twice"] for row in fg.Study.from_toml(path).rows()] == [2, 4, 6]  # what the last run computed
+    edited.run(progress=False)
+    assert [row["twice"] for row in fg.Study.from_toml(path).rows()] == [3, 6, 9]
+    (tmp_path / "mine.py").write_text(source)
+    fg.Study.from_toml(path, **allowed).run(progress=False)
+    assert [row["twice"] for row in fg.Study.from_toml(path).rows()] == [2, 4, 6]
 
 
 def test_a_function_of_a_module(tmp_path):
     path = write(tmp_path, "function = 'forgetting.studies:measure'\n[cells]\nfamily = 'orthogonal'\nd = 3")
     assert fg.Study.from_toml(path).function.call is fg.studies.measure
+
+
+TRACES = {  # each would leave a file
+    "a module of Python": ("os:system", "command = 'touch trace'"),
+    "a file beside the study": ("mine.py:f", "a = 1"),
+    "a module beside the study": ("mine:f", "a = 1"),
+    "a function of this package": ("forgetting._plugins:load_plugin", "name = 'mine.py'"),
+    "a part of a function of this package": ("forgetting.studies.measuring:os.system", "command = 'touch trace'"),
+    "another name of a function of this package": ("forgetting.studies.cells:made_function", "name = 'mine:f'"),
+}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_no_file_runs_code_that_the_user_did_not_allow(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    function, values = TRACES[name]
+    write(tmp_path, "open('trace', 'w').close()\ndef f(a):\n    return a\n", "mine.py")
+    path = write(tmp_path, f"function = '{function}'\n[cells]\n{values}")
+    study = fg.Study.from_toml("my.toml")
+    assert study.status.waiting == 1
+    assert study.rows() == []
+    with pytest.raises(ForgettingError) as caught:
+        study.run(progress=False)
+    assert f"forgetting study run my.toml --function {function} (" in str(caught.value)
+    assert {file.name for file in tmp_path.iterdir()} == {path.name, "mine.py"}
+
+
+def test_the_command_that_allows_a_function_can_be_copied_whatever_the_file_says(tmp_path):
+    path = write(tmp_path, "function = '$(touch trace)/my file.py:f'\n[cells]\na = 1")
+    with pytest.raises(ForgettingError) as caught:
+        fg.Study.from_toml(path).run(progress=False)
+    command = str(caught.value).partition("allow it: ")[2].partition(" (in Python")[0]
+    words = ["forgetting", "study", "run", str(path), "--function", f"{tmp_path}/$(touch trace)/my file.py:f"]
+    assert shlex.split(command) == words
+    for odd in ("mine.py:f; touch trace", "mine.py:f\\n", "mine.py", ":f", "m" * 500 + ":f"):
+        with pytest.raises(ForgettingError, match="function must be a text such as"):
+            fg.Study.from_toml(write(tmp_path, f'function = "{odd}"\n[cells]\na = 1'))
+
+
+def test_a_function_given_in_python_or_registered_is_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells.functions, "_members", dict(cells.functions._members))
+
+    def double(a):
+        return 2 * a
+
+    path = write(tmp_path, f"function = '{__name__}:double'\n[cells]\na = 4")
+    double.__qualname__ = "double"
+    assert fg.Study.from_toml(path, function=double).run(progress=False).results() == [{"value": 8}]
+    with pytest.raises(ForgettingError, match=r"names the function '.*:double', and 'builtins:abs' is given"):
+        fg.Study.from_toml(path, function=abs)
+    fg.studies.register(double)
+    assert fg.Study.from_toml(path).function.call is double
+    with pytest.raises(ForgettingError, match="names no function"):
+        fg.Study.from_toml(write(tmp_path, f"[cells]\n{GAUSSIAN}T = 2"), function=double)
+
+
+def test_no_function_takes_the_name_of_one_of_this_package(monkeypatch):
+    def measure(**values):
+        return values
+
+    measure.__module__, measure.__qualname__ = fg.studies.measure.__module__, "measure"
+    with pytest.raises(ForgettingError, match=r"already a function 'forgetting\.studies\.measuring:measure'"):
+        fg.studies.register(measure)
 
 
 def test_files_are_beside_the_study_and_their_folder_does_not_change_the_cell(tmp_path, monkeypatch):
@@ -97,24 +171,41 @@ BAD = {
     "a date": ("[cells]\nfamily = 'orthogonal'\nd = 2020-01-01", "cell 0, d"),
     "a missing file": ("[cells]\nfile = 'missing.npz'", "missing.npz"),
     "a function that is no text": ("function = 3\n[cells]\na = 1", "function must be a text"),
-    "a function of a missing file": ("function = 'gone.py:f'\n[cells]\na = 1", "no such file"),
-    "a missing function of a file": ("function = 'here.py:g'\n[cells]\na = 1", "has no function 'g'"),
-    "a file that fails": ("function = 'fails.py:f'\n[cells]\na = 1", "ZeroDivisionError"),
-    "a missing module": ("function = 'no_such_module_at_all:f'\n[cells]\na = 1", "no_such_module_at_all"),
+    "a function without a home": ("function = 'f'\n[cells]\na = 1", "function must be a text"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_a_file_cannot_mean_is_named_with_the_file(tmp_path, name):
     text, words = BAD[name]
-    write(tmp_path, "def f(a):\n    return a\n", "here.py")
-    write(tmp_path, "1 / 0\n", "fails.py")
     path = write(tmp_path, text)
     with pytest.raises(ForgettingError) as caught:
         fg.Study.from_toml(path)
     assert words in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert not path.with_suffix(".db").exists()
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("gone.py:f", "gone.py: no such file"),
+        ("here.py:f", "has no attribute 'f'"),
+        ("fails.py:f", "ZeroDivisionError"),
+        ("no_such_module_at_all:f", "no_such_module_at_all"),
+        ("f", "expected a name as in 'module:function'"),
+        (3, "expected a function"),
+    ],
+)
+def test_a_function_that_cannot_be_had_is_named_with_the_file_of_the_study(tmp_path, monkeypatch, function, said):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "", "here.py")
+    write(tmp_path, "1 / 0\n", "fails.py")
+    path = write(tmp_path, "function = 'any.py:f'\n[cells]\na = 1")
+    with pytest.raises(ForgettingError) as caught:
+        fg.Study.from_toml(path, function=function)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(str(path))
 
 
 def test_a_missing_study_is_named(tmp_path):

@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import joblib
+import pytest
 
 import forgetting as fg
+from forgetting.errors import WorkerError
 from forgetting.storage.store import Store
 from forgetting.studies import Study
 
@@ -130,3 +132,24 @@ def test_failed_cell_on_dask_is_a_row(cluster):
         study = Study([{"a": a} for a in (1, 0, 2)], None, function=cell).run(progress=False)
     assert study.failures == {"a=0": "ZeroDivisionError: division by zero"}
     assert [row.get("value") for row in study.rows()] == [1.0, None, 0.5]
+
+
+def test_a_cluster_that_is_closed_ends_the_run_with_an_error_of_this_library(tmp_path):
+    distributed = pytest.importorskip("distributed")
+
+    def cell(a):
+        import time
+
+        time.sleep(0.05)
+        return {"value": a}
+
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as made:
+        client = distributed.Client(made)
+        study = Study([{"a": a} for a in range(200)], tmp_path / "s.db", function=cell)
+        with (
+            joblib.parallel_config("dask", client=client),
+            pytest.raises(WorkerError, match=r"closed or lost .*start it again"),
+        ):
+            study.run(progress=False, finished=lambda cell, rows: client.close())
+    assert 0 < study.status.done < 200
+    assert study.status.running == 0

@@ -173,3 +173,23 @@ def test_orderings_and_schemes_are_the_words_that_make_them():
     assert row["ordering"] == "explicit seq=[0,1,1]"
     again = fg.studies.measure("two_lines", theta=0.5, ordering=row["ordering"], k=3)
     assert again[0]["loss"] == row["loss"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+def test_texts_with_half_a_character_are_exported(tmp_path, ending):
+    study = fg.Study([{"a": "x\udcff"}], None, function=lambda a: {"b\ud800": a}).run(progress=False)
+    export(study, tmp_path / f"table{ending}")
+    assert rb"x\udcff" in (tmp_path / f"table{ending}").read_bytes()
+    assert study.to_frame().iloc[0].tolist()[::2] == [r"x\udcff", r"x\udcff"]
+
+
+def test_no_text_in_a_csv_is_a_formula_and_what_is_read_is_what_was_written(tmp_path):
+    words = ["=HYPERLINK(0)", "+1+1", "-x", "@sum", "\tx", "'=x", "''-x", "'twas", "plain", "-2.5", "+inf"]
+    study = fg.Study([{"task": word, "x": -1.5} for word in words], None, function=lambda task, x: {"=y": -x})
+    export(study.run(progress=False), tmp_path / "table.csv")
+    header, *rows = csv.reader((tmp_path / "table.csv").read_text().splitlines())
+    assert header == ["task", "x", "seed", "'=y"]
+    assert [row[0] for row in rows] == ["'" + word for word in words[:7]] + words[7:]
+    assert {(row[1], row[3]) for row in rows} == {("-1.5", "1.5")}
+    tasks = fg.load(tmp_path / "table.csv", label="=y", drop="seed")
+    assert list(tasks.names) == words

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage import owners
-from forgetting.storage.store import Plan, Store
+from forgetting.storage.store import PROTECTED, Plan, Store, _digest
 from forgetting.studies import Study
 
 ROWS = [{"x": number / 7, "name": f"cell {number}"} for number in range(30)]
@@ -355,3 +355,65 @@ def test_failed_cells_of_equal_values_are_all_told_when_a_store_is_opened(tmp_pa
     assert opened.status.failed == len(opened.failures) == 3
     assert sorted(opened.failures.values()) == ["ValueError: a", "ValueError: b", "ValueError: c"]
     assert sum(words == "T=1" for words in opened.failures) == 1
+
+
+FORGED = ["1", "[1]", '["loss"]', "null", '"x"', "[null]", "[[1]]", "{}"]
+
+
+@pytest.mark.parametrize("rows", FORGED)
+def test_forged_rows_that_are_no_dictionaries_are_found(sound, tmp_path, rows):
+    path = Path(shutil.copy(sound, tmp_path / "s.db"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as base:
+        base.create_function("digest", 11, _digest)
+        base.execute("UPDATE cells SET rows = ? WHERE state = 'done'", (rows,))
+        base.execute(f"UPDATE cells SET digest = digest({PROTECTED})")
+    with pytest.raises(ProblemFileError, match=r"s\.db: a damaged store.*cell 0 has values of the wrong type"):
+        Study.open(path)
+
+
+def test_a_key_that_the_table_lost_but_the_index_knows_is_found(tmp_path):
+    path = tmp_path / "s.db"
+    study = Study([{"x": -1.0}, {"x": -2.0}], path, function=_absolute)
+    study.run(progress=False)
+    key, content, rows = study.cells[0].key.encode(), path.read_bytes(), study.rows()
+    first = content.index(key)
+    said = []
+    for place in (first, content.index(key, first + 1)):  # in the table, and in its index
+        path.write_bytes(content[:place] + b"z" + content[place + 1 :])
+        try:
+            assert study.run(progress=False).rows() == rows
+        except ProblemFileError as error:
+            said.append(str(error))
+    assert len(said) == 1
+    assert f"s.db: a damaged store; remove the file to begin again (the cell with the key {key.decode()}" in said[0]
+
+
+def _absolute(x):
+    return abs(x)
+
+
+@pytest.mark.parametrize("content", [b"", b"database"])
+def test_what_only_looks_at_a_file_leaves_it_as_it_is(content, tmp_path, monkeypatch):
+    monkeypatch.setattr("forgetting.storage.store.CREATION", 0.0)
+    path = tmp_path / "empty.db"
+    path.touch()
+    if content:  # an empty database of SQLite
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("VACUUM")
+    before = path.read_bytes()
+    with pytest.raises(ProblemFileError, match=r"empty\.db: empty, and no store of a study; .* left as it is"):
+        Study.open(path)
+    study = Study([{"x": -1.0}], path, function=_absolute)
+    assert (str(study.status)[:6], study.rows(), study.forget().status.waiting) == ("0 of 1", [], 1)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["empty.db"]
+    assert Study([{"x": -1.0}], path, function=_absolute).run(progress=False).results() == [{"value": 1.0}]
+
+
+def test_looking_at_a_store_changes_no_byte_of_it(sound, tmp_path):
+    path = Path(shutil.copy(sound, tmp_path / "s.db"))
+    study = Study.open(path)
+    assert str(study.status).startswith("30 of 30")
+    assert len(study.rows()) == 30
+    assert path.read_bytes() == sound.read_bytes()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s.db"]

@@ -66,6 +66,15 @@ def run_study(
             show_default=False,
         ),
     ] = None,
+    function: Annotated[
+        str | None,
+        typer.Option(
+            "--function",
+            metavar="MODULE:NAME",
+            help="Allow the function that the file names, from an installed module or FILE.py; its code is run.",
+            show_default=False,
+        ),
+    ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -78,16 +87,18 @@ def run_study(
     Examples:
       forgetting study run my.toml --jobs -1
       forgetting study run my.toml --dask tcp://192.168.0.7:8786
+      forgetting study run my.toml --function mypkg.module:name
       forgetting study run my.toml --retry
     """
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.storage.atomic import kept
+    from forgetting.studies import Study
 
     if dask is not None and jobs is not None:
         raise InvalidInputError("give --jobs or --dask, not both: a cluster has its own number of workers")
     if study.endswith(".db"):
         raise InvalidInputError(f"{study} holds results, and not what is computed: give the .toml file of the study")
-    made = _study(study)
+    made = Study.from_toml(study, function=function)
     try:
         with uninterrupted(), nullcontext() if dask is None else cluster(dask):
             made.run(jobs, retry=retry)

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import PurePath
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
 from forgetting._arrays import as_count, as_seed
+from forgetting._registry import Registry
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.studies.identity import canonical, digest_of, plain
@@ -31,9 +33,11 @@ __all__ = [
     "Traits",
     "as_cells",
     "as_rows",
+    "functions",
     "grid",
     "made_function",
     "named_function",
+    "register",
     "seed_of",
     "states",
     "takes",
@@ -105,13 +109,19 @@ def states(traits: Traits) -> Callable[[Any], Any]:
 class NamedFunction:
     """A function with the name that a store knows it by, and a digest of its source.
 
-    `doubt` says why a store in a file could take the function for another one; it is empty for most functions.
+    Attributes:
+        call: the function; None where it is only known by name, and its cells are looked at.
+        doubt: why a store in a file could take the function for another one; empty for most functions.
+        stated: the name in the TOML file that asks for the function, if one does.
+        why_not: why `call` is None, and what to do.
     """
 
     call: Function | None
     name: str
     digest: str = ""
     doubt: str = ""
+    stated: str = ""
+    why_not: str = ""
     known: Mapping[str, bool] = field(init=False)
     takes_all: bool = field(init=False)
 
@@ -145,8 +155,31 @@ class NamedFunction:
             raise InvalidInputError(f"{where}: {error}") from error
 
 
+functions: Registry[Function] = Registry("function")  # those that TOML files may name
+
+
+def register(function: Function) -> Function:
+    """Let TOML files of studies name a function of yours, as "module:function"; to be used as a decorator.
+
+    A plugin, or a file given with `--plugin`, registers its functions in this way. A file that comes from elsewhere can
+    then call them with values of its own.
+
+    >>> import forgetting as fg
+    >>> @fg.studies.register
+    ... def area(a, b):
+    ...     return {"area": a * b}
+    >>> fg.studies.register("area")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: function: expected a function, ..., got 'area'
+    """
+    if isinstance(function, str):
+        raise InvalidInputError(f"function: expected a function, and not its name, got {function!r:.80}")
+    name = named_function(function).name
+    return functions.add(name, function, replace=not name.startswith("forgetting."))
+
+
 def named_function(function: Function | str) -> NamedFunction:
-    """A function and its name; a text such as "module:function" is imported.
+    """A function and its name; a text such as "module:function" is imported, and so must come from the caller.
 
     >>> named_function(math.hypot).name, named_function("math:hypot").call is math.hypot
     ('math:hypot', True)
@@ -168,24 +201,46 @@ def named_function(function: Function | str) -> NamedFunction:
 
 
 def made_function(name: str) -> Function:
-    """The function that a name such as "module:function" says.
+    """The function that a name such as "module:function" or "file.py:function" says; the module or file is run.
 
     >>> made_function("math:hypo")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: function: there is no 'math:hypo' (module 'math' has no attribute 'hypo')
     """
-    module, sign, qualified = name.partition(":")
-    if not sign:
+    module, _, qualified = name.rpartition(":")
+    if not module:
         raise InvalidInputError(f"function: expected a name as in 'module:function', got {name!r:.80}")
     try:
-        found: Any = sys.modules[module] if module in sys.modules else import_module(module)
+        found = _executed(Path(module)) if module.endswith(".py") else sys.modules.get(module) or import_module(module)
+    except Exception as error:  # whatever the code of the module raises
+        said = "" if isinstance(error, ImportError | InvalidInputError) else f"{type(error).__name__}: "
+        raise InvalidInputError(f"function: there is no {name!r:.80} ({said}{error})") from error
+    try:
         for part in qualified.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except AttributeError as error:
         raise InvalidInputError(f"function: there is no {name!r:.80} ({error})") from None
     if not callable(found):
         raise InvalidInputError(f"function: {name!r:.80} is not a function")
     return found  # type: ignore[no-any-return]
+
+
+def _executed(path: Path) -> Any:
+    """A module from a file. Python does not find it by its name, so that workers are sent the functions themselves."""
+    spec = spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise InvalidInputError(f"{path}: no such file")
+    module = module_from_spec(spec)
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module  # dataclasses of the file look for it
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if before is None:
+            del sys.modules[path.stem]
+        else:
+            sys.modules[path.stem] = before
+    return module
 
 
 def _parameters(function: Function) -> tuple[dict[str, bool], bool]:
@@ -233,10 +288,10 @@ class Call:
 
 def as_cells(cells: Iterable[Mapping[str, Any]], function: NamedFunction, seed: int) -> list[Cell]:
     """Check the cells of a study, and give each its seed and its key."""
-    if isinstance(cells, (str, bytes, Mapping)) or not isinstance(cells, Iterable):
-        raise InvalidInputError(f"cells: expected a list of dictionaries, got {cells!r:.80}")
     made: list[Cell] = []
     places: dict[str, int] = {}
+    if isinstance(cells, str | bytes | Mapping) or not isinstance(cells, Iterable) or hasattr(cells, "ndim"):
+        raise InvalidInputError(f"cells: expected a list of dictionaries, got {cells!r:.80}")
     for place, given in enumerate(cells):
         where = f"cell {place}"
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):

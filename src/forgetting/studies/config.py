@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from forgetting._arrays import as_count, as_seed
 from forgetting._text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.storage.toml_text import read_toml
-from forgetting.studies.cells import Function, NamedFunction, grid, named_function, takes
+from forgetting.studies.cells import Function, NamedFunction, functions, grid, named_function, takes
 from forgetting.studies.measuring import measure
 
 __all__ = ["Settings", "read_study"]
 
 TOP = ("store", "seed", "repeats", "function", "cells")
+LONGEST = 200  # characters of the name of a function, which messages repeat in full
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,17 @@ class Settings:
 
     cells: Sequence[Mapping[str, Any]]
     store: Path
-    function: Function
+    function: NamedFunction
     seed: int
 
 
-def read_study(path: Path) -> Settings:
-    """Read a study from a TOML file; see docs/studies.md.
+def read_study(path: Path, function: Function | str | None = None) -> Settings:
+    """Read a study from a TOML file; see docs/studies.md. Nothing that the file names is imported or run.
 
     The keys are `store` (a file; the name of the TOML file with .db if left out), `seed`, `repeats`, `function` (such
     as "module:name", or "file.py:name") and `cells`: a table whose lists are axes of a grid, or several such tables,
-    [[cells]], which may have `repeats` of their own. All files are beside the TOML file.
+    [[cells]], which may have `repeats` of their own. All files are beside the TOML file. The function has a `call` if
+    it is given here or registered.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -51,16 +52,16 @@ def read_study(path: Path) -> Settings:
     if unknown is not None:
         raise InvalidInputError(f"{path}: unknown key {unknown!r:.60}{nearest(unknown, TOP)}")
     try:
-        function = _function(values.get("function"), path.parent)
+        named = _function(values.get("function"), function, path)
         seed = as_seed(values.get("seed", 0), "seed")
         repeats = as_count(values.get("repeats", 1), "repeats", least=1)
-        cells = _cells(values.get("cells"), repeats, named_function(function), path.parent)
+        cells = _cells(values.get("cells"), repeats, named, path.parent)
         store = values.get("store", path.with_suffix(".db").name)
         if not isinstance(store, str) or not store:
             raise InvalidInputError(f"store must be the name of a file, got {store!r:.60}")
     except ForgettingError as error:
         raise InvalidInputError(f"{path}: {error}") from error
-    return Settings(cells, path.parent / store, function, seed)
+    return Settings(cells, path.parent / store, named, seed)
 
 
 def _cells(tables: Any, repeats: int, function: NamedFunction, folder: Path) -> list[dict[str, Any]]:
@@ -75,7 +76,7 @@ def _cells(tables: Any, repeats: int, function: NamedFunction, folder: Path) -> 
         where = "[cells]" if len(several) == 1 else f"[[cells]] {number}"
         axes = dict(table)
         for name in ("store", "function"):
-            if name in axes and not takes(function, name):
+            if name in axes and function.call is not None and not takes(function, name):
                 raise InvalidInputError(f"{where}: {name} is a key of the whole study: write it above the first table")
         try:
             own = as_count(axes.pop("repeats", repeats), "repeats", least=1)
@@ -93,40 +94,29 @@ def _beside(value: Any, folder: Path) -> Any:
     return str(folder / value) if isinstance(value, str) else value
 
 
-def _function(name: Any, folder: Path) -> Function:
-    """The function that a text names: in a module, or in a file beside the TOML file."""
-    if name is None:
-        usual: Function = measure
-        return usual
-    if not isinstance(name, str):
-        raise InvalidInputError(f"function must be a text such as 'module:name' or 'file.py:name', got {name!r:.60}")
-    file, _, function = name.rpartition(":")
-    if not file.endswith(".py"):
-        call = named_function(name).call
-        assert call is not None
-        return call
-    path = folder / file
-    found: Function | None = getattr(_executed(path), function, None)
-    if not callable(found):
-        raise InvalidInputError(f"function: {path} has no function {function!r:.60}")
-    return found
-
-
-def _executed(path: Path) -> Any:
-    """A module from a file. Python does not find it by its name, so that workers are sent the functions themselves."""
-    spec = spec_from_file_location(path.stem, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise InvalidInputError(f"function: {path}: no such file")
-    module = module_from_spec(spec)
-    before = sys.modules.get(path.stem)
-    sys.modules[path.stem] = module  # dataclasses of the file look for it
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise InvalidInputError(f"function: {path}: {type(error).__name__}: {error}") from error
-    finally:
-        if before is None:
-            del sys.modules[path.stem]
-        else:
-            sys.modules[path.stem] = before
-    return module
+def _function(stated: Any, given: Function | str | None, path: Path) -> NamedFunction:
+    """The function that the file at `path` names, if the caller gives it or it is registered; else its name alone."""
+    if stated is None:
+        if given is not None:
+            raise InvalidInputError(
+                f"the file names no function, and {given!r:.80} is given; write function = ... above the first table"
+            )
+        return named_function(measure)
+    home, _, name = stated.rpartition(":") if isinstance(stated, str) else ("", "", "")
+    if not (home and stated.isprintable() and len(stated) <= LONGEST and all(map(str.isidentifier, name.split(".")))):
+        raise InvalidInputError(f"function must be a text such as 'module:name' or 'file.py:name', got {stated!r:.60}")
+    if given is not None:
+        made = named_function(given)
+        if made.name.rpartition(":")[2] != name:
+            raise InvalidInputError(f"the file names the function {stated!r}, and {made.name!r:.80} is given")
+        return replace(made, stated=stated)
+    known = f"{Path(home).stem}:{name}" if home.endswith(".py") else stated
+    if known in functions:
+        return replace(named_function(functions.get(known)), stated=stated)
+    allowed = f"{path.parent / home}:{name}" if home.endswith(".py") else stated
+    return NamedFunction(
+        None, known, stated=stated,
+        why_not=f"{path} names the function {stated!r}, and no file runs code by itself. If you know what the function "
+        f"does, allow it: forgetting study run {quote(str(path))} --function {quote(allowed)} (in Python, "
+        f"fg.Study.from_toml({str(path)!r}, function={allowed!r}), or fg.studies.register on the function)",
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from forgetting._plugins import load_missing, loaded
 from forgetting._progress import Report, progress_bar
+from forgetting._text import error_words
 from forgetting._version import __version__
 from forgetting._workers import lost_part, some_parts
 from forgetting.errors import InvalidInputError, ProblemFileError
@@ -55,19 +56,11 @@ class _Work:
         except KeyboardInterrupt:
             raise
         except BaseException as caught:  # also SystemExit, and what other libraries derive from BaseException
-            error, trace = _words(caught), traceback.format_exc()
+            error, trace = error_words(caught), traceback.format_exc()
         finally:
             if os.getpid() != process:
                 os._exit(1)  # a child that the function forked and that came back: this is the work of its parent
         return _Found(rows, error, trace, time.perf_counter() - began)
-
-
-def _words(error: BaseException) -> str:
-    """The class and the message of an error, also of one that cannot say its message."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception as other:
-        return f"{type(error).__name__}, whose message raises {type(other).__name__}"
 
 
 def execute(
@@ -87,8 +80,8 @@ def execute(
             while True:
                 _pass(store, cells, function, jobs, finished, report)
                 store.release()  # cells that a pool asked for while it broke
-                states = store.states()
-                if not wait or not any(states[cell.key] in ("running", "waiting") for cell in cells):
+                states = store.states_of([cell.key for cell in cells])
+                if not wait or not {"running", "waiting"}.intersection(states):
                     return
                 time.sleep(POLL)  # another process has the rest; its cells are taken over if that process ends
     finally:
@@ -128,13 +121,13 @@ def _pass(
     report: Report,
 ) -> None:
     """Compute the cells that nobody has."""
-    states = store.states()
+    states = store.states_of([cell.key for cell in cells])
     total = len(cells)
-    done = sum(states[cell.key] in ("done", "failed") for cell in cells)
+    done = sum(state in ("done", "failed") for state in states)
 
     def waiting() -> Iterator[tuple[int, Cell]]:
         for place, cell in enumerate(cells):
-            if states[cell.key] in ("waiting", "running") and store.claim(cell.key):
+            if states[place] in ("waiting", "running") and store.claim(cell.key):
                 yield place, cell
 
     def gave_up(place: int) -> None:

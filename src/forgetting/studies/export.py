@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -10,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forgetting._text import csv_text, encodable
 from forgetting.errors import NotSupportedError, ProblemFileError
 from forgetting.storage.outputs import check_output, write_output
 
@@ -27,7 +27,7 @@ def export(study: Study, path: Path, *, times: bool = False, force: bool = False
     The file is written atomically, and an existing file is kept; with `force`, a file that this library wrote is
     replaced. A cell of the table that Parquet or CSV cannot hold (a dictionary, a list in a column of numbers) is
     written as JSON. In CSV what is missing is an empty cell; JSON has null for what is missing, and for NaN and
-    infinity, which JSON lacks.
+    infinity, which JSON lacks. In CSV a text that a spreadsheet would take for a formula has an apostrophe before it.
 
     Args:
         study: whose finished cells are written.
@@ -79,7 +79,7 @@ def _parquet(columns: Sequence[str], rows: Rows) -> bytes:
     arrow = _pyarrow()
     arrays = [_arrow_column([row.get(name) for row in rows], arrow) for name in columns]
     sink = io.BytesIO()
-    arrow.parquet.write_table(arrow.table(arrays, names=list(columns)), sink)
+    arrow.parquet.write_table(arrow.table(arrays, names=list(map(encodable, columns))), sink)
     return sink.getvalue()
 
 
@@ -94,7 +94,7 @@ def _arrow_column(values: list[Any], arrow: Any) -> Any:
         else:
             if not _nested(column.type, arrow):
                 return column
-    return arrow.array([value if value is None else _word(value) for value in values], arrow.string())
+    return arrow.array([value if value is None else encodable(_word(value)) for value in values], arrow.string())
 
 
 def _nested(kind: Any, arrow: Any) -> bool:
@@ -106,13 +106,8 @@ def _nested(kind: Any, arrow: Any) -> bool:
 
 
 def _csv(columns: Sequence[str], rows: Rows) -> bytes:
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = (row.get(name) for name in columns)
-        writer.writerow(["" if value is None else _word(value) for value in values])
-    return sink.getvalue().encode("utf-8", "backslashreplace")
+    words = ([None if row.get(name) is None else _word(row[name]) for name in columns] for row in rows)
+    return csv_text([columns, *words], end="\n").encode()
 
 
 def _json(columns: Sequence[str], rows: Rows) -> bytes:

@@ -50,7 +50,7 @@ def table_figure(
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     for role, name in (("x", x), ("y", y), ("hue", hue)):
-        if name is not None and name not in columns:
+        if name is not None and not (isinstance(name, str) and name in columns):
             raise InvalidInputError(f"{role}: the table has no column {name!r:.60}{nearest(name, columns)}")
     across = _default_x(columns, rows) if x is None else x
     up = _default_y(columns, rows, across) if y is None else y
@@ -116,6 +116,14 @@ def _word(value: Any) -> str:
 # --------------------------------------------------------------------------------------------------------- drawing
 
 
+def _float(value: Any) -> float:
+    """The number as a float; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _curves(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None, hues: Sequence[Any]) -> Curves:
     """Curves with bands."""
     series = []
@@ -124,7 +132,7 @@ def _curves(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None,
         chosen = [row for row in rows if hue is None or row[hue] == value]
         groups: dict[float, list[float]] = {}
         for row in chosen:
-            groups.setdefault(float(row[x]), []).append(float(row[y]))
+            groups.setdefault(_float(row[x]), []).append(_float(row[y]))
         places = sorted(place for place in groups if not math.isnan(place))
         several = any(len(groups[place]) > 1 for place in places)
         sizes |= {len(groups[place]) for place in places}
@@ -148,7 +156,7 @@ def _bars(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None, h
     sizes = set()
     for place in _values(x, rows):
         for value in hues:
-            group = [float(row[y]) for row in rows if row[x] == place and (hue is None or row[hue] == value)]
+            group = [_float(row[y]) for row in rows if row[x] == place and (hue is None or row[hue] == value)]
             if group:
                 names.append(_word(place) if hue is None else f"{_word(place)}, {hue} = {_word(value)}")
                 values.append(_quantile(group, 0.5))

@@ -7,12 +7,11 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Seed
+from forgetting._arrays import Seed, as_flag, as_list
 from forgetting._registry import from_settings
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
@@ -21,7 +20,7 @@ from forgetting.orderings import registry as orderings
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import registry as schemes
 from forgetting.schemes.base import as_scheme
-from forgetting.studies.cells import Traits, states
+from forgetting.studies.cells import Traits, functions, named_function, states
 from forgetting.studies.named_problems import check_family, named_family
 from forgetting.tasks import Problem
 from forgetting.theory.evaluation import evaluate
@@ -60,7 +59,7 @@ def _check(values: Mapping[str, Any]) -> None:
         check_family(values["family"], parameters)
     elif parameters:
         raise InvalidInputError(f"{next(iter(parameters))!r} is a parameter of families; a file has none")
-    elif not Path(values["file"]).is_file():
+    elif not os.path.isfile(values["file"]):
         raise ProblemFileError(f"{values['file']}: no such file")
     _made(values.get("ordering", "with-replacement"), orderings, as_ordering)
     if values.get("scheme") is not None:
@@ -119,11 +118,12 @@ def measure(
     >>> measure("two_lines", theta=0.5, k=10, quantities="loss")[0]["method"]
     'moments'
     """
+    bounds = as_flag(bounds, "bounds")
     problem = _problem(family, file, parameters, seed)
     chosen = _made(ordering, orderings, as_ordering)
     learned = None if scheme is None else _made(scheme, schemes, as_scheme)
-    wanted = [quantities] if isinstance(quantities, str) else list(quantities)
-    steps: list[Any] = list(k) if isinstance(k, (list, tuple, range, np.ndarray)) else [k]
+    wanted = [quantities] if isinstance(quantities, str) else as_list(quantities, "quantities")
+    steps: Any = k if isinstance(k, list | tuple | range) or np.ndim(k) == 1 else [k]
     found = expect(
         problem, chosen, steps, learned, method=method, quantities=wanted, seed=seed, runs=runs, rtol=rtol,
         patience=patience, device=device,
@@ -161,3 +161,7 @@ def _bounds(problem: Problem, ordering: Any, scheme: Any, k: int, quantities: Se
         found[f"{name}_bound"] = None if tightest is None else tightest.value
         found[f"{name}_bound_name"] = None if tightest is None else tightest.bound.key
     return found
+
+
+for _name in ("forgetting.studies:measure", named_function(measure).name):
+    functions.add(_name, measure)

@@ -49,5 +49,5 @@ def _there(path: Path) -> Iterator[Store | None]:
     if not path.is_file():
         yield None
         return
-    with Store(path) as store:
+    with Store(path, create=False) as store:
         yield store

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
-from forgetting._arrays import IntArray, Seed, seed_from
+from forgetting._arrays import IntArray, Seed, as_flag, as_function, as_path, seed_from
 from forgetting._progress import Progress, reports_progress
+from forgetting._text import encodable
 from forgetting._workers import workers
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.figures.items import Item, Table
 from forgetting.results import Shown
-from forgetting.storage.store import Entry, Plan, Store
+from forgetting.storage.store import Entry, NoStoreError, Plan, Store
 from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_function
 from forgetting.studies.execution import Finished, execute
 from forgetting.studies.measuring import measure
@@ -70,18 +72,30 @@ class Study(Shown):
         function: Callable[..., Any] | str = measure,
         seed: Seed = 0,
     ) -> None:
-        self.seed = seed_from(seed)
-        self.function = named_function(function)
+        self._make(cells, store, named_function(function), seed_from(seed))
+
+    def _make(
+        self,
+        cells: Iterable[Mapping[str, Any]],
+        store: str | PathLike[str] | None,
+        function: NamedFunction,
+        seed: int,
+    ) -> None:
+        self.seed, self.function = seed, function
         if store is not None and self.function.doubt:
             raise NotSupportedError(
                 f"function: {self.function.doubt}, so that a store cannot tell its results from others; use a function "
                 "of a module and give all values in the cells, or keep results in memory (store=None)"
             )
-        self.cells: Sequence[Cell] = as_cells(cells, self.function, self.seed)
         self._open(store)
+        if function.call is None:  # the name and the digest of the last run tell which results are those of these cells
+            with self._store() as base:
+                name, digest = base.function(function.stated) or (function.name, "")
+            self.function = replace(function, name=name, digest=digest)
+        self.cells: Sequence[Cell] = as_cells(cells, self.function, self.seed)
 
     def _open(self, store: str | PathLike[str] | None) -> None:
-        self.store = None if store is None else Path(store)  # as it was given
+        self.store = None if store is None else as_path(store, "store")  # as it was given
         self.path = None if self.store is None else self.store.absolute()  # also after a function changes the folder
         self._memory = Store(None) if store is None else None
 
@@ -128,11 +142,11 @@ class Study(Shown):
         ['moments']
         """
         made = cls.__new__(cls)
-        if not Path(store).is_file():
+        if not as_path(store, "store").is_file():
             raise ProblemFileError(f"{store}: no such file")
         made.seed = 0
         made._open(store)
-        with made._store() as base:
+        with Store(made.path, create=False) as base:
             entries = base.entries()
         names = sorted({entry.function for entry in entries})
         made.function = NamedFunction(None, " and ".join(names) or "nothing")
@@ -140,23 +154,31 @@ class Study(Shown):
         return made
 
     @classmethod
-    def from_toml(cls, path: str | PathLike[str]) -> Self:
+    def from_toml(cls, path: str | PathLike[str], *, function: Callable[..., Any] | str | None = None) -> Self:
         """The study that a TOML file describes; see docs/studies.md.
 
-        >>> import forgetting as fg
+        Args:
+            path: the file. Nothing that it names is imported or run: it may come from anyone.
+            function: the function of yours that the file names, or where to find it ("module:name", "file.py:name").
+                It is not needed for `fg.studies.measure` and functions that are registered (`fg.studies.register`).
+                Without it, a study can be looked at, and shows what the last run computed, but not run.
+
+        >>> import forgetting as fg, pathlib
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as here:
-        ...     _ = Path(here, "my.toml").write_text("[cells]\\nfamily = 'orthogonal'\\nd = [2, 3]\\nk = 5")
+        ...     _ = pathlib.Path(here, "my.toml").write_text("[cells]\\nfamily = 'orthogonal'\\nd = [2, 3]\\nk = 5")
         ...     print(fg.Study.from_toml(f"{here}/my.toml").run(progress=False).status)
         2 of 2 cells are finished
         """
         from forgetting.studies.config import read_study
 
-        settings = read_study(Path(path))
+        settings = read_study(as_path(path), function)
+        made = cls.__new__(cls)
         try:
-            return cls(settings.cells, settings.store, function=settings.function, seed=settings.seed)
+            made._make(settings.cells, settings.store, settings.function, settings.seed)
         except ForgettingError as error:
             raise InvalidInputError(f"{path}: {error}") from error
+        return made
 
     # ------------------------------------------------------------------------------------------------------ computing
 
@@ -183,9 +205,14 @@ class Study(Shown):
             finished: called as finished(cell, rows) for each cell that is done, those of earlier runs first.
         """
         if self.function.call is None:
-            raise NotSupportedError(f"a study that was opened has no function ({self.function.name}); make it again")
+            raise NotSupportedError(
+                self.function.why_not
+                or f"a study that was opened has no function ({self.function.name}); make it again"
+            )
         workers(jobs)  # raises for a wrong number before a store is made
-        self._run(jobs, finished, retry=retry, wait=wait, progress=progress)
+        flags = {"retry": as_flag(retry, "retry"), "wait": as_flag(wait, "wait")}
+        check, finished = as_flag(check, "check"), None if finished is None else as_function(finished, "finished")
+        self._run(jobs, finished, **flags, progress=progress)
         failures = self.failures if check else {}
         if failures:
             cell, error = next(iter(failures.items()))
@@ -202,6 +229,8 @@ class Study(Shown):
         assert self.function.call is not None
         with self._store(create=True) as store:
             store.plan(plans)
+            if self.function.stated:
+                store.keep_function(self.function.stated, self.function.name, self.function.digest)
             if finished is not None:
                 known = {entry.key: entry.rows for entry in store.entries() if entry.state == "done"}
                 for cell in self.cells:
@@ -214,12 +243,13 @@ class Study(Shown):
         """The store, opened for the block; an empty one if there is no file yet."""
         if self._memory is not None:
             yield self._memory
-        elif create or (self.path is not None and self.path.is_file()):
-            with Store(self.path) as store:
-                yield store
-        else:
-            with Store(None) as store:
-                yield store
+            return
+        found = Store(None)
+        with suppress(NoStoreError):
+            if create or (self.path is not None and os.path.isfile(self.path)):
+                found = Store(self.path, create=create)
+        with found as store:
+            yield store
 
     def forget(self, where: Callable[[dict[str, Any]], bool] | None = None) -> Self:
         """Let finished cells wait again, to be computed anew: those with a row for which `where` is true, or all.
@@ -229,10 +259,11 @@ class Study(Shown):
         >>> print(study.forget(lambda row: row["d"] == 3).status)
         1 of 2 cells are finished; 0 are running, 1 are waiting
         """
+        chosen = None if where is None else as_function(where, "where")
         with self._store() as store:
             known = {entry.key: entry for entry in store.entries() if entry.state in ("done", "failed")}
             mine = [(cell, cell_rows(cell, known[cell.key])) for cell in self.cells if cell.key in known]
-            store.forget([cell.key for cell, rows in mine if where is None or any(map(where, rows))])
+            store.forget([cell.key for cell, rows in mine if chosen is None or any(map(chosen, rows))])
         return self
 
     # ----------------------------------------------------------------------------------------------------- looking at
@@ -289,7 +320,7 @@ class Study(Shown):
         `times`, also the seconds that the cell took, and the version of this library. What the function gave replaces
         a value of the cell of the same name: a list of several k becomes one k in each row.
         """
-        return table_rows(self.cells, self._entries(), times=times)
+        return table_rows(self.cells, self._entries(), times=as_flag(times, "times"))
 
     def columns(self, *, times: bool = False) -> list[str]:
         """The names of the columns of the table; their order does not depend on which cells are finished."""
@@ -300,13 +331,15 @@ class Study(Shown):
         from forgetting.results import pandas
 
         rows = self.rows(times=times)
-        return pandas().DataFrame(rows, columns=column_names(self.cells, rows, times=times))
+        names = column_names(self.cells, rows, times=times)
+        words = [{encodable(name): encodable(value) for name, value in row.items()} for row in rows]
+        return pandas().DataFrame(words, columns=[encodable(name) for name in names])
 
     def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
         """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""
         from forgetting.studies.export import export
 
-        export(self, Path(path), times=times, force=force, only=".parquet")
+        export(self, as_path(path), times=times, force=as_flag(force, "force"), only=".parquet")
 
     def figure(self, x: str | None = None, y: str | None = None, hue: str | None = None) -> Item | None:
         """The column `y` against `x`, one curve for each value of `hue`: the median and the middle 90 % of rows.
