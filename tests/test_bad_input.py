@@ -49,7 +49,7 @@ DATA = {
         [[1.0]],
         r"task 0, X: 1 masked entries; fill or leave them out",
     ),
-    "no list": (None, None, r"expected a list of matrices and one of label vectors"),
+    "no list": (None, None, r"the matrices of the tasks must be a list, got None"),
     "no tasks": ([], [], r"no tasks given"),
     "no rows": (
         [GOOD, np.empty((0, 2))],
@@ -401,6 +401,34 @@ def test_read_only_and_strided_arrays_are_fine():
     np.testing.assert_allclose(X @ run.iterates[-1], y, atol=1e-13)
 
 
+LARGE = {  # tasks whose losses overflow at w_0, and what is said of their size
+    "regression": (fg.RegressionTasks([[[1.0, 0]], [[0, 1e149]]], [[1.0], [0.0]]), "X of task 1 has the size 1e+149"),
+    "without a solution": (fg.RegressionTasks([[[1e149, 0]]] * 2, [[1.0], [1e149]]), "X of task 0 has the size 1e+149"),
+    "kernel": (fg.KernelTasks(1e298 * np.eye(2), [1.0, 2.0], [0, 1]), "X of task 0 has the size 1e+149"),
+    "classification": (
+        fg.ClassificationTasks([1e149 * np.eye(2), np.eye(2)], [[1, -1], [1, -1]]),
+        "the longest row has the size 1e+149",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_losses_that_overflow_are_called_so_with_the_task_and_its_size(name):
+    tasks, said = LARGE[name]
+    w0 = np.array([-1e100, 1e149])
+    found = [fg.run(tasks, [0, 0], 2, w0=w0), fg.run_many(tasks, "cyclic", 2, 3, w0=w0)]
+    words = [(run.status, run.losses) for run in found if not np.isfinite(run.losses).all()]
+    for ordering in ("with-replacement", "cyclic"):
+        expected = fg.expect(tasks, ordering, [0, 2], w0=w0, quantities="loss")
+        words.append((" ".join(expected.notes), expected.loss))
+    assert len(words) == 4
+    for text, losses in words:
+        assert np.isinf(losses).any()
+        assert f"overflow: losses exceed 1.8e+308, since {said} and w_0" in text
+        assert "by the same number" in text
+        assert "step size" not in text
+
+
 def test_a_diverging_step_size_runs_as_asked_and_the_status_says_so():
     run = fg.run(fg.families.orthogonal(1), orderings.Cyclic(), 2000, scheme=schemes.SGD(5.0), record_every=1000)
     assert "the iterates diverged to values that are not finite; use a smaller step size" in run.status
@@ -493,3 +521,62 @@ def test_sets_of_very_large_or_small_numbers_are_projected_onto():
     np.testing.assert_allclose(fg.Slab([0.0, 1e-200], 1e-200, 2e-200).project([0.0, 5.0]), [0.0, 2.0])
     np.testing.assert_allclose(fg.SecondOrderCone(2).project([1e149, 0.0]) / 1e149, [0.5, 0.5])
     np.testing.assert_allclose(fg.SecondOrderCone(2).project([1e-200, 0.0]) / 1e-200, [0.5, 0.5])
+
+
+RUNS = fg.run_many(TASKS, "cyclic", 2, 3)
+EXPECTED = fg.expect(TASKS, "with-replacement", [1, 3])
+ROWS = fg.bounds.evaluate(TASKS, "cyclic", 3)
+STUDY = fg.Study([{"family": "orthogonal", "d": 2, "k": 3}], None)
+#: calls with one argument, and the word that an error has for it
+ARGUMENTS = {
+    "save": (fg.run(TASKS, "cyclic", 2).save, "path"),
+    "save tasks": (TASKS.save, "path"),
+    "load": (fg.RegressionTasks.load, "path"),
+    "load a run": (fg.Trajectory.load, "path"),
+    "save an instance": (fg.claims.Instance(TASKS, "cyclic", 2).save, "path"),
+    "read an entry": (fg.worstcase.Entry.read, "path"),
+    "a certificate": (fg.claims.Certificate.from_json, "JSON"),
+    "a folder of entries": (lambda value: fg.worstcase.frontier(folder=value), "folder"),
+    "a checkpoint": (lambda value: fg.solve(np.eye(2), [1.0, 1.0], checkpoint=value), "checkpoint"),
+    "the file of a study": (fg.Study.from_toml, "path"),
+    "the store of a study": (fg.Study.open, "store"),
+    "a new store": (lambda value: fg.Study([{"family": "orthogonal", "d": 2}], value), "store"),
+    "the table of a study": (STUDY.to_parquet, "path"),
+    "which cells": (STUDY.forget, "where"),
+    "what follows a cell": (lambda value: STUDY.run(finished=value, progress=False), "finished"),
+    "again": (lambda value: STUDY.run(retry=value, progress=False), "retry"),
+    "a column": (lambda value: STUDY.figure(x=value), "x"),
+    "times": (lambda value: STUDY.rows(times=value), "times"),
+    "a callback": (lambda value: fg.run(TASKS, "cyclic", 2, callback=value), "callback"),
+    "a run of many": (lambda value: RUNS[value], "the number of a run"),
+    "quantities": (lambda value: fg.expect(TASKS, "cyclic", 2, quantities=value), "quantities"),
+    "a quantity": (EXPECTED.interval, "quantities"),
+    "a step": (ROWS.at, "k"),
+    "rows": (lambda value: ROWS.to_latex(rows=value), "rows"),
+    "a goal": (fg.optimal_weights.__get__(TASKS), "goal"),
+    "a table": (fg.bounds.table, "the name of a table"),
+    "orderings": (lambda value: fg.bounds.crossovers(d=3, T=3, rank_avg=1, orderings=value), "orderings"),
+    "a claim": (fg.claims.get, "no claim"),
+    "names": (lambda value: fg.RegressionTasks([GOOD], [[1.0, 2.0]], names=value), "names"),
+    "names of sets": (lambda value: fg.ConvexSets([fg.Ball([0.0], 1.0)], names=value), "names"),
+    "sets": (fg.ConvexSets, "set"),
+    "loss": (lambda value: fg.RegressionTasks([GOOD], [[1.0, 2.0]], loss=value), "loss"),
+    "classes": (lambda value: fg.RegressionTasks.from_labels(GOOD, [0, 1], [0, 0], classes=value), "classes"),
+    "a convention": (lambda value: fg.metrics.forgetting([[1.0]], [0], value), "convention"),
+    "an objective": (lambda value: schemes.SGD(1.0, value), "objective"),
+    "a radius": (schemes.SGD(1.0, "loss").as_sgd, "radius"),
+    "a part": (lambda value: fg.datasets.diabetes(part=value), "part"),
+    "a check": (lambda value: fg.Polyhedron(GOOD, [1.0, 2.0], check=value), "check"),
+    "a member": (schemes.registry.get, "no scheme"),
+    "a name": (lambda value: schemes.registry.add(value, schemes.Kaczmarz), "the name of a scheme"),
+}
+ODD = [object(), 1j, np.zeros(2, [("a", "f8")]), np.array([1.0, 2.0]), sp.eye_array(2), {"a": [1]}, b"x"]
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_argument_of_the_wrong_type_is_named_in_an_error_of_this_library(name):
+    call, word = ARGUMENTS[name]
+    for value in ODD:
+        with pytest.raises(ForgettingError) as caught:
+            call(value)
+        assert word in str(caught.value)

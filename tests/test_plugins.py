@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import forgetting as fg
+
 ROOT = Path(__file__).parent.parent
 PLUGIN = '''
 import numpy as np
@@ -147,3 +149,148 @@ def test_a_plugin_that_cannot_be_imported_is_named_and_left_out(plugin, tmp_path
     (about / "entry_points.txt").write_text("[forgetting]\nbroken = no_such_module\n", encoding="utf-8")
     script = "import sys; from forgetting._plugins import load_plugins; print(load_plugins())"
     assert python(f"{plugin}{os.pathsep}{tmp_path}", "-W", "ignore", "-c", script).strip() == "['outside']"
+
+
+# ---------------------------------------------------------------------------------------------- plugins with mistakes
+
+
+def installed(folder, **sources):
+    """A folder in which a package of these modules is installed, each an entry point."""
+    for name, source in sources.items():
+        (folder / f"{name}.py").write_text(source, encoding="utf-8")
+    about = folder / "several-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: several\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[forgetting]\n" + "".join(f"{name} = {name}\n" for name in sources))
+    return folder
+
+
+ORDERING = "import forgetting as fg\n\n\n@fg.orderings.register\nclass {}(fg.orderings.Cyclic):\n    pass\n\n\n"
+MISTAKES = {
+    "exits": ("raise SystemExit(0)", "SystemExit: 0"),
+    "recurs": ("def f():\n    return f()\nf()", "RecursionError"),
+    "odd_base": ("class Odd(BaseException):\n    pass\nraise Odd('x')", "Odd: x"),
+    "speechless": (
+        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute",
+        "Mute, whose message raises ValueError",
+    ),
+    "colours": ("raise ValueError('\\x1b[31m\\n' + 9000 * 'x')", r"ValueError: \x1b[31m xxx"),
+    "half": (ORDERING.format("HalfDone") + "raise ValueError('later')", "ValueError: later"),
+    "replaces": (
+        "import forgetting as fg\nfg.orderings.registry.add('cyclic', int, replace=True)",
+        "replaces the ordering",
+    ),
+    "removes": ("import forgetting as fg\nfg.schemes.registry.remove('ridge')", "removes the scheme 'ridge'"),
+    "pretends": (
+        "import forgetting as fg\nclass SGD(fg.schemes.Kaczmarz):\n    pass\n"
+        "SGD.__module__ = fg.schemes.SGD.__module__\nfg.schemes.register(SGD)",
+        "replaces the scheme 'sgd'",
+    ),
+    "unregisters": ("import forgetting as fg\nfg.bounds.unregister('trivial/loss')", "removes the statement"),
+    "section": (
+        "from forgetting import report\n@report.section('rates')\ndef rates(settings, progress):\n    return 3",
+        "already a section 'rates'",
+    ),
+    "no_quantity": ("from forgetting import expectation\nexpectation.register_quantity(3)", "expected a Quantity"),
+    "no_engine": (
+        "from forgetting import expectation\n@expectation.register_engine\nclass Bare:\n    name = 'bare'",
+        "expected a class derived from Engine",
+    ),
+}
+
+
+def test_a_plugin_that_fails_is_named_and_nothing_of_it_or_of_the_package_changes(tmp_path, monkeypatch, capsys):
+    from forgetting import _plugins, _registry, report, solver  # noqa: F401  (the registry of its methods)
+
+    report.section_makers()
+    sources = {name: source for name, (source, _) in MISTAKES.items()}
+    good = "print('a word')\n" + ORDERING.format("AllRight")
+    monkeypatch.syspath_prepend(installed(tmp_path, a_good=good, **sources))
+    monkeypatch.setattr(_plugins, "loaded", [])
+    monkeypatch.setattr(_plugins, "_modules", {})
+    before = [dict(table) for _, table in _registry._tables]
+    try:
+        with pytest.warns(UserWarning, match="was left out") as caught:
+            assert "a_good" in _plugins.load_plugins()
+        after = [dict(table) for _, table in _registry._tables]
+        assert fg.orderings.registry.get("all-right").__name__ == "AllRight"
+    finally:
+        fg.orderings.registry.remove("all-right")
+    said = [str(warning.message) for warning in caught]
+    assert len(said) == len(MISTAKES)
+    for name, (_, words) in MISTAKES.items():
+        (line,) = (line for line in said if line.startswith(f"the plugin '{name}' ({name}) was left out: "))
+        assert words in line
+        assert len(line) < 500
+    assert [{name: table[name] for name in table if name != "all-right"} for table in after] == before
+    assert capsys.readouterr().out == ""
+
+
+def test_damaged_entry_points_of_some_package_are_named_and_others_are_found(tmp_path, monkeypatch):
+    from forgetting import _plugins
+
+    monkeypatch.syspath_prepend(installed(tmp_path, fine=""))
+    about = tmp_path / "damaged-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: damaged\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_bytes(b"[forgetting]\n\xff\xfe\n")
+    with pytest.warns(UserWarning, match="the entry points of 'damaged' were left out: UnicodeDecodeError"):
+        assert "fine" in [plugin.name for plugin in _plugins._entry_points()]
+
+
+def test_an_interrupt_in_a_plugin_is_an_interrupt(tmp_path, monkeypatch):
+    from forgetting import _plugins
+
+    monkeypatch.syspath_prepend(installed(tmp_path, interrupted="raise KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        _plugins.load_plugins()
+
+
+def test_what_fails_in_use_is_named_with_its_plugin_and_what_can_do_without_it_goes_on(tmp_path):
+    source = (
+        ORDERING.format("Base")
+        + """
+from dataclasses import replace
+from forgetting import expectation
+from forgetting.expectation.engines import MomentsEngine
+from forgetting.theory.expression import K, S
+
+@fg.orderings.register
+class Fails(fg.orderings.Ordering):
+    def visits(self, tasks, rng):
+        raise RuntimeError("no idea")
+
+@fg.orderings.register
+class Leaves(fg.orderings.Ordering):
+    def visits(self, tasks, rng):
+        raise SystemExit(0)
+
+@expectation.register_engine
+class Unsure(MomentsEngine):
+    name = "unsure"
+    def covers(self, request):
+        raise RuntimeError("covers what?")
+
+fg.bounds.register(fg.bounds.Bound(
+    "newer2027/loss", "a rate", "Newer", "loss", ("i.i.d.",), expression=replace(S / K, compute=lambda s, k: 1 / 0)))
+"""
+    )
+    script = """
+from forgetting.cli import run_app
+import sys
+for words in sys.argv[1:]:
+    print(run_app(words.split()), file=sys.stderr)
+"""
+    path = os.pathsep.join([str(installed(tmp_path, outside=source)), str(ROOT / "src")])
+    tasks = "orthogonal d=2 -k 2 --json"
+    commands = [f"run {tasks} -o fails", f"run {tasks} -o leaves", f"expect {tasks}", f"bounds {tasks}"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *commands],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, timeout=300,
+    )  # fmt: skip
+    said = done.stderr
+    assert "error: the plugin 'outside' failed: RuntimeError: no idea" in said
+    assert "error: the plugin 'outside' failed: SystemExit: 0" in said
+    assert "the method 'unsure' of outside was left out: RuntimeError: covers what?" in said
+    assert "newer2027/loss was left out: the plugin 'outside' failed: ZeroDivisionError: division by zero" in said
+    assert [line for line in said.splitlines() if line.isdigit()] == ["2", "2", "0", "0"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -290,3 +290,10 @@ def test_process_pools_and_joblib_give_what_one_process_gives(name):
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.starmap(loss_after, [(tasks, k) for k in (2, 5, 9)]) == serial
     assert Parallel(n_jobs=2)(delayed(loss_after)(tasks, k) for k in (2, 5, 9)) == serial
+
+
+def test_saved_runs_with_a_seed_below_zero_are_refused(tmp_path):
+    runs = fg.run_many(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 3, runs=2)
+    replace(runs, seed=-1).save(tmp_path / "runs.npz")
+    with pytest.raises(ProblemFileError, match="do not fit together"):
+        fg.Ensemble.load(tmp_path / "runs.npz")

@@ -9,7 +9,7 @@ np.True_
 
 from typing import TYPE_CHECKING, Any
 
-from forgetting import errors, orderings, schemes
+from forgetting import _loading, errors, orderings, schemes  # noqa: F401
 from forgetting._names import only
 from forgetting._version import __version__
 from forgetting.dynamics import metrics

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,13 +26,17 @@ __all__ = [
     "any_array",
     "as_count",
     "as_flag",
+    "as_function",
     "as_index",
     "as_kind",
+    "as_list",
     "as_number",
+    "as_path",
     "as_point",
     "as_seed",
     "as_task",
     "as_vector",
+    "as_word",
     "check_finite",
     "check_index",
     "fingerprint",
@@ -49,6 +55,7 @@ Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator | np.random.SeedSequence | None  # what `seed_from` takes
 Kind = TypeVar("Kind")
+Function = TypeVar("Function", bound=Callable[..., Any])
 EPS = float(np.finfo(np.float64).eps)
 LARGEST = 2**63 - 1  # the largest 64-bit integer
 SQUARED = 1e300  # limit of |v|^2: sums and differences of vectors below this limit have finite squares too
@@ -369,6 +376,66 @@ def as_flag(value: Any, what: str) -> bool:
     return bool(value)
 
 
+def as_word(value: Any, known: Iterable[str], what: str) -> Any:
+    """Return `value` if it is one of the known words; else raise.
+
+    >>> as_word("med", ("sum", "mean"), "loss")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: loss must be 'sum' or 'mean', got 'med'
+    """
+    words = list(known)
+    if not isinstance(value, str) or value not in words:
+        listed = (
+            f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}" if len(words) < 4 else f"one of {', '.join(words)}"
+        )
+        raise InvalidInputError(f"{what} must be {listed}, got {_said(value)}")
+    return value
+
+
+def as_path(value: Any, what: str = "path") -> Path:
+    """The name of a file or a folder as a `Path`; an error for anything else, as for bytes.
+
+    >>> as_path(3)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: path must be a text or a pathlib.Path, got 3
+    """
+    name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise InvalidInputError(f"{what} must be a text or a pathlib.Path, got {_said(value)}")
+    return Path(name)
+
+
+def as_list(value: Any, what: str) -> list[Any]:
+    """The members of a list, an array or another iterable; an error for single values and texts.
+
+    >>> as_list(3, "names")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: names must be a list, got 3
+    """
+    try:
+        if isinstance(value, str | bytes | dict | type):
+            raise TypeError
+        count = len(value) if hasattr(value, "__len__") else 0
+        require_memory(
+            64.0 * count, f"{what}: a list of {count}", "give fewer"
+        )  # a broadcast view may be of any length
+        return list(value)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a list, got {_said(value)}") from None
+
+
+def as_function(value: Function, what: str) -> Function:
+    """Return `value` if it can be called; else raise.
+
+    >>> as_function(3, "callback")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: callback must be a function, got 3
+    """
+    if not callable(value):
+        raise InvalidInputError(f"{what} must be a function, got {_said(value)}")
+    return value
+
+
 def as_task(task: int, num_tasks: int) -> int:
     """Return `task` as an int if 0 <= task < num_tasks; else raise."""
     number = as_count(task, "task")
@@ -425,7 +492,10 @@ def group_codes(groups: Any, rows: int, what: str = "groups") -> tuple[list[str]
         if name is None or name != name:
             raise InvalidInputError(f"{what}: row {row} belongs to no group ({name})")
     if owner.dtype.kind == "O":  # np.unique sorts, and a mix of strings and numbers cannot be sorted
-        place = {name: number for number, name in enumerate(dict.fromkeys(owner.tolist()))}
+        try:
+            place = {name: number for number, name in enumerate(dict.fromkeys(owner.tolist()))}
+        except TypeError:
+            raise InvalidInputError(f"{what}: expected words or numbers, got {owner.tolist()[0]!r:.60}") from None
         return [str(name) for name in place], np.array([place[name] for name in owner.tolist()])
     distinct, first, group_of_row = np.unique(owner, return_index=True, return_inverse=True)
     order = np.argsort(first)

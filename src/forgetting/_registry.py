@@ -11,6 +11,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from forgetting._text import nearest
@@ -18,6 +19,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 
 __all__ = [
     "Registry",
+    "additions_only",
     "call_with",
     "class_decorator",
     "dashed",
@@ -26,6 +28,7 @@ __all__ = [
     "registered_class",
     "saved_settings",
     "values_in",
+    "watched",
 ]
 
 T = TypeVar("T")
@@ -42,6 +45,43 @@ def dashed(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
+_tables: list[tuple[str, dict[Any, Any]]] = []  # of all registries: the kind, and the members
+
+
+def watched(kind: str, table: dict[K, T]) -> dict[K, T]:
+    """Let `additions_only` see a table of members of one kind."""
+    _tables.append((kind, table))
+    return table
+
+
+@contextmanager
+def additions_only() -> Iterator[None]:
+    """Take back all that the block adds to registries if the block raises, or if it replaces or removes a member.
+
+    >>> tools = Registry[str]("tool")
+    >>> _ = tools.add("saw", "cuts")
+    >>> with additions_only():
+    ...     tools.add("axe", "splits"), tools.remove("saw")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: it removes the tool 'saw', which is not its own
+    >>> list(tools)
+    ['saw']
+    """
+    before = [(kind, table, dict(table)) for kind, table in _tables]
+    try:
+        yield
+        for kind, table, content in before:
+            for name, member in content.items():
+                if table.get(name) is not member:
+                    verb = "replaces" if name in table else "removes"
+                    raise InvalidInputError(f"it {verb} the {kind} {name!r:.80}, which is not its own")
+    except BaseException:
+        for _, table, content in before:
+            table.clear()
+            table.update(content)
+        raise
+
+
 class Registry(Generic[T]):
     """Things of one kind by name, in the order in which they were added.
 
@@ -55,18 +95,20 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._members: dict[str, T] = {}
+        self._members: dict[str, T] = watched(kind, {})
 
     def add(self, name: str, member: T, *, replace: bool = False) -> T:
         """Add a member under a new name; `replace=True` puts the member in place of an earlier one of that name."""
-        if name in self._members and not replace:
+        if not isinstance(name, str) or not name:
+            raise InvalidInputError(f"the name of a {self.kind} must be a text, got {name!r:.80}")
+        if name in self._members and replace is not True:
             raise InvalidInputError(f"there is already a {self.kind} {name!r}; choose another name")
         self._members[name] = member
         return member
 
     def get(self, name: str) -> T:
         """The member of this name; an error suggests the name that is closest."""
-        if name not in self._members:
+        if name not in self:
             raise InvalidInputError(f"no {self.kind} {name!r:.80}{nearest(name, self)}")
         return self._members[name]
 
@@ -80,7 +122,7 @@ class Registry(Generic[T]):
         return tuple(self._members.values())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._members
+        return isinstance(name, str) and name in self._members
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._members))

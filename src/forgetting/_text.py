@@ -1,14 +1,17 @@
-"""Text from files and users, made safe to print: control characters are shown instead of acting on the terminal."""
+"""Text from files and users, made safe where it goes: terminals, pages, frames of pandas, and CSV for spreadsheets."""
 
 from __future__ import annotations
 
+import csv
 import html
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from io import StringIO
 from itertools import islice
+from typing import Any
 
-__all__ = ["escape", "nearest", "one_line", "visible"]
+__all__ = ["csv_text", "encodable", "error_words", "escape", "from_csv_cell", "nearest", "one_line", "visible"]
 
 MOST_NAMED = 16  # names in a message
 
@@ -18,6 +21,9 @@ HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+#: how texts begin that a spreadsheet takes for formulas, or takes for text because of an apostrophe before
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def visible(words: str) -> str:
@@ -40,6 +46,48 @@ def escape(words: str) -> str:
     return html.escape(visible(words))
 
 
+def encodable(value: Any) -> Any:
+    r"""A text with lone surrogates as their Python escapes, since they have no bytes; other values as they are.
+
+    >>> print(encodable("\ud800"), encodable(3))
+    \ud800 3
+    """
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
+
+
+def csv_text(rows: Iterable[Iterable[Any]], end: str = "\r\n") -> str:
+    """Rows as CSV. A text that a spreadsheet would take for a formula, such as "=1+1", gets an apostrophe before it.
+
+    Numbers, and texts that spell numbers, stay as they are. `from_csv_cell` takes the apostrophe away.
+
+    >>> csv_text([["=1+1", "-2", -3.5, None, "a, b"]])
+    '\\'=1+1,-2,-3.5,,"a, b"\\r\\n'
+    """
+    sink = StringIO()
+    writer = csv.writer(sink, lineterminator=end)
+    writer.writerows([f"'{cell}" if _is_formula(cell) else cell for cell in row] for row in rows)
+    return str(encodable(sink.getvalue()))
+
+
+def _is_formula(cell: Any) -> bool:
+    if not isinstance(cell, str) or not FORMULA.match(cell):
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def from_csv_cell(word: str) -> str:
+    """The text of a cell of CSV, without the apostrophe that `csv_text` gave it.
+
+    >>> from_csv_cell("'=1+1"), from_csv_cell("'twas")
+    ('=1+1', "'twas")
+    """
+    return word[1:] if word[:1] == "'" and FORMULA.match(word) else word
+
+
 def one_line(words: str, most: int | None = None) -> str:
     """The text on one line, hidden characters escaped, at most `most` characters long.
 
@@ -48,6 +96,18 @@ def one_line(words: str, most: int | None = None) -> str:
     """
     line = visible(" ".join(words.split()))
     return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+
+
+def error_words(error: BaseException) -> str:
+    """The class and the message of an error, also of one that cannot say its message.
+
+    >>> error_words(KeyError("x"))
+    "KeyError: 'x'"
+    """
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as other:
+        return f"{type(error).__name__}, whose message raises {type(other).__name__}"
 
 
 def nearest(name: object, known: Iterable[str], are: str = "there are") -> str:

@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
 from forgetting._arrays import as_count
+from forgetting._text import one_line
 from forgetting._threads import cores, one_core
 from forgetting.errors import NotSupportedError, WorkerError
 
@@ -42,7 +43,7 @@ def workers(jobs: int | None) -> int | None:
     3
     """
     if jobs is not None:
-        return cores() if jobs == -1 else as_count(jobs, "jobs (-1: all cores)", least=1)
+        return cores() if isinstance(jobs, int) and jobs == -1 else as_count(jobs, "jobs (-1: all cores)", least=1)
     from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
@@ -151,10 +152,18 @@ def _dispatched(
         max_nbytes=None,
         **more,
     )
-    with closing(pool(calls())) as results:
-        for number, result in results:
-            del pending[number]
-            yield number, result
+    try:
+        with closing(pool(calls())) as results:
+            for number, result in results:
+                del pending[number]
+                yield number, result
+    except Exception as error:
+        if _is_death(error) or not (isinstance(error, CancelledError) or "distributed" in type(error).__module__):
+            raise
+        raise WorkerError(
+            f"the cluster was closed or lost ({one_line(f'{type(error).__name__}: {error}', 200)}); start it again, "
+            "and make the same call: a study with a store goes on with what is missing"
+        ) from error
 
 
 def _again(

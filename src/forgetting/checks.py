@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_number
+from forgetting._arrays import Array, IntArray, as_count, as_flag, as_number
 from forgetting._names import only
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
@@ -167,7 +167,7 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
         f"moved away from an offline solution at step {worst + 1}: distance {errors[worst]:.6g} became "
         f"{errors[worst + 1]:.6g}",
     )
-    if solves or scheme.solves_task:
+    if as_flag(solves, "solves") or scheme.solves_task:
         still = first.after.max() / first.before.max()
         _require(bool(still < tol), scheme, f"left {still:.2g} of the loss of the task it learned")
     if not (scheme.remembers or scheme.random):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from forgetting._arrays import IntArray, as_count
+from forgetting._text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Item, Table
 from forgetting.figures.notebook import notebook_html
@@ -103,7 +104,8 @@ class Shown:
         """All values as a pandas DataFrame, at full precision; an error says so if pandas is not installed."""
         pd = pandas()
         columns = self._columns(np.arange(self._num_rows()), full=True)
-        return pd.DataFrame({name: np.asarray(values) for name, values in columns.items()})
+        arrays = {name: np.asarray(values) for name, values in columns.items()}
+        return pd.DataFrame({n: list(map(encodable, a)) if a.dtype.kind == "U" else a for n, a in arrays.items()})
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the picture onto matplotlib axes, new ones if none are given, and return the axes.

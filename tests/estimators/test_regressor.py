@@ -166,7 +166,7 @@ def test_a_call_that_raises_changes_nothing():
         model.partial_fit(*tasks[2], task_id=[1, 2])
     with pytest.raises(InvalidInputError, match="order names none of the tasks of this call: 'x'; its tasks are a, b"):
         model.partial_fit(*tasks[2], task_id=["a", "b", "b"], order=["x", "y"])
-    with pytest.raises(InvalidInputError, match="order: expected a list of task ids, got 'ab'"):
+    with pytest.raises(InvalidInputError, match="order must be a list, got 'ab'"):
         model.partial_fit(*tasks[2], task_id=["a", "b", "b"], order="ab")
     with pytest.raises(InvalidInputError, match=r"task_id: row 1 belongs to no group \(nan\)"):
         model.partial_fit(*tasks[2], task_id=[1.0, np.nan, np.nan])

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from forgetting._plugins import blamed
 from forgetting._progress import shown
 from forgetting._text import one_line
 from forgetting.cli.app import make_app
@@ -70,8 +71,9 @@ def _run(arguments: list[str]) -> int:
         return _complain(str(error), BAD_INPUT)
     except (MemoryError, OverflowError) as error:
         return _complain(f"a number here is too large for this machine ({error})", BAD_INPUT)
-    except SystemExit:  # how the printer of tables ends when the reader of a pipe has gone
-        return 0
+    except SystemExit as error:  # how the printer of tables ends when the reader of a pipe has gone
+        failure = blamed(error)
+        return 0 if failure is None else _complain(failure, BAD_INPUT)
     except Exception as error:
         return _interrupted() if pressed() else _usage(error)
 
@@ -83,6 +85,8 @@ def _usage(error: Any) -> int:
     if isinstance(error, ValueError) and any(words in str(error) for words in ("too big", "Maximum allowed size")):
         return _complain(f"a number here is too large for this machine ({error})", BAD_INPUT)
     if not hasattr(error, "format_message"):
+        if (failure := blamed(error)) is not None:
+            return _complain(failure, BAD_INPUT)
         raise error
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError" and context is not None:

@@ -41,7 +41,7 @@ def report_command(
 
     Writes report.html (opens from disk, needs no network), report.json (reloads), tables.tex, each figure as PNG and
     PDF in figures/, and the data of every figure and table as CSV in data/. An existing folder is kept unless --force
-    is given; an interrupt leaves it as it was.
+    is given; an interrupt leaves it as it was, and finished parts in OUT.partial, from which the same command goes on.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_index, real_array, seed_from
+from forgetting._arrays import Array, Seed, as_count, as_index, as_word, real_array, seed_from
 from forgetting.datasets.splitting import SHARE, Part, as_part, split_indices
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import RegressionTasks
@@ -91,9 +91,7 @@ def image_tasks(
     T = as_count(tasks, "tasks", least=1)
     number = seed_from(seed)
     rng = drawing = np.random.default_rng(number)
-    if kind not in get_args(Kind):
-        raise InvalidInputError(f"kind must be 'split', 'permuted' or 'rotated', got {kind!r}")
-    if kind == "split" and T > 5:
+    if as_word(kind, get_args(Kind), "kind") == "split" and T > 5:
         raise InvalidInputError(f"ten classes split into at most 5 tasks of two, got tasks = {T}")
     if as_part(part) != "all":  # permutations must not depend on how many rows were drawn before
         drawing = np.random.default_rng((number, 1))

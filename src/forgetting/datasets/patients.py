@@ -51,7 +51,7 @@ def diabetes(
     from sklearn.datasets import load_diabetes
 
     loaded, units = load_diabetes(), load_diabetes(scaled=False)
-    if by not in loaded.feature_names:
+    if not isinstance(by, str) or by not in loaded.feature_names:
         raise InvalidInputError(f"by: no feature {by!r:.60}{nearest(by, loaded.feature_names)}")
     values = units.data[:, loaded.feature_names.index(by)]
     count = as_count(bins, "bins", least=1)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_number, seed_from
+from forgetting._arrays import Array, Seed, as_count, as_number, as_word, seed_from
 from forgetting._memory import require_memory
 from forgetting.datasets.splitting import SHARE, Part, part_of
 from forgetting.errors import InvalidInputError
@@ -79,8 +79,7 @@ def sessions(
     counts = {"T": T, "n": n, "d": d, "outputs": outputs}
     T, n, d, outputs = (as_count(value, name, least=1) for name, value in counts.items())
     step, sigma = as_number(drift, "drift", least=0), as_number(noise, "noise", least=0)
-    if response not in ("linear", "power"):
-        raise InvalidInputError(f"response must be 'linear' or 'power', got {response!r:.60}")
+    as_word(response, ("linear", "power"), "response")
     require_memory(24.0 * T * n * (d + outputs), f"{T} sessions of {n} rows with {d} sensors", "choose fewer")
     rng = np.random.default_rng(seed)
     sensitivity = rng.uniform(0.5, 1.5, (outputs, d)) / outputs
@@ -93,6 +92,10 @@ def sessions(
             offset = offset + step * rng.standard_normal(d)
         gas = rng.random((n, outputs))
         signal = sum(sensitivity[i] * gas[:, i, None] ** exponents[i] for i in range(outputs))
-        readings.append(np.exp(log_gain) * signal + offset + sigma * rng.standard_normal((n, d)))
+        with np.errstate(over="ignore"):
+            gain = np.exp(log_gain)
+        if not np.isfinite(gain).all():
+            raise InvalidInputError(f"drift = {step:g}: a gain overflows in session {session}; choose a smaller drift")
+        readings.append(gain * signal + offset + sigma * rng.standard_normal((n, d)))
         gases.append(gas)
     return readings, gases

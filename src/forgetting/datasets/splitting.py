@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_kind, as_number, seed_from
+from forgetting._arrays import Array, IntArray, Seed, as_kind, as_number, as_word, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks
 
@@ -66,9 +66,7 @@ def as_part(part: Any) -> Part:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: part must be 'all', 'train' or 'test', got 'tests'
     """
-    if part not in get_args(Part):
-        raise InvalidInputError(f"part must be 'all', 'train' or 'test', got {part!r:.60}")
-    found: Part = part
+    found: Part = as_word(part, get_args(Part), "part")
     return found
 
 

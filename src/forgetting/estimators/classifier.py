@@ -215,6 +215,8 @@ def _decided(scores: Array) -> Any:
 def _known_classes(labels: Any, given: Any, before: Any) -> Any:
     """All classes, sorted: those of the first call, else those given, else those of the labels."""
     given = None if given is None else any_array(given, "classes")
+    if given is not None and given.dtype.kind == "V":
+        raise InvalidInputError(f"classes must be a list of labels, got an array of records, {given.dtype}")
     if before is not None:
         if given is not None and not np.array_equal(np.unique(given), before):
             raise InvalidInputError(f"classes {given.tolist()} differ from those of the first call, {before.tolist()}")

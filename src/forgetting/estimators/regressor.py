@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from forgetting._arrays import Array, is_sparse
+from forgetting._arrays import Array, as_word, is_sparse
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
@@ -95,8 +95,7 @@ class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
         return scores[:, 0] if self._flat else scores
 
     def _read(self, X: Any, y: Any, fresh: bool, classes: Any) -> tuple[Matrix, Array, list[str], dict[str, Any]]:
-        if self.loss not in ("sum", "mean"):
-            raise InvalidInputError(f"loss must be 'sum' or 'mean', got {self.loss!r}")
+        as_word(self.loss, ("sum", "mean"), "loss")
         matrix, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, reset=fresh
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, any_array, group_rows, real_array
+from forgetting._arrays import Array, IntArray, any_array, as_list, group_rows, real_array
 from forgetting._text import nearest
 from forgetting.errors import InvalidInputError
 
@@ -112,9 +112,7 @@ def _grouped(task_id: Any, rows: int) -> dict[Hashable, Any]:
 
 
 def _listed(order: Any) -> list[Any]:
-    if isinstance(order, str) or not hasattr(order, "__iter__"):
-        raise InvalidInputError(f"order: expected a list of task ids, got {order!r:.80}")
-    return list(order)
+    return as_list(order, "order")
 
 
 def _place(name: Hashable) -> tuple[bool, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from forgetting._arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, check_key
 from forgetting.storage.json_text import decode_json, typed
@@ -75,9 +76,9 @@ class Report:
     def item(self, key: str) -> Item:
         """The figure or table of this key."""
         for item in self.items():
-            if item.key == key:
+            if isinstance(key, str) and item.key == key:
                 return item
-        raise InvalidInputError(f"no item {key!r}; there are {', '.join(item.key for item in self.items())}")
+        raise InvalidInputError(f"no item {key!r:.80}; there are {', '.join(item.key for item in self.items())}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, ready for JSON; numbers that are not finite become None."""
@@ -90,7 +91,8 @@ class Report:
         >>> Report.from_json(Report("Title", (), {"seed": 0}).to_json()).meta
         {'seed': 0}
         """
-        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
+        spaces = None if indent is None else as_count(indent, "indent", most=100)
+        return json.dumps(self.to_dict(), allow_nan=False, indent=spaces)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
@@ -100,7 +102,7 @@ class Report:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
         """The report that `to_dict` gave, also after a trip through JSON."""
-        rest = dict(data)
+        rest = dict(as_kind(data, Mapping, "the dictionary of a report", "data: "))
         if rest.pop("format", None) != FORMAT:
             raise ProblemFileError(f"not a report of this library (its 'format' entry is not {FORMAT!r})")
         made: Report = typed(cls, rest, "a damaged report")

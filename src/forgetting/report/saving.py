@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def load_report(path: str | Path) -> Report:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: missing.json: no such file
     """
-    file = Path(path) / "report.json" if Path(path).is_dir() else Path(path)
+    file = Path(path) / "report.json" if os.path.isdir(path) else Path(path)
     with open_regular(file) as handle:
         text = handle.read()
     try:

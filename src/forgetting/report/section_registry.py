@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
+from forgetting._arrays import as_function
 from forgetting._registry import Registry
 from forgetting.report.document import Section
 from forgetting.report.settings import Settings, Step
@@ -62,6 +63,8 @@ def section(
     """
 
     def decorate(make: Make) -> Make:
+        if not as_function(make, "a section").__module__.startswith("forgetting."):
+            section_makers()  # so that no section from elsewhere takes a name of ours
         again = key in _registry and _registry.get(key).make.__module__ == make.__module__
         maker = SectionMaker(key, name or key, make, place, summary, opening, demonstration)
         _registry.add(key, maker, replace=again)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_kind, as_number
+from forgetting._arrays import SQUARED, Array, as_count, as_kind, as_number, as_word
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Directions, Geometry
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register
@@ -104,9 +104,8 @@ class SGD(LinearScheme):
     objective: Literal["modified", "loss"] = "modified"
 
     def __post_init__(self) -> None:
-        as_number(self.step_size, "step_size", above=0)
-        if self.objective not in ("modified", "loss"):
-            raise InvalidInputError(f"objective must be 'modified' or 'loss', got {self.objective!r}")
+        object.__setattr__(self, "step_size", as_number(self.step_size, "step_size", above=0))
+        as_word(self.objective, ("modified", "loss"), "objective")
 
     def gains(self, sigma: Array) -> Array:
         return np.full_like(sigma, self.step_size) if self.objective == "modified" else self.step_size * sigma**2
@@ -120,7 +119,8 @@ class SGD(LinearScheme):
         return self.objective == "modified" and self.step_size <= 2
 
     def as_sgd(self, radius: float) -> SGDStep:
-        return SGDStep(float(self.step_size), 1.0 if self.objective == "modified" else radius**2)
+        size = as_number(radius, "radius", least=0, most=SQUARED**0.5)
+        return SGDStep(self.step_size, 1.0 if self.objective == "modified" else size**2)
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(self.step_size) * (1 if self.objective == "modified" else square)
@@ -140,7 +140,7 @@ class FiniteSteps(LinearScheme):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_count(self.n, "n", least=1))
-        as_number(self.step_size, "step_size", above=0)
+        object.__setattr__(self, "step_size", as_number(self.step_size, "step_size", above=0))
 
     def gains(self, sigma: Array) -> Array:
         product = self.step_size * sigma**2
@@ -163,7 +163,7 @@ class Ridge(LinearScheme):
     lam: float
 
     def __post_init__(self) -> None:
-        as_number(self.lam, "lam", above=0)
+        object.__setattr__(self, "lam", as_number(self.lam, "lam", above=0))
 
     @property
     def nonexpansive(self) -> bool:
@@ -177,14 +177,15 @@ class Ridge(LinearScheme):
 
 
 def linear_gains(directions: Directions, scheme: LinearScheme) -> Array:
-    """The scheme's gain for each of the R directions."""
+    """The scheme's gain for each of the R directions; 0 for those of held-out data, which are never learned."""
+    learned = directions.sigma[: directions.rows_learned]
     with np.errstate(over="ignore", invalid="ignore"):  # gains that are not finite are refused
-        given = np.asarray(scheme.gains(directions.sigma))
-    if given.dtype.kind not in "biuf" or given.shape != directions.sigma.shape or not np.isfinite(given).all():
+        given = np.asarray(scheme.gains(learned))
+    if given.dtype.kind not in "biuf" or given.shape != learned.shape or not np.isfinite(given).all():
         raise InvalidInputError(
             f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"
         )
-    return np.array(given, dtype=np.float64)
+    return np.append(given.astype(np.float64), np.zeros(len(directions.sigma) - len(learned)))
 
 
 def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:

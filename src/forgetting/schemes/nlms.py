@@ -33,8 +33,8 @@ class NLMS(Scheme):
     reads_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        as_number(self.mu, "mu", above=0)
-        as_number(self.eps, "eps", least=0)
+        object.__setattr__(self, "mu", as_number(self.mu, "mu", above=0))
+        object.__setattr__(self, "eps", as_number(self.eps, "eps", least=0))
 
     @property
     def nonexpansive(self) -> bool:

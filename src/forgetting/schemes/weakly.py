@@ -60,7 +60,7 @@ class WeaklyRegularized(Scheme):
                 f"log_lambda must be at least {SMALLEST:g}, got {self.log_lambda!r}: below it the weights of the rows "
                 "have no digits left; use POCS, the limit of small lambda"
             )
-        as_number(self.tol, "tol", above=0)
+        object.__setattr__(self, "tol", as_number(self.tol, "tol", above=0))
         object.__setattr__(self, "max_steps", as_count(self.max_steps, "max_steps", least=1))
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, as_vector
+from forgetting._arrays import Array, as_count, as_number, as_vector, as_word
 from forgetting.errors import InfeasibleError, InvalidInputError, NotSupportedError
 from forgetting.sets.base import ConvexSet
 from forgetting.sets.polyhedron import Polyhedron
@@ -108,8 +108,7 @@ def nearest_common_point(
         raise InvalidInputError("no sets given; an intersection needs at least one")
     start = as_vector(w0, sets[0].dim, "w0")
     tol, limit = as_number(tol, "tol", above=0), as_count(max_sweeps, "max_sweeps", least=1)
-    if method not in ("auto", "dykstra", "polyhedron"):
-        raise InvalidInputError(f"method must be 'auto', 'dykstra' or 'polyhedron', got {method!r}")
+    as_word(method, ("auto", "dykstra", "polyhedron"), "method")
     flat = [i for i, member in enumerate(sets) if member.inequalities() is not None]
     if method == "polyhedron" or (method == "auto" and len(flat) == len(sets)):
         projection = stacked(sets).project_full(start)

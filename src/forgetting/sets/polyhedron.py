@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number, as_vector, real_array
+from forgetting._arrays import Array, IntArray, as_flag, as_number, as_vector, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.sets._certificate import best_combination, refined, rounding, vanishes
 from forgetting.sets.affine import as_rows
@@ -125,10 +125,10 @@ class Polyhedron(ConvexSet):
         if len(levels):
             first = int(np.argmax(np.abs(levels)))
             check_near(abs(float(levels[first])), f"{{a.w = b}} for row {int(kept[first])}")
-        self._freeze(dim=matrix.shape[1], A=matrix, b=label, check=check)
+        self._freeze(dim=matrix.shape[1], A=matrix, b=label, check=as_flag(check, "check"))
         # these go to compiled code, for which a read-only array is another type
         self.__dict__.update(_rows=rows, _levels=levels, _norms=norms * largest[kept], _kept=kept)
-        if check:
+        if self.check:
             self._solve(np.zeros(self.dim), None)
 
     @cached_property
