@@ -62,6 +62,13 @@ def whole() -> Report:
     )
 
 
+def test_tables_and_figures_of_results_can_be_sections_of_a_report():
+    result = fg.expect(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), [1, 2, 4])
+    table = result.to_table()
+    report = Report("Title", (Section("s", "Section", "Text.", (table, result.figure())),), {})
+    assert Report.from_json(report.to_json()).sections[0].items[0].rows == table.rows
+
+
 def test_a_report_survives_json_except_for_nan():
     again = Report.from_json(whole().to_json())
     assert again.item("c") == CURVES

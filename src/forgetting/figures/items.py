@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from forgetting.errors import InvalidInputError
 
 __all__ = [
@@ -198,7 +200,9 @@ class Paths(_Titled):
 class Table(_Titled):
     """Rows of words and numbers under headings; a compact table may stand beside a figure.
 
-    >>> Table("demo", "Numbers", "", ("k", "loss"), ((1, 0.5),)).rows[0]
+    Scalars of NumPy become plain numbers, so that every table can be written as JSON.
+
+    >>> Table("demo", "Numbers", "", ("k", "loss"), ((np.int64(1), 0.5),)).rows[0]
     (1, 0.5)
     """
 
@@ -210,6 +214,8 @@ class Table(_Titled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        rows = tuple(tuple(cell.item() if isinstance(cell, np.generic) else cell for cell in row) for row in self.rows)
+        object.__setattr__(self, "rows", rows)
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise InvalidInputError(f"table {self.key!r}: a row of {len(row)} cells under {len(self.columns)}")
