@@ -4,7 +4,8 @@
 
 A child writes one report after another into the same folder, each with a number of its own in every file. It is
 killed (SIGKILL) at a random moment: the folder must hold one report, all of one number. Whole commands are ended by
-SIGINT, SIGTERM and SIGHUP at random moments: the old or the new file must be there, and no other.
+SIGINT, SIGTERM and SIGHUP at random moments: the old or the new file must be there, and no other. `frontier improve`
+is ended in both ways: every entry in its folder must be whole and hold.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import forgetting as fg
 from forgetting.figures.items import Table
 from forgetting.report import Report, load_report, write_report
 from forgetting.report.document import Section
@@ -125,6 +127,26 @@ def signal_a_command(folder: Path, name: str, number: signal.Signals, seconds: f
     return child.returncode
 
 
+def end_an_improvement(folder: Path, k: int, number: signal.Signals, seconds: float) -> int:
+    """End `frontier improve` by a signal or a kill; the number of entries, of which each is whole and holds."""
+    words = ["frontier", "improve", "--T", "3", "--d", "2", "--k", str(k), "--restarts", "1", "--steps", "3"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "forgetting", *words, "--folder", "own"], cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(seconds)
+    loading = not _answers(child.pid)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=120)
+    if number != signal.SIGKILL:
+        assert loading or child.returncode in (0, 128 + number), (child.returncode, err)
+        assert loading or "Traceback" not in err, err
+    entries = sorted((folder / "own").glob("*")) if (folder / "own").exists() else []
+    for path in entries:
+        fg.worstcase.Entry.read(path).verify()
+    return len(entries)
+
+
 def kill_a_hunt(folder: Path, arguments: list[str], times: int, rng: random.Random) -> tuple[str, int]:
     """The page of a hunt that is killed several times and started again, and how many parts were done by then."""
     page, kills, done = folder / "page.md", 0, 0
@@ -198,7 +220,7 @@ def _kill_a_worker(processes: list[int]) -> None:
             return
 
 
-def campaign(kills: int, signals: int, hunts: int, seed: int) -> None:
+def campaign(kills: int, signals: int, hunts: int, improvements: int, seed: int) -> None:
     """Run all, and print what was seen."""
     rng = random.Random(seed)
     with TemporaryDirectory() as place:
@@ -220,6 +242,14 @@ def campaign(kills: int, signals: int, hunts: int, seed: int) -> None:
             code = signal_a_command(Path(place), name, SIGNALS[index % 3], rng.uniform(0.05, longest))
             codes[code] = codes.get(code, 0) + 1
     print(f"{signals} signals: exit codes {codes}; the old or the new output whole each time, nothing left behind")
+    with TemporaryDirectory() as place:
+        entries = 0
+        for index in range(improvements):
+            number = (*SIGNALS, signal.SIGKILL)[index % 4]
+            entries = end_an_improvement(Path(place), 5 + index, number, rng.uniform(0.05, 2.0))
+            if number != signal.SIGKILL:
+                assert leftovers(Path(place)) == []
+        print(f"{improvements} ends of `frontier improve`: {entries} entries were written, and all hold")
     if hunts:
         arguments = ["--budget", "20", "--minutes", "0"]
         with TemporaryDirectory() as calm, TemporaryDirectory() as rough:
@@ -236,9 +266,10 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--signals", type=int, default=100)
     parser.add_argument("--hunts", type=int, default=3)
+    parser.add_argument("--improvements", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child", type=Path)
     chosen = parser.parse_args()
     if chosen.child:
         write_for_ever(chosen.child)
-    campaign(chosen.kills, chosen.signals, chosen.hunts, chosen.seed)
+    campaign(chosen.kills, chosen.signals, chosen.hunts, chosen.improvements, chosen.seed)

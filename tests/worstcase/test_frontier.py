@@ -334,6 +334,12 @@ def test_questions_without_sense_are_refused(tmp_path):
         fg.worstcase.improve_frontier(k=3, tasks=fg.ConvexSets([fg.Ball([0.0], 1.0)]), folder=tmp_path)
 
 
+def test_a_folder_that_cannot_be_written_is_named_before_the_search(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(fg.errors.ProblemFileError, match=r"own: cannot be written .*file is not a folder"):
+        fg.worstcase.improve_frontier(3, 2, 7, device="no device: a search would name it", folder=tmp_path / "file/own")
+
+
 def test_the_figure_has_a_curve_for_each_number_of_tasks_and_the_certified_points():
     names = [series.name for series in shown().figure().series]
     assert names[0] == "T = 2, closed form"

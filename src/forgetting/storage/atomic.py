@@ -27,6 +27,7 @@ __all__ = [
     "kept",
     "own",
     "remove_ownerless",
+    "require_writable",
     "sync",
     "temporary_name",
     "write",
@@ -85,6 +86,21 @@ def as_file_error(path: Path) -> Iterator[None]:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name, or characters that cannot be encoded
         raise ProblemFileError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
+
+
+def require_writable(folder: Path) -> None:
+    """Raise if files cannot be written to a folder; called before long work. The folder itself need not exist yet.
+
+    >>> require_writable(Path(__file__, "results"))
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: ...results: cannot be written (...atomic.py is not a folder)
+    """
+    with as_file_error(folder):
+        there = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
+        if not there.is_dir():
+            raise OSError(errno.ENOTDIR, f"{there} is not a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, f"no permission to write to {there}")
 
 
 def temporary_name(path: Path) -> Path:

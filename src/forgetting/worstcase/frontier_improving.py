@@ -13,7 +13,7 @@ from typing import Any
 from forgetting._arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import as_ordering
-from forgetting.storage.atomic import as_file_error
+from forgetting.storage.atomic import as_file_error, require_writable
 from forgetting.tasks import Problem, RegressionTasks
 from forgetting.worstcase.frontier_bounds import upper_bound
 from forgetting.worstcase.frontier_entry import Entry
@@ -102,7 +102,9 @@ def improve_frontier(
     steps_asked = as_count(k, "k", least=1)
     limit = None if seconds is None else as_number(seconds, "seconds", above=0)
     as_ordering(ordering)
-    there = frontier(quantity, ordering, folder=folder)
+    own = as_path(folder, "folder")
+    require_writable(own)
+    there = frontier(quantity, ordering, folder=own)
     if tasks is not None:
         if T is not None or d is not None:
             raise InvalidInputError("tasks have their own T and d: leave both out")
@@ -127,7 +129,7 @@ def improve_frontier(
             f"T = {entry.T}, k = {entry.k}: the value {found.entry.value:.12g} is above the upper bound "
             f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
         )
-    path = as_path(folder, "folder") / f"{entry.name}.json"
+    path = own / f"{entry.name}.json"
     with as_file_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     entry.save(path)
