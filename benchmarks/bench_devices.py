@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import forgetting as fg
 from benchmarks.timing import report, seconds
-from forgetting._devices import Device, as_device
+from forgetting.compute.devices import Device, as_device
 from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import resolve, view_of
 from forgetting.errors import NotSupportedError

@@ -14,8 +14,8 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks.timing import race, seconds
-from forgetting._devices import HOST, as_device
-from forgetting._threads import one_thread
+from forgetting.compute.devices import HOST, as_device
+from forgetting.compute.threads import one_thread
 from forgetting.errors import NotSupportedError
 from forgetting.worstcase.ascent import Climb, Point
 from forgetting.worstcase.asked import Asked

@@ -26,9 +26,9 @@ SOLUTION = "0.8 -0.5 0.3 0.6 -0.2 0.4 -0.7 0.1 0.5 -0.3 0.2 -0.4"  # w* of tasks
 #: a cell behind those of the notebook: which interpreter this is, and a run with a bar that appears at once
 AFTERWARDS = """
 import sys
-from forgetting import _progress
+from forgetting.core import progress
 print(sys.prefix)
-_progress.SOON = -1.0
+progress.SOON = -1.0
 fg.run(tasks, "cyclic", 2000, "nlms mu=0.5", progress=True).losses.shape
 """
 

@@ -147,7 +147,7 @@ def test_a_plugin_that_cannot_be_imported_is_named_and_left_out(plugin, tmp_path
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n", encoding="utf-8")
     (about / "entry_points.txt").write_text("[forgetting]\nbroken = no_such_module\n", encoding="utf-8")
-    script = "import sys; from forgetting._plugins import load_plugins; print(load_plugins())"
+    script = "import sys; from forgetting.core.plugins import load_plugins; print(load_plugins())"
     assert python(f"{plugin}{os.pathsep}{tmp_path}", "-W", "ignore", "-c", script).strip() == "['outside']"
 
 
@@ -200,19 +200,20 @@ MISTAKES = {
 
 
 def test_a_plugin_that_fails_is_named_and_nothing_of_it_or_of_the_package_changes(tmp_path, monkeypatch, capsys):
-    from forgetting import _plugins, _registry, report, solver  # noqa: F401  (the registry of its methods)
+    from forgetting import report, solver  # noqa: F401  (the registry of its methods)
+    from forgetting.core import plugins, registry
 
     report.section_makers()
     sources = {name: source for name, (source, _) in MISTAKES.items()}
     good = "print('a word')\n" + ORDERING.format("AllRight")
     monkeypatch.syspath_prepend(installed(tmp_path, a_good=good, **sources))
-    monkeypatch.setattr(_plugins, "loaded", [])
-    monkeypatch.setattr(_plugins, "_modules", {})
-    before = [dict(table) for _, table in _registry._tables]
+    monkeypatch.setattr(plugins, "loaded", [])
+    monkeypatch.setattr(plugins, "_modules", {})
+    before = [dict(table) for _, table in registry._tables]
     try:
         with pytest.warns(UserWarning, match="was left out") as caught:
-            assert "a_good" in _plugins.load_plugins()
-        after = [dict(table) for _, table in _registry._tables]
+            assert "a_good" in plugins.load_plugins()
+        after = [dict(table) for _, table in registry._tables]
         assert fg.orderings.registry.get("all-right").__name__ == "AllRight"
     finally:
         fg.orderings.registry.remove("all-right")
@@ -227,7 +228,7 @@ def test_a_plugin_that_fails_is_named_and_nothing_of_it_or_of_the_package_change
 
 
 def test_damaged_entry_points_of_some_package_are_named_and_others_are_found(tmp_path, monkeypatch):
-    from forgetting import _plugins
+    from forgetting.core import plugins
 
     monkeypatch.syspath_prepend(installed(tmp_path, fine=""))
     about = tmp_path / "damaged-1.0.dist-info"
@@ -235,15 +236,15 @@ def test_damaged_entry_points_of_some_package_are_named_and_others_are_found(tmp
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: damaged\nVersion: 1.0\n", encoding="utf-8")
     (about / "entry_points.txt").write_bytes(b"[forgetting]\n\xff\xfe\n")
     with pytest.warns(UserWarning, match="the entry points of 'damaged' were left out: UnicodeDecodeError"):
-        assert "fine" in [plugin.name for plugin in _plugins._entry_points()]
+        assert "fine" in [plugin.name for plugin in plugins._entry_points()]
 
 
 def test_an_interrupt_in_a_plugin_is_an_interrupt(tmp_path, monkeypatch):
-    from forgetting import _plugins
+    from forgetting.core import plugins
 
     monkeypatch.syspath_prepend(installed(tmp_path, interrupted="raise KeyboardInterrupt"))
     with pytest.raises(KeyboardInterrupt):
-        _plugins.load_plugins()
+        plugins.load_plugins()
 
 
 def test_what_fails_in_use_is_named_with_its_plugin_and_what_can_do_without_it_goes_on(tmp_path):

@@ -7,8 +7,8 @@ import types
 import pytest
 
 import forgetting as fg
-from forgetting import _progress
-from forgetting._progress import progress_bar, shown, track
+from forgetting.core import progress
+from forgetting.core.progress import progress_bar, shown, track
 
 TASKS = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
 
@@ -44,7 +44,7 @@ def open_terminal(monkeypatch):
         sink = Terminal()
         monkeypatch.setattr(sys, "stderr", sink)
         monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setattr(_progress, "SOON", -1.0)
+        monkeypatch.setattr(progress, "SOON", -1.0)
         return sink
 
     return begin
@@ -70,7 +70,7 @@ def test_every_long_function_is_silent_in_a_terminal_unless_it_is_asked(name, op
 
 
 def test_a_pipe_sees_nothing(monkeypatch, capsys):
-    monkeypatch.setattr(_progress, "SOON", -1.0)
+    monkeypatch.setattr(progress, "SOON", -1.0)
     fg.run(TASKS, "cyclic", 20, progress=True)
     assert capsys.readouterr() == ("", "")
 
@@ -85,8 +85,8 @@ def test_a_terminal_that_cannot_move_its_cursor_sees_nothing(open_terminal, monk
 def test_a_bar_appears_after_the_first_second_and_vanishes(open_terminal, monkeypatch):
     terminal = open_terminal()
     clock = iter(range(0, 1000, 4))
-    monkeypatch.setattr(_progress, "SOON", 10.0)
-    monkeypatch.setattr(_progress, "time", types.SimpleNamespace(monotonic=lambda: next(clock) / 4))
+    monkeypatch.setattr(progress, "SOON", 10.0)
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=lambda: next(clock) / 4))
     with shown(True), progress_bar("counting") as step:
         for done in range(9):
             step("early", done, 100)
@@ -170,8 +170,8 @@ def test_a_notebook_sees_a_picture_that_is_replaced_and_vanishes(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", package)
     monkeypatch.setitem(sys.modules, "IPython.display", module)
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    monkeypatch.setattr(_progress, "SOON", -1.0)
-    monkeypatch.setattr(_progress, "EVERY", -1.0)
+    monkeypatch.setattr(progress, "SOON", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
     with shown(True), progress_bar("counting") as step:
         step("<first>", 1, 2)
         step("second", 2, 2)

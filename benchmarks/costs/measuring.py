@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.costs.calls import call_named
-from forgetting._threads import one_core
+from forgetting.compute.threads import one_core
 from forgetting.errors import ForgettingError
 from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.timing import reduction

@@ -7,7 +7,7 @@ import warnings
 import forgetting.auditing
 import forgetting.bounds  # noqa: F401
 from benchmarks.costs.calls import CALLS
-from forgetting._threads import one_core
+from forgetting.compute.threads import one_core
 
 with one_core(), warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -8,7 +8,7 @@ from typing import Any
 
 import forgetting as fg
 from benchmarks.costs.measuring import in_child
-from forgetting._threads import one_core
+from forgetting.compute.threads import one_core
 from forgetting.studies import Study, measure
 
 PROBLEM: dict[str, Any] = {"family": "gaussian", "T": 10, "d": 20, "rank": 2, "k": [1, 3, 10, 30, 100, 300, 1000]}

@@ -22,19 +22,16 @@ SOURCE = ROOT / "src" / "forgetting"
 
 
 def layers() -> list[str]:
-    """The packages, from the top to the bottom; private modules are drawn as one box."""
+    """The packages, from the top to the bottom."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     rows = config["tool"]["importlinter"]["contracts"][0]["layers"]
-    names = [name.strip().removeprefix("forgetting.") for row in rows for name in row.split("|")]
-    return [name for name in names if not name.startswith("_") and name != "errors"] + ["foundations"]
+    return [name.strip().removeprefix("forgetting.") for row in rows for name in row.split("|")]
 
 
 def box_of(module: str) -> str | None:
-    """The box that a module belongs to."""
+    """The box that a module belongs to; `forgetting` itself, `__main__` and `_version` have none."""
     parts = module.split(".")
-    if len(parts) < 2 or parts[1] == "__main__":
-        return None
-    return parts[1] if parts[1] in layers() else "foundations"
+    return parts[1] if len(parts) > 1 and parts[1] in layers() else None
 
 
 def import_graph() -> dict[str, list[str]]:
@@ -65,15 +62,11 @@ def import_graph() -> dict[str, list[str]]:
 
 def about(name: str) -> tuple[str, int]:
     """The first line of a box's docstring, and its lines of code."""
-    if name == "foundations":
-        files = [*SOURCE.glob("_*.py"), SOURCE / "errors.py"]
-        words = "errors, arrays, memory, compiled code, workers, registries"
-    else:
-        folder = SOURCE / name
-        files = sorted(folder.rglob("*.py")) if folder.is_dir() else [SOURCE / f"{name}.py"]
-        head = folder / "__init__.py" if folder.is_dir() else files[0]
-        words = (ast.get_docstring(ast.parse(head.read_text(encoding="utf-8"))) or "").split("\n")[0]
-        words = re.split(r"[.:;]\s|[.:;]$", words)[0].replace("`", "")
+    folder = SOURCE / name
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [SOURCE / f"{name}.py"]
+    head = folder / "__init__.py" if folder.is_dir() else files[0]
+    words = (ast.get_docstring(ast.parse(head.read_text(encoding="utf-8"))) or "").split("\n")[0]
+    words = re.split(r"[.:;]\s|[.:;]$", words)[0].replace("`", "")
     return words, sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files if file.exists())
 
 

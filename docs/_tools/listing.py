@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import forgetting as fg
 from forgetting import expectation
-from forgetting._plugins import load_plugins
+from forgetting.core.plugins import load_plugins
 from forgetting.report.section_registry import section_makers
 from forgetting.sets import registry as sets
 from forgetting.solver import registry as methods

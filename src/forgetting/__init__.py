@@ -9,9 +9,12 @@ np.True_
 
 from typing import TYPE_CHECKING, Any
 
-from forgetting import _loading, errors, orderings, schemes  # noqa: F401
-from forgetting._names import only
+from forgetting.core import signals as _signals  # noqa: F401  (first: a signal may come while the rest is loaded)
+
+# isort: split
+from forgetting import errors, orderings, schemes
 from forgetting._version import __version__
+from forgetting.core.names import only
 from forgetting.dynamics import metrics
 from forgetting.dynamics.ensembles import Ensemble, run_many
 from forgetting.dynamics.loop import run

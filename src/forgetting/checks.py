@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_flag, as_number
-from forgetting._names import only
+from forgetting.core.arrays import Array, IntArray, as_count, as_flag, as_number
+from forgetting.core.names import only
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
 from forgetting.schemes import Kaczmarz, Scheme

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from forgetting._names import only
-
 __all__ = [
     "DataWarning",
     "ForgettingError",
@@ -26,7 +24,10 @@ __all__ = [
     "SmallRowWarning",
     "WorkerError",
 ]
-__dir__ = only(__all__)
+
+
+def __dir__() -> list[str]:  # `core.names.only` stands above errors
+    return list(__all__)
 
 
 class ForgettingError(ValueError):

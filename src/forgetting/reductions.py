@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_kind, real_array
-from forgetting._names import only
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_kind, real_array
+from forgetting.core.names import only
 from forgetting.dynamics.loop import run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count
-from forgetting._text import encodable
+from forgetting.core.arrays import IntArray, as_count
+from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Item, Table
 from forgetting.figures.notebook import notebook_html

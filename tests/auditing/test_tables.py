@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forgetting import _memory
 from forgetting.auditing import read_tasks
 from forgetting.cli import run_app
+from forgetting.core import memory
 from forgetting.errors import MemoryLimitError, NotSupportedError, ProblemFileError, SmallRowWarning
 from forgetting.tasks.readers.arrow import read_text
 from forgetting.tasks.readers.sheet import Columns
@@ -163,8 +163,8 @@ def test_small_parquet_files_with_many_rows_are_refused_before_they_are_unpacked
     table = pa.table({"task": pa.array(["t"] * rows), "a": np.zeros(rows), "y": np.zeros(rows)})
     pq.write_table(table, tmp_path / "a.parquet")
     assert (tmp_path / "a.parquet").stat().st_size < 50_000
-    monkeypatch.setattr(_memory, "available_memory", lambda: 2.0**24)
-    monkeypatch.setattr(_memory, "UNNOTICED", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2.0**24)
+    monkeypatch.setattr(memory, "UNNOTICED", 0)
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(MemoryLimitError, match=r"the cells of .*a\.parquet need"):
         read_tasks(tmp_path / "a.parquet")

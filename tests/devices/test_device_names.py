@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting import _devices
-from forgetting._devices import HOST, Device, as_device
+from forgetting.compute import devices
+from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choice
@@ -48,7 +48,7 @@ def test_a_library_that_is_missing_is_named(name, monkeypatch):
     def missing(module):
         raise ImportError(f"No module named {module!r}")
 
-    monkeypatch.setattr(_devices, "import_module", missing)
+    monkeypatch.setattr(devices, "import_module", missing)
     with pytest.raises(
         NotSupportedError, match=rf"device='{name}' needs (torch|cupy), .*; install .* leave out device="
     ):
@@ -91,7 +91,7 @@ class Rounding:
     ids=["none", "rounded"],
 )
 def test_a_device_without_float64_is_refused(namespace, reason, monkeypatch):
-    monkeypatch.setattr(_devices, "_torch", lambda device: Device(device, device, namespace))
+    monkeypatch.setattr(devices, "_torch", lambda device: Device(device, device, namespace))
     with pytest.raises(NotSupportedError, match=rf"device='mps' {reason}.*leave out device="):
         fg.run_many(TASKS, "cyclic", 3, runs=2, device="mps")
 

@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from forgetting import _twofold as twofold
+from forgetting.compute import twofold
 from forgetting.expectation.engines.deep import settle
 
 

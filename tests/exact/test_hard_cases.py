@@ -6,7 +6,7 @@ from flint import fmpq
 from rationals import cyclic, enclosed_expectation, exact_expectation, rational, reshuffled, with_replacement
 
 import forgetting as fg
-from forgetting import _twofold as twofold
+from forgetting.compute import twofold
 from forgetting.expectation.engines import digits
 
 ORDERINGS = {

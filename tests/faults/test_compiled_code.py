@@ -13,14 +13,14 @@ import numba
 import pytest
 
 import forgetting
-from forgetting import _compile
+from forgetting.compute import compiling as _compile
 from forgetting.errors import NoCacheWarning
 
 PACKAGE = Path(forgetting.__file__).parent
 REMEDY = "set NUMBA_CACHE_DIR to a folder that can be written"
 KERNEL = """
 import sys
-from forgetting._compile import compiled
+from forgetting.compute.compiling import compiled
 
 @compiled
 def third(x):
@@ -175,10 +175,10 @@ def test_without_settings_code_is_kept_in_the_package_or_with_the_user(monkeypat
 
 def test_code_is_compiled_again_if_what_it_calls_or_uses_has_changed(tmp_path):
     (tmp_path / "parts.py").write_text(
-        "from forgetting._compile import inlined\n@inlined\ndef part(x):\n    return 3.0 * x\nFACTOR = 1.0\n"
+        "from forgetting.compute.compiling import inlined\n@inlined\ndef part(x):\n    return 3.0 * x\nFACTOR = 1.0\n"
     )
     (tmp_path / "whole.py").write_text(
-        "from parts import part, FACTOR\nfrom forgetting._compile import compiled\n"
+        "from parts import part, FACTOR\nfrom forgetting.compute.compiling import compiled\n"
         "@compiled\ndef whole(x):\n    return FACTOR * part(x)\n"
     )
     code = "import whole; print(whole.whole(2.0), sum(whole.whole.stats.cache_hits.values()))"
@@ -280,7 +280,7 @@ def test_doctor_answers_on_a_full_disk(warm):
 def test_doctor_answers_with_damaged_files_and_replaces_them(warm, tmp_path):
     home = tmp_path / "home"
     shutil.copytree(warm, home)
-    files = list(home.glob("*/forgetting._kernels.advance-*.nbc"))  # one of them is loaded
+    files = list(home.glob("*/forgetting.compute.run_kernels.advance-*.nbc"))  # one of them is loaded
     damaged = [flipped(file.read_bytes(), -999) for file in files]
     for file, content in zip(files, damaged, strict=True):
         file.write_bytes(content)

@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
-from forgetting import _memory
-from forgetting._memory import available_memory, require_memory
 from forgetting.auditing.reading import read_tasks
+from forgetting.core import memory
+from forgetting.core.memory import available_memory, require_memory
 from forgetting.errors import MemoryLimitError
 from forgetting.orderings import Cyclic, WithoutReplacement, WithReplacement
 
@@ -43,9 +43,9 @@ def test_what_the_machine_has_available_is_the_most(machine):
 
 
 def test_a_machine_that_says_nothing_has_what_the_system_counts(machine, monkeypatch):
-    monkeypatch.setattr(_memory.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
     assert machine({}) == 4_096_000
-    monkeypatch.setattr(_memory.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)))
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)))
     assert machine({}) == 8 * GIB
 
 
@@ -94,7 +94,7 @@ def test_files_of_nonsense_set_no_limit(machine):
 @pytest.fixture
 def small(monkeypatch):
     """1 GiB is available, and a test that uses 100 MiB before it is refused fails."""
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1.0 * GIB)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1.0 * GIB)
     tracemalloc.start()
     yield
     peak = tracemalloc.get_traced_memory()[1]
@@ -172,14 +172,14 @@ def test_what_does_not_fit_is_refused_before_memory_is_used(name, small):
 
 
 def test_a_kernel_matrix_whose_eigenvectors_do_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 100.0 * MIB)
+    monkeypatch.setattr(memory, "available_memory", lambda: 100.0 * MIB)
     with pytest.raises(MemoryLimitError, match="a kernel matrix of 1100 rows need"):
         fg.KernelTasks(np.eye(1100), np.ones(1100), np.arange(1100))
 
 
 def test_cells_of_a_large_file_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1.0 * MIB)
-    monkeypatch.setattr(_memory, "UNNOTICED", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1.0 * MIB)
+    monkeypatch.setattr(memory, "UNNOTICED", 0)
     (tmp_path / "big.csv").write_text("task,a,y\n" + "1,2.5,3\n" * 20_000)
     with pytest.raises(MemoryLimitError, match=r"the cells of .*big\.csv need .*np\.savez"):
         read_tasks(tmp_path / "big.csv")
@@ -188,7 +188,7 @@ def test_cells_of_a_large_file_are_refused(tmp_path, monkeypatch):
 def test_what_is_simulated_for_want_of_memory_says_so(monkeypatch):
     tasks = fg.families.gaussian(T=3, d=40, rank=10, seed=0)
     exact = fg.expect(tasks, WithReplacement(), k=3)
-    monkeypatch.setattr("forgetting._devices.available_memory", lambda: 1e4)
+    monkeypatch.setattr("forgetting.compute.devices.available_memory", lambda: 1e4)
     poor = fg.expect(tasks, WithReplacement(), k=3, runs=64)
     assert (exact.method, poor.method) == ("moments", "monte-carlo")
     assert any("'moments' was left out: it would need about" in note for note in poor.notes)
@@ -199,14 +199,14 @@ def test_numbers_do_not_depend_on_the_memory_there_is(monkeypatch):
     tasks = fg.families.gaussian(T=3, d=40, rank=10, seed=0)
     results = []
     for free in (0.3 * GIB, 100.0 * GIB):
-        monkeypatch.setattr(_memory, "available_memory", lambda free=free: free)
+        monkeypatch.setattr(memory, "available_memory", lambda free=free: free)
         results.append((fg.run(tasks, Cyclic(), k=300).losses, fg.run_many(tasks, WithReplacement(), 30, 20).losses))
     for one, two in zip(*results, strict=True):
         assert np.array_equal(one, two)
 
 
 def test_little_is_never_asked_for(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(memory, "available_memory", lambda: pytest.fail("asked"))
     require_memory(2.0**26, "64 MiB", "")
 
 

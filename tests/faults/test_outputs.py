@@ -15,8 +15,8 @@ import pytest
 from kills import kill_a_hunt, kill_a_writer, leftovers, numbered, signal_a_command, the_number
 
 import forgetting as fg
-from forgetting._workers import run_parts
 from forgetting.cli import run_app
+from forgetting.compute.workers import run_parts
 from forgetting.errors import ProblemFileError, WorkerError
 from forgetting.figures.items import Curves, Series
 from forgetting.report import load_report, write_report

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forgetting as fg
-from forgetting._progress import progress_bar, shown
-from forgetting._text import one_line, visible
 from forgetting.cli import main, run_app
 from forgetting.cli.output import say
+from forgetting.core.progress import progress_bar, shown
+from forgetting.core.text import one_line, visible
 
 ESCAPE = "\x1b]0;title\x07\x1b[31m"
 TURNED = "\u202ecba\u2066"
@@ -115,7 +115,7 @@ def test_the_progress_bar_shows_names_as_they_are(monkeypatch):
     sink = Terminal()
     monkeypatch.setattr(sys, "stderr", sink)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("forgetting._progress.SOON", -1.0)
+    monkeypatch.setattr("forgetting.core.progress.SOON", -1.0)
     with shown(True), progress_bar("working") as step:
         step(f"[red]{ESCAPE}[/nothing]", 0, 1)
     assert "[red]\\x1b]0;title\\x07" in sink.getvalue()

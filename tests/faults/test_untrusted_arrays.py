@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
-from forgetting import _memory
 from forgetting.auditing.reading import read_tasks
 from forgetting.claims import Instance
+from forgetting.core import memory
 from forgetting.errors import ProblemFileError
 from forgetting.storage import arrays as storage
 from forgetting.storage.arrays import read_arrays
@@ -29,7 +29,7 @@ CLASSES = fg.families.separable(T=2, d=3, n=4, margin=0.5)
 @pytest.fixture(autouse=True)
 def _four_gib(monkeypatch):
     """What is refused does not depend on this machine."""
-    monkeypatch.setattr(_memory, "available_memory", lambda: 4.0 * GIB)
+    monkeypatch.setattr(memory, "available_memory", lambda: 4.0 * GIB)
 
 
 def described(descr="'<f8'", shape="(2,)", order="False", version=1):
@@ -82,7 +82,7 @@ def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused_unread(
     raw[-6:-2] = struct.pack("<I", at + len(body))
     path.write_bytes(raw)
     refused(path, r"KiB that unpack to 300 MiB, more than 100 times as much; .* uncompressed, with np\.savez")
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1.0 * GIB)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1.0 * GIB)
     refused(
         path, "its arrays, and the copy that a problem keeps, need about 600 MiB, more than half of the 1 GiB available"
     )

@@ -5,7 +5,7 @@ import pytest
 
 import forgetting as fg
 from forgetting import sets
-from forgetting._registry import registered_class
+from forgetting.core.registry import registered_class
 from forgetting.errors import InvalidInputError
 
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import forgetting as fg
-from forgetting._threads import one_thread
+from forgetting.compute.threads import one_thread
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.solver import api
 from forgetting.solver.loop import TALL

@@ -75,7 +75,7 @@ TRACES = {  # each would leave a file
     "a module of Python": ("os:system", "command = 'touch trace'"),
     "a file beside the study": ("mine.py:f", "a = 1"),
     "a module beside the study": ("mine:f", "a = 1"),
-    "a function of this package": ("forgetting._plugins:load_plugin", "name = 'mine.py'"),
+    "a function of this package": ("forgetting.core.plugins:load_plugin", "name = 'mine.py'"),
     "a part of a function of this package": ("forgetting.studies.measuring:os.system", "command = 'touch trace'"),
     "another name of a function of this package": ("forgetting.studies.cells:made_function", "name = 'mine:f'"),
 }

@@ -27,7 +27,7 @@ def threads_of_a_worker():
         import numba
         from threadpoolctl import threadpool_info
 
-        from forgetting._threads import cores
+        from forgetting.compute.threads import cores
 
         blas = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
         return {"blas": max(blas), "numba": numba.get_num_threads(), "cores": cores(), "process": os.getpid()}

@@ -11,8 +11,8 @@ import threading
 import joblib
 import pytest
 
-from forgetting._threads import cores, one_core
-from forgetting._workers import run_parts, some_parts, workers
+from forgetting.compute.threads import cores, one_core
+from forgetting.compute.workers import run_parts, some_parts, workers
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.storage.store import Store
 from forgetting.studies import Study
@@ -36,7 +36,7 @@ def threads_of_a_cell():
         import numba
         from threadpoolctl import threadpool_info
 
-        from forgetting._threads import cores
+        from forgetting.compute.threads import cores
 
         blas = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
         return {"blas": max(blas), "numba": numba.get_num_threads(), "cores": cores()}

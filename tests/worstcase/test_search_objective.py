@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting._devices import as_device
+from forgetting.compute.devices import as_device
 from forgetting.worstcase.asked import Asked
 from forgetting.worstcase.powers import Chain, bits_of
 

@@ -6,7 +6,6 @@
 The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
-from forgetting._names import only
 from forgetting.auditing.api import audit
 from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Offer, Outlier
@@ -21,6 +20,7 @@ from forgetting.auditing.robustness import OrderDisparity, OrderSpread, SeedAgre
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
 from forgetting.auditing.sources import RandomFeatures, apply_features, digits, image_tasks, mnist, subsample_rows
 from forgetting.auditing.verdict import Verdict
+from forgetting.core.names import only
 from forgetting.tasks.readers import Reading
 
 __all__ = [

@@ -11,8 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import bounds
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_number, seed_from
-from forgetting._progress import Progress, progress_bar, reports_progress
 from forgetting.auditing.advice import recommend
 from forgetting.auditing.degenerate import find_cases, last_task_share
 from forgetting.auditing.desk import QUANTITIES, Desk, from_all_orders, with_expected_mean
@@ -26,6 +24,8 @@ from forgetting.auditing.repeats import repeat_verdicts
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.verdict import judge
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, seed_from
+from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import (

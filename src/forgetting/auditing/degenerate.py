@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._text import one_line
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.text import one_line
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Explicit
 from forgetting.schemes import Ridge, Scheme

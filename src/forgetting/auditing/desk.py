@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.passes import pass_cost
 from forgetting.auditing.result import OrderingRow
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import run
 from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect

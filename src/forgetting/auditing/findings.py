@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
 from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
+from forgetting.core.arrays import Array
 from forgetting.tasks import LinearTasks, RegressionTasks, prepare
 
 __all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, seed_from
 from forgetting.auditing.orders import as_permutation
 from forgetting.auditing.passes import PART, batch_steps, quietly
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, seed_from
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, any_array, as_flag, as_kind, as_path, as_word, real_array
+from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_kind, as_path, as_word, real_array
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.storage.atomic import write

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._text import one_line
 from forgetting.auditing.order_variance import PARTS
 from forgetting.auditing.robustness import LEVELS
+from forgetting.core.text import one_line
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table
 from forgetting.figures.numbers import column
 from forgetting.report.document import Report, Section

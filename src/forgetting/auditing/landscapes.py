@@ -13,8 +13,6 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, as_flag, as_kind, as_list, read_only, real_array
-from forgetting._progress import Progress, reports_progress, track
 from forgetting.auditing.landscape_files import (
     Layout,
     checked_orders,
@@ -35,6 +33,8 @@ from forgetting.auditing.robustness import (
     order_disparity,
     ranks_of,
 )
+from forgetting.core.arrays import Array, IntArray, as_flag, as_kind, as_list, read_only, real_array
+from forgetting.core.progress import Progress, reports_progress, track
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number
 from forgetting.auditing.orders import (
     SLOW,
     FoundOrder,
@@ -20,6 +19,7 @@ from forgetting.auditing.orders import (
     extreme_order,
 )
 from forgetting.auditing.passes import held_out_losses, pass_cost, pass_ends
+from forgetting.core.arrays import Array, IntArray, as_number
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import average_incremental
 from forgetting.orderings import Explicit

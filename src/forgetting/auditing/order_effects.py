@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray
-from forgetting._text import one_line
 from forgetting.auditing.landscape_page import explained, positions
 from forgetting.auditing.landscapes import MOST_RUNS, Landscape
 from forgetting.auditing.words import percent
+from forgetting.core.arrays import IntArray
+from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError
 from forgetting.figures.items import Item, Table
 from forgetting.report.document import Section

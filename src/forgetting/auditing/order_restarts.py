@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import fingerprint
+from forgetting.core.arrays import fingerprint
 from forgetting.report.provenance import problem_hash
 from forgetting.storage.store import code_digest
 from forgetting.studies.study import Study

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 
 __all__ = ["PARTS", "OrderVariance", "split_variance"]
 

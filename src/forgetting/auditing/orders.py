@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import EPS, Array, IntArray, Seed, as_count, as_flag, as_index, as_list, as_word, seed_from
-from forgetting._devices import as_device
-from forgetting._threads import cores
 from forgetting.auditing.order_restarts import best_and_worst, restart_seeds
 from forgetting.auditing.passes import pass_cost, pass_ends
+from forgetting.compute.devices import as_device
+from forgetting.compute.threads import cores
+from forgetting.core.arrays import EPS, Array, IntArray, Seed, as_count, as_flag, as_index, as_list, as_word, seed_from
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.errors import InvalidInputError, NotSupportedError

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._text import one_line
 from forgetting.auditing.advice import SECTIONS, SLACK
 from forgetting.auditing.figure import along, lead_figure
 from forgetting.auditing.order_effects import landscape_section
 from forgetting.auditing.result import Audit, OrderingRow
 from forgetting.auditing.verdict import ROUNDING
 from forgetting.auditing.words import listed, number, percent, task_name
+from forgetting.core.arrays import Array
+from forgetting.core.text import one_line
 from forgetting.figures.items import Item, Matrix, Table
 from forgetting.figures.terminal import table_text
 from forgetting.report.document import Report, Section

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import resolve, run
 from forgetting.geometry import Geometry

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_flag, as_word
 from forgetting.auditing.sources import RandomFeatures, subsample_rows
+from forgetting.core.arrays import IntArray, as_count, as_flag, as_word
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import LinearTasks, Problem, prepare
 from forgetting.tasks.preparation import as_feature_map, as_standardize

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from forgetting._arrays import as_kind, as_list
+from forgetting.core.arrays import as_kind, as_list
 from forgetting.errors import ProblemFileError
 from forgetting.tasks.readers import Columns, Reading, read
 

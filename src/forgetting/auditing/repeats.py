@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from forgetting._arrays import IntArray
 from forgetting.auditing.measures import Measure, measure_orders, orders_to_try
 from forgetting.auditing.orders import search_orders
 from forgetting.auditing.preparation import Recipe, held_out
 from forgetting.auditing.verdict import Verdict, judge
+from forgetting.core.arrays import IntArray
 from forgetting.dynamics.loop import resolve
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import LinearTasks

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from forgetting._arrays import IntArray, as_count, as_path
 from forgetting.auditing.degenerate import Case
 from forgetting.auditing.findings import Fit, Outlier
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.orders import OrderSearch
 from forgetting.auditing.similarity import Duplicate
 from forgetting.auditing.verdict import Verdict
+from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
 from forgetting.results import Result

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, real_array
 from forgetting.auditing.orders import GAIN, FoundOrder, first_least
+from forgetting.core.arrays import Array, IntArray, real_array
 from forgetting.errors import InvalidInputError
 
 __all__ = ["LEVELS", "OrderDisparity", "OrderSpread", "SeedAgreement", "order_disparity", "ranks_of"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, as_number
+from forgetting.core.arrays import Array, IntArray, as_kind, as_number
 from forgetting.geometry import Geometry
 
 __all__ = ["Duplicate", "Similarity", "find_duplicates", "principal_angles"]

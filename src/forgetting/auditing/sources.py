@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_kind, seed_from
+from forgetting.core.arrays import Array, Seed, as_count, as_kind, seed_from
 from forgetting.datasets import digits, image_tasks, mnist
 from forgetting.errors import NotSupportedError
 from forgetting.tasks import Problem, RandomFeatures, RegressionTasks, prepare

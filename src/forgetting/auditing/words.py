@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from forgetting._text import one_line
 from forgetting.auditing.verdict import ROUNDING
+from forgetting.core.text import one_line
 
 if TYPE_CHECKING:
     from forgetting.auditing.result import Audit, OrderingRow

@@ -9,7 +9,7 @@
 min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 """
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.theory.bound import Bound, Condition, Range
 from forgetting.theory.citing import bibtex as cite
 from forgetting.theory.crossing import Crossovers, Stretch, crossovers

@@ -12,7 +12,7 @@ True
 refuted
 """
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.theory.adding import claim_from_bound as from_bound
 from forgetting.theory.certificate import Certificate, certify
 from forgetting.theory.claim import Claim, Sides, Verdict

@@ -12,11 +12,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from forgetting._plugins import blamed
-from forgetting._progress import shown
-from forgetting._text import one_line
 from forgetting.cli.app import make_app
 from forgetting.cli.interrupts import exit_code, pressed, uninterrupted
+from forgetting.core.plugins import blamed
+from forgetting.core.progress import shown
+from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError
 from forgetting.storage.atomic import clean_up, kept
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting._plugins import load_plugin, load_plugins
+from forgetting.core.plugins import load_plugin, load_plugins
 
 __all__ = ["make_app"]
 

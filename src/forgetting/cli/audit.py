@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, Scheme, Seed, reads_files
+from forgetting.core.text import nearest
 from forgetting.tasks import Problem
 from forgetting.tasks.readers.sheet import Columns
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed, reads_files
+from forgetting.core.text import nearest
 from forgetting.tasks.readers.sheet import Columns
 
 __all__ = ["bounds_command"]

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting._text import nearest
 from forgetting.cli.certify import VIOLATED
 from forgetting.cli.options import Force, Json, Out, Seed
+from forgetting.core.text import nearest
 
 __all__ = ["claims_command"]
 

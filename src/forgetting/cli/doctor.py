@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from forgetting._memory import available_memory
 from forgetting.cli.certify import VIOLATED
 from forgetting.cli.options import Json
+from forgetting.core.memory import available_memory
 
 __all__ = ["doctor_command"]
 
@@ -67,7 +67,7 @@ def _threads() -> int:
 def _compiled_code() -> str:
     import numba
 
-    from forgetting._compile import kept_in
+    from forgetting.compute.compiling import kept_in
 
     return "none, by NUMBA_DISABLE_JIT" if numba.config.DISABLE_JIT else kept_in()
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting._text import nearest
 from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps, reads_files
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import Expectation, engines, quantities
 from forgetting.expectation.request import PATIENCE

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from forgetting._text import nearest
 from forgetting.cli.options import Json
+from forgetting.core.text import nearest
 
 __all__ = ["families_command"]
 

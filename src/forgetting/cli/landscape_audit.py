@@ -31,12 +31,12 @@ def names_values(words: Sequence[str]) -> bool:
 
 def audit_values(words: Sequence[str], context: typer.Context, *, as_json: bool, out: Path | None, force: bool) -> None:
     """Audit values alone: their distribution over orders, what explains it, agreement of seeds, disparity of tasks."""
-    from forgetting._registry import call_with, values_in
-    from forgetting._text import one_line
     from forgetting.auditing.landscape_files import holds_values
     from forgetting.auditing.landscape_page import landscape_report
     from forgetting.auditing.landscapes import Landscape
     from forgetting.cli.output import emit, ready, tell
+    from forgetting.core.registry import call_with, values_in
+    from forgetting.core.text import one_line
 
     first, *rest = words
     _only_own(first, context)

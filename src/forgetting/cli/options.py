@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting._arrays import as_count
+from forgetting.core.arrays import as_count
 from forgetting.errors import ForgettingError
 from forgetting.orderings import registry as orderings
 from forgetting.schemes import registry as schemes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from forgetting._text import one_line, visible
+from forgetting.core.text import one_line, visible
 from forgetting.figures.items import Item, Table
 from forgetting.report.document import Report, Section
 
@@ -135,8 +135,8 @@ def write_and_show(
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for the block: call the function as (name, done, total); it raises if a signal came."""
-    from forgetting._progress import progress_bar
     from forgetting.cli.interrupts import uninterrupted
+    from forgetting.core.progress import progress_bar
 
     with uninterrupted() as check, progress_bar(what) as progress:
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
-from forgetting._arrays import as_count, as_seed
-from forgetting._registry import values_in
-from forgetting._text import nearest
+from forgetting.core.arrays import as_count, as_seed
+from forgetting.core.registry import values_in
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.toml_text import read_toml
 from forgetting.studies.named_problems import named_family

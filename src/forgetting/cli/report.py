@@ -55,9 +55,9 @@ def report_command(
     import os
     import time
 
-    from forgetting._plugins import loaded as loaded_plugins
     from forgetting.cli.output import say, tell, terminal_width, working
     from forgetting.cli.problems import load_problem, read_config
+    from forgetting.core.plugins import loaded as loaded_plugins
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, section_makers, write_report
     from forgetting.report.saving import check_folder

@@ -38,10 +38,10 @@ def run_command(
     import numpy as np
 
     import forgetting as fg
-    from forgetting._arrays import as_count
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem
+    from forgetting.core.arrays import as_count
     from forgetting.figures.items import Curves, Series, Table
     from forgetting.figures.numbers import column
     from forgetting.orderings.base import NO_UPDATE

@@ -202,8 +202,8 @@ def _show(study: Study, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from forgetting._text import one_line
     from forgetting.cli.output import say
+    from forgetting.core.text import one_line
 
     status, failures = study.status, study.failures
     if as_json:

@@ -7,7 +7,7 @@
 RegressionTasks(T=5, d=10, rows=442)
 """
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.datasets.images import digits, image_tasks, mnist
 from forgetting.datasets.patients import diabetes
 from forgetting.datasets.scans import Tomography, tomography

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_index, as_word, real_array, seed_from
+from forgetting.core.arrays import Array, Seed, as_count, as_index, as_word, real_array, seed_from
 from forgetting.datasets.splitting import SHARE, Part, as_part, split_indices
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import RegressionTasks

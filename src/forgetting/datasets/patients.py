@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Seed, as_count
-from forgetting._text import nearest
+from forgetting.core.arrays import Seed, as_count
+from forgetting.core.text import nearest
 from forgetting.datasets.splitting import SHARE, Part, part_of
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks

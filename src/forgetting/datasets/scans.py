@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, read_only, real_array
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, as_count, read_only, real_array
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Tomography", "phantom", "ray_lengths", "tomography"]

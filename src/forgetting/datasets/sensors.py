@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_number, as_word, seed_from
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, Seed, as_count, as_number, as_word, seed_from
+from forgetting.core.memory import require_memory
 from forgetting.datasets.splitting import SHARE, Part, part_of
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_kind, as_number, as_word, seed_from
+from forgetting.core.arrays import Array, IntArray, Seed, as_kind, as_number, as_word, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
+from forgetting.core.arrays import Array, IntArray
 from forgetting.geometry import Geometry
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains

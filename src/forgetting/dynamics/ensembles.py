@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, seed_from
-from forgetting._devices import HOST, Device, as_device
-from forgetting._memory import require_memory
-from forgetting._progress import Progress, progress_bar, reports_progress, track
-from forgetting._threads import cores
+from forgetting.compute.devices import HOST, Device, as_device
+from forgetting.compute.threads import cores
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_index, seed_from
+from forgetting.core.memory import require_memory
+from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
@@ -314,7 +314,7 @@ def batch_losses(
     device: Device = HOST,
 ) -> tuple[Array, Array, Array]:
     """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after."""
-    from forgetting import _kernels
+    from forgetting.compute import run_kernels
 
     if geometry.outputs is not None:
         starts = w0.T
@@ -340,14 +340,14 @@ def batch_losses(
 
         def work(part: slice) -> None:
             results = losses[part], before[part], after[part]
-            _kernels.ensemble_dual(*scaled, distinct[part], start, keep, *results)
+            run_kernels.ensemble_dual(*scaled, distinct[part], start, keep, *results)
     else:
         form, shift, constant = geometry.loss_form
 
         def work(part: slice) -> None:
             results = losses[part], before[part], after[part]
             setting = rows, offsets, gains, targets, sigma, form, shift
-            _kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
+            run_kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
 
     _parallel(work, orders, threads)
     losses += constant
@@ -378,7 +378,7 @@ def batch_forgetting(
     device: Device = HOST,
 ) -> Array:
     """Forgetting at the steps `keep`, all at least 1; shape (runs, len(keep))."""
-    from forgetting import _kernels
+    from forgetting.compute import run_kernels
 
     if geometry.outputs is not None:
         each = zip(geometry.each_output, w0.T, strict=True)
@@ -397,7 +397,7 @@ def batch_forgetting(
 
     def work(part: slice) -> None:
         setting = dual, rows, offsets, gains, targets, sigma
-        _kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
+        run_kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
 
     _parallel(work, orders, threads)
     return values

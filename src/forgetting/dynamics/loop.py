@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from forgetting import schemes
-from forgetting._arrays import (
+from forgetting.core.arrays import (
     Array,
     IntArray,
     Seed,
@@ -22,8 +22,8 @@ from forgetting._arrays import (
     read_only,
     seed_from,
 )
-from forgetting._memory import require_memory
-from forgetting._progress import Progress, progress_bar, reports_progress
+from forgetting.core.memory import require_memory
+from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.metrics import quietly
 from forgetting.dynamics.space import Direct, Reduced, Space
 from forgetting.dynamics.trajectory import Trajectory

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, any_array, as_flag, as_index, as_word, numbers
-from forgetting._names import only
+from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_index, as_word, numbers
+from forgetting.core.names import only
 from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import NO_UPDATE
 

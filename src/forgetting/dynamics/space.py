@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.dynamics.metrics import quietly
 from forgetting.geometry import Directions, Geometry
 from forgetting.tasks import Problem

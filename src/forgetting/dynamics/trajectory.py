@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_index
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, IntArray, as_index
+from forgetting.core.memory import require_memory
 from forgetting.dynamics import metrics
 from forgetting.dynamics.space import Space
 from forgetting.errors import ForgettingError, NotSupportedError

@@ -4,7 +4,7 @@ An estimator builds the problem of the call (regression tasks, or a binary class
 loop from its current weights, and keeps the history.
 """
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.estimators.classifier import ContinualClassifier
 from forgetting.estimators.regressor import ContinualRegressor
 

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting._arrays import Array, IntArray, fingerprint, is_sparse
-from forgetting._text import nearest
+from forgetting.core.arrays import Array, IntArray, fingerprint, is_sparse
+from forgetting.core.text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError

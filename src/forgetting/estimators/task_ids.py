@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, any_array, as_list, group_rows, real_array
-from forgetting._text import nearest
+from forgetting.core.arrays import Array, IntArray, any_array, as_list, group_rows, real_array
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Visits", "column_names", "read_visits", "read_weights", "without_column"]

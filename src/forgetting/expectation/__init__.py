@@ -1,6 +1,6 @@
 """Expectations over orderings: exact by moments, spectrum or subsets, simulated where exactness does not fit."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.expectation.asking import expect
 from forgetting.expectation.comparison import compare
 from forgetting.expectation.engines import Cost, Engine, engines, register_engine

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
-from forgetting._devices import HOST, Device, as_device
-from forgetting._progress import Progress, reports_progress
+from forgetting.compute.devices import HOST, Device, as_device
+from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
+from forgetting.core.progress import Progress, reports_progress
 from forgetting.dynamics.loop import resolve
 from forgetting.dynamics.trajectory import overflow
 from forgetting.errors import InvalidInputError, NotSupportedError

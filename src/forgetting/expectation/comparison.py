@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from forgetting._arrays import Seed, as_count, seed_from
-from forgetting._progress import Progress, reports_progress
+from forgetting.core.arrays import Seed, as_count, seed_from
+from forgetting.core.progress import Progress, reports_progress
 from forgetting.expectation.asking import Steps, as_level, ask, expect
 from forgetting.expectation.engines import as_simulated, choose
 from forgetting.expectation.engines.monte_carlo import gathered

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.spectral import decay
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_flag, as_kind
+from forgetting.core.arrays import Array, IntArray, as_flag, as_kind
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.intervals import Range
 from forgetting.expectation.quantiles import LEVELS, Quantile, at_level

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import paper_regret, quietly
 from forgetting.dynamics.trajectory import Trajectory

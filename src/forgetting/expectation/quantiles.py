@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, as_number
+from forgetting.core.arrays import Array, as_number
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.intervals import Range
 from forgetting.expectation.quantities import Quantity

@@ -18,8 +18,8 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from forgetting._arrays import Array, as_kind, as_list, as_word
-from forgetting._registry import Registry
+from forgetting.core.arrays import Array, as_kind, as_list, as_word
+from forgetting.core.registry import Registry
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry

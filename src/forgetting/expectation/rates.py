@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import engines

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import HOST, Device
+from forgetting.compute.devices import HOST, Device
+from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.quantities import LOSS, Average, Quantity
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering

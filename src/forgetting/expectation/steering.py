@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.memory import require_memory
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.quantities import LOSS
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_count, as_word
+from forgetting.core.arrays import Array, IntArray, as_count, as_word
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.asking import ask, expect

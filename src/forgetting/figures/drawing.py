@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import as_kind
-from forgetting._text import one_line
+from forgetting.core.arrays import as_kind
+from forgetting.core.text import one_line
 from forgetting.figures.curve_looks import curve_look
 from forgetting.figures.drawable_points import (
     CLOSE,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._text import escape
+from forgetting.core.text import escape
 from forgetting.errors import InvalidInputError
 from forgetting.figures.drawable_points import known
 from forgetting.figures.drawing import set_axis

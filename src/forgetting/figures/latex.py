@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._text import one_line
+from forgetting.core.text import one_line
 from forgetting.figures.items import Table
 from forgetting.figures.numbers import cell
 from forgetting.figures.writers import escape_latex, latex_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._text import escape
+from forgetting.core.text import escape
 from forgetting.figures.items import Item, Table
 from forgetting.figures.numbers import cell
 from forgetting.figures.palette import COLOURS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 
 __all__ = ["cell", "column", "spread_steps"]
 

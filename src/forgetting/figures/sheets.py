@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from forgetting._text import csv_text
+from forgetting.core.text import csv_text
 from forgetting.figures.items import Bars, Curves, Item, Matrix, Paths, Regions, Spread, Table
 
 __all__ = ["to_csv"]

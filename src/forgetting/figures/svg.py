@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
 
-from forgetting._text import escape, one_line
+from forgetting.core.text import escape, one_line
 from forgetting.figures.drawable_points import clipped, curve_points, drawn_cells, known
 from forgetting.figures.drawing import draw
 from forgetting.figures.items import Bars, Curves, Item, Matrix, Regions

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting import _twofold as twofold
-from forgetting._arrays import EPS, Array, IntArray, is_sparse
-from forgetting._twofold import UNIT, Pair
+from forgetting.compute import twofold
+from forgetting.compute.twofold import UNIT, Pair
+from forgetting.core.arrays import EPS, Array, IntArray, is_sparse
 from forgetting.geometry.rational import exact_rank
 from forgetting.geometry.reduction import Data, Frame, Geometry
 from forgetting.geometry.triangles import spectrum_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import is_sparse
+from forgetting.core.arrays import is_sparse
 from forgetting.errors import ForgettingError
 from forgetting.geometry.reduction import Frame, Geometry, RowEquations
 from forgetting.storage.records import Codec, add_codec, checked_fields, dataclass_codec, field_values

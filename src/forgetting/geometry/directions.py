@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, read_only
+from forgetting.core.arrays import Array, IntArray, read_only
 from forgetting.geometry.row_blocks import row_sums
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import EPS, SQUARED, Array, IntArray
+from forgetting.core.arrays import EPS, SQUARED, Array, IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.row_blocks import RowBlocks
 from forgetting.geometry.triangles import is_tall, parts_of, spectrum_of, triangle_of

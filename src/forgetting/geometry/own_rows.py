@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, check_index, is_sparse, read_only, sealed
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, IntArray, check_index, is_sparse, read_only, sealed
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.factor import Tolerance, require_targets, singular, split_label
@@ -79,16 +79,16 @@ class OwnRows(Directions):
         before: Array,
         after: Array,
     ) -> None:
-        from forgetting import _row_kernels
+        from forgetting.compute import row_kernels
 
         setting = self.starts, self.left.data, self.left.indptr, self.offsets, gains, targets, self.sigma
         results = order, state, kept_at, kept, before, after
         if is_sparse(self.rows):
             # compiled code wraps signed indices round, which would double the time of a step
             indices, indptr = (array.view(f"u{array.itemsize}") for array in (self.rows.indices, self.rows.indptr))
-            _row_kernels.advance_sparse(self.rows.data, indices, indptr, *setting, *results)
+            row_kernels.advance_sparse(self.rows.data, indices, indptr, *setting, *results)
         else:
-            _row_kernels.advance_dense(self.rows, *setting, *results)
+            row_kernels.advance_dense(self.rows, *setting, *results)
 
 
 class _Task(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 
 __all__ = ["ExactRoot", "exact_rank", "exact_root", "lift"]
 

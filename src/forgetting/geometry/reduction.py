@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import EPS, Array, IntArray, is_sparse, read_only
-from forgetting._memory import require_memory
+from forgetting.core.arrays import EPS, Array, IntArray, is_sparse, read_only
+from forgetting.core.memory import require_memory
 from forgetting.geometry import row_space
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.factor import Tolerance, factor_tasks, joint_directions, more_directions, require_targets
@@ -366,10 +366,10 @@ class Geometry(Directions):
         before: Array,
         after: Array,
     ) -> None:
-        from forgetting import _kernels
+        from forgetting.compute import run_kernels
 
         setting = self.rows, self.offsets, gains, targets, self.sigma
-        _kernels.advance(*setting, order, state, kept_at, kept, before, after)
+        run_kernels.advance(*setting, order, state, kept_at, kept, before, after)
 
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows and labels of the task in z coordinates, A z = b."""

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, is_sparse, sealed
+from forgetting.core.arrays import Array, IntArray, is_sparse, sealed
 
 __all__ = ["RowBlocks", "offsets_of", "row_sums", "sizes_of", "squared_rows", "stack_of"]
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting.core.arrays import Array, IntArray, is_sparse
 
 __all__ = ["CHUNK_ENTRIES", "Matrix", "dense", "row_space_qr"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._threads import cores
-from forgetting._workers import lost_part, some_parts, workers
+from forgetting.compute.threads import cores
+from forgetting.compute.workers import lost_part, some_parts, workers
+from forgetting.core.arrays import Array
 from forgetting.errors import WorkerError
 
 __all__ = ["is_tall", "parts_of", "spectrum_of", "triangle", "triangle_of"]

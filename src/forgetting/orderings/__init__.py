@@ -1,6 +1,6 @@
 """Who comes next: orderings of tasks. Each class states its law; exact engines and bounds read the law."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, Visits, register, registry
 from forgetting.orderings.drawn import NonRepetitive, NormWeighted, Reshuffled, WithoutReplacement, WithReplacement

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray, Seed, as_count, as_index, as_kind, seed_from
-from forgetting._memory import require_memory
-from forgetting._registry import Registry, class_decorator, dashed, from_settings, made_from, saved_settings
+from forgetting.core.arrays import IntArray, Seed, as_count, as_index, as_kind, seed_from
+from forgetting.core.memory import require_memory
+from forgetting.core.registry import Registry, class_decorator, dashed, from_settings, made_from, saved_settings
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings import laws
 from forgetting.orderings.view import TaskView

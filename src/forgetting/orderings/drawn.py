@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register

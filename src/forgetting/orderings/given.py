@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray, as_flag, as_index, real_array
-from forgetting._memory import require_memory
-from forgetting._names import only
+from forgetting.core.arrays import EPS, Array, IntArray, as_flag, as_index, real_array
+from forgetting.core.memory import require_memory
+from forgetting.core.names import only
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings.view import TaskView
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import IntArray, as_count, as_number
+from forgetting.core.arrays import IntArray, as_count, as_number
 from forgetting.orderings import laws
 from forgetting.orderings.base import NO_UPDATE, Ordering, register
 from forgetting.orderings.view import TIED, TaskView

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number
+from forgetting.core.arrays import Array, IntArray, as_number
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register
 from forgetting.orderings.view import TIED, TaskView

@@ -6,7 +6,7 @@
 50
 """
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.report.build import build_report
 from forgetting.report.document import Report, Section
 from forgetting.report.saving import load_report, write_report

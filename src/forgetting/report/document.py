@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from forgetting._arrays import as_count, as_kind
+from forgetting.core.arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, check_key
 from forgetting.storage.json_text import decode_json, typed

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-from forgetting._text import escape
+from forgetting.core.text import escape
 from forgetting.figures.items import Item, Paths, Table
 from forgetting.figures.lab import lab_html, lab_script, lab_style, playable
 from forgetting.figures.numbers import cell

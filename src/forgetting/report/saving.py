@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from forgetting._workers import run_parts
+from forgetting.compute.workers import run_parts
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.figures.items import Item
 from forgetting.figures.pictures import pictures

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-from forgetting._arrays import as_function
-from forgetting._registry import Registry
+from forgetting.core.arrays import as_function
+from forgetting.core.registry import Registry
 from forgetting.report.document import Section
 from forgetting.report.settings import Settings, Step
 

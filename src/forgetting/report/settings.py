@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
-from forgetting._arrays import as_count, as_number, as_seed
+from forgetting.core.arrays import as_count, as_number, as_seed
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
 from forgetting.tasks import Problem, families

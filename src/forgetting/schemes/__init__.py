@@ -1,6 +1,6 @@
 """Schemes: how a task is learned. One class per scheme, one file per idea."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge

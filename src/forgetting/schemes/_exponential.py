@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array
+from forgetting.core.arrays import EPS, Array
 
 __all__ = ["ExponentialTask", "Solution"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, as_kind
-from forgetting._registry import Registry, class_decorator, from_settings, made_from, saved_settings
+from forgetting.core.arrays import Array, as_kind
+from forgetting.core.registry import Registry, class_decorator, from_settings, made_from, saved_settings
 from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks.problem import Problem
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_flag, as_number
+from forgetting.core.arrays import Array, as_count, as_flag, as_number
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme, register
@@ -100,7 +100,7 @@ class GradientDescent(Scheme):
         return "raise max_steps" + ("" if self.accelerated or self.batch_size else " or set accelerated=True")
 
     def _full_batch(self, matrix: Array, label: Array, w: Array, sigma: Array) -> tuple[Array, int, float]:
-        from forgetting import _kernels
+        from forgetting.compute import run_kernels
 
         norm = float(sigma[0])
         step, momentum = _heavy_ball(sigma) if self.accelerated else (norm**-2, 0.0)
@@ -116,7 +116,7 @@ class GradientDescent(Scheme):
             # Momentum amplifies rounding errors by up to cond^2. Each stage therefore computes only the correction that
             # is still missing, whose rounding errors are proportional to its size.
             goal = max(0.5 * self.tol / residual, 1e-6)
-            change, stage_steps, _ = _kernels.descend(
+            change, stage_steps, _ = run_kernels.descend(
                 matrix, missed, np.zeros_like(w), step, momentum, norm, goal, self.max_steps - steps
             )
             point, steps = point + change, steps + stage_steps
@@ -124,7 +124,7 @@ class GradientDescent(Scheme):
     def _stochastic(
         self, matrix: Array, label: Array, w: Array, norm: float, rng: np.random.Generator
     ) -> tuple[Array, int, float]:
-        from forgetting import _kernels
+        from forgetting.compute import run_kernels
 
         rows = len(matrix)
         size = int(self.batch_size or rows)
@@ -137,7 +137,7 @@ class GradientDescent(Scheme):
         point, steps, residual = w.copy(), 0, np.inf
         while steps < self.max_steps and residual > self.tol:
             picks = rng.integers(rows, size=(min(per_call, self.max_steps - steps), size))
-            _kernels.stochastic_steps(matrix, label, point, picks, step)
+            run_kernels.stochastic_steps(matrix, label, point, picks, step)
             residual = float(np.linalg.norm(matrix @ point - label)) / size_of if size_of else 0.0
             steps += len(picks)
         return point, steps, residual

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from forgetting._arrays import Array, as_number
+from forgetting.core.arrays import Array, as_number
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme, register
 

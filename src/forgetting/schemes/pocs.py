@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_flag
+from forgetting.core.arrays import Array, as_flag
 from forgetting.schemes.base import Learned, Scheme, register
 from forgetting.schemes.linear import Kaczmarz
 from forgetting.sets import ConvexSet

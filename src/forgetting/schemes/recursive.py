@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.geometry import Geometry
 from forgetting.schemes.base import Learned, Scheme, register
 

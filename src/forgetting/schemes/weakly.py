@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number
+from forgetting.core.arrays import Array, as_count, as_number
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.schemes._exponential import ExponentialTask
 from forgetting.schemes.base import Learned, Scheme, register

@@ -1,6 +1,6 @@
 """Convex sets, each with project, distance and contains; one file per family."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.sets.affine import Affine, Subspace
 from forgetting.sets.balls import Ball, SecondOrderCone
 from forgetting.sets.base import ConvexSet, register, registry

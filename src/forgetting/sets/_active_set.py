@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray
-from forgetting._compile import compiled_fast
-from forgetting._kernels import dot, fill
+from forgetting.compute.compiling import compiled_fast
+from forgetting.compute.run_kernels import dot, fill
+from forgetting.core.arrays import Array, IntArray
 from forgetting.sets._factor import add, append, backward, extend, forward, remove
 
 BoolArray = NDArray[np.bool_]

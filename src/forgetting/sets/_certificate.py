@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array
+from forgetting.core.arrays import EPS, Array
 
 SLACK = 8.0  # of rounding errors that count as one: rows were scaled, and their weights are computed numbers
 

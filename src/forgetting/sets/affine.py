@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import EPS, SQUARED, Array, as_number, is_sparse, real_array
-from forgetting._memory import require_memory
+from forgetting.core.arrays import EPS, SQUARED, Array, as_number, is_sparse, real_array
+from forgetting.core.memory import require_memory
 from forgetting.errors import InfeasibleError, InvalidInputError
 from forgetting.sets.base import ConvexSet, register
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, real_array
+from forgetting.core.arrays import Array, as_count, as_number, real_array
 from forgetting.errors import InvalidInputError
 from forgetting.sets.base import ConvexSet, as_point, register
 

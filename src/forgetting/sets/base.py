@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from forgetting._arrays import SQUARED, Array, as_number, as_vector
-from forgetting._registry import Registry, class_decorator
+from forgetting.core.arrays import SQUARED, Array, as_number, as_vector
+from forgetting.core.registry import Registry, class_decorator
 from forgetting.errors import InvalidInputError
 
 __all__ = ["ConvexSet", "as_point", "check_near", "register", "registry"]

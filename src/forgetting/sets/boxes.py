@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, numbers
+from forgetting.core.arrays import Array, as_count, as_number, numbers
 from forgetting.errors import InvalidInputError
 from forgetting.sets.base import ConvexSet, as_point, check_near, register
 

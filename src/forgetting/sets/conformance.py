@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, as_count, as_kind, as_number, real_array, seed_from
+from forgetting.core.arrays import Array, Seed, as_count, as_kind, as_number, real_array, seed_from
 from forgetting.sets.base import ConvexSet
 from forgetting.sets.custom import CustomSet
 

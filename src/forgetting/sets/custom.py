@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import SQUARED, Array, as_count
+from forgetting.core.arrays import SQUARED, Array, as_count
 from forgetting.errors import InvalidInputError
 from forgetting.sets.base import ConvexSet, register
 

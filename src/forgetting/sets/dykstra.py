@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, as_vector, as_word
+from forgetting.core.arrays import Array, as_count, as_number, as_vector, as_word
 from forgetting.errors import InfeasibleError, InvalidInputError, NotSupportedError
 from forgetting.sets.base import ConvexSet
 from forgetting.sets.polyhedron import Polyhedron

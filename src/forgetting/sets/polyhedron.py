@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_flag, as_number, as_vector, real_array
+from forgetting.core.arrays import Array, IntArray, as_flag, as_number, as_vector, real_array
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.sets._certificate import best_combination, refined, rounding, vanishes
 from forgetting.sets.affine import as_rows

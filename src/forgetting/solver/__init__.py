@@ -1,6 +1,6 @@
 """A row-action solver for people with a matrix and a right-hand side."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.solver.api import solve
 from forgetting.solver.guarantee import Guarantee
 from forgetting.solver.methods import registry

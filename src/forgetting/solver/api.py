@@ -7,9 +7,9 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
-from forgetting._arrays import Array, Seed, as_count, as_function, as_number
-from forgetting._progress import Progress, reports_progress
-from forgetting._threads import one_thread
+from forgetting.compute.threads import one_thread
+from forgetting.core.arrays import Array, Seed, as_count, as_function, as_number
+from forgetting.core.progress import Progress, reports_progress
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint

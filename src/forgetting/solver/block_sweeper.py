@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray, fingerprint
+from forgetting.core.arrays import EPS, Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Rows, panels, together
 from forgetting.solver.sweepers import InMemory, Iterate
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import as_path, fingerprint
+from forgetting.core.arrays import as_path, fingerprint
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import Loop, Stops

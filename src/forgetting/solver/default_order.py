@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 from forgetting.orderings import Ordering, TaskView, laws
 
 __all__ = ["DrawnOnce"]

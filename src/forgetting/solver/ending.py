@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from forgetting._arrays import EPS
+from forgetting.core.arrays import EPS
 from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, smallest_eigenvalue, uncovered
 from forgetting.solver.loop import Loop
 from forgetting.solver.methods import Distance, Measure

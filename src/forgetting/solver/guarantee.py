@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array
+from forgetting.core.arrays import EPS, Array
 from forgetting.errors import ForgettingError
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.storage.records import Codec, add_codec

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, read_only
-from forgetting._progress import progress_bar
+from forgetting.core.arrays import Array, IntArray, read_only
+from forgetting.core.progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.orderings.view import rounding_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, as_count, as_index, as_number, real_array, seed_from
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_index, as_number, real_array, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.solver.rows import Limits
 from forgetting.solver.sources import as_rows

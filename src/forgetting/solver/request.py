@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import (
+from forgetting.compute.threads import cores
+from forgetting.core.arrays import (
     Array,
     Seed,
     as_count,
@@ -20,8 +21,7 @@ from forgetting._arrays import (
     real_array,
     seed_from,
 )
-from forgetting._memory import in_bytes
-from forgetting._threads import cores
+from forgetting.core.memory import in_bytes
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering

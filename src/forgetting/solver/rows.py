@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, read_only
+from forgetting.core.arrays import Array, IntArray, read_only
 from forgetting.solver import _row_kernels as kernels
 
 __all__ = ["ALL", "NONE", "NO_RELATIONS", "DenseRows", "Limits", "Rows", "SparseRows", "panels", "together"]

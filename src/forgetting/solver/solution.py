@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, Series
 from forgetting.results import Result

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from forgetting._arrays import is_sparse
+from forgetting.core.arrays import is_sparse
 from forgetting.solver.rows import DenseRows, Rows, SparseRows
 from forgetting.sources.blocks import as_matrix
 from forgetting.sources.files import read_matrix

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, is_sparse
+from forgetting.core.arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
 from forgetting.solver.rows import Limits, Rows
 from forgetting.solver.sources import rows_of

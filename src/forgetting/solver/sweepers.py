@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, fingerprint
+from forgetting.core.arrays import Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Limits, Rows
 from forgetting.solver.tracking import Tracked
 

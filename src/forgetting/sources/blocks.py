@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import SQUARED, check_finite, check_index, is_sparse, numbers, real_array
-from forgetting._memory import require_memory
+from forgetting.core.arrays import SQUARED, check_finite, check_index, is_sparse, numbers, real_array
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = ["as_matrix", "checked_block"]

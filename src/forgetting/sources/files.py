@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import check_index
-from forgetting._memory import require_memory
-from forgetting._text import nearest
+from forgetting.core.arrays import check_index
+from forgetting.core.memory import require_memory
+from forgetting.core.text import nearest
 from forgetting.errors import ProblemFileError
 from forgetting.storage.arrays import damaged, entry, open_regular, read_array, read_arrays
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.sources.blocks import as_matrix, checked_block
 from forgetting.sources.files import read_matrix

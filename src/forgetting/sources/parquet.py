@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._memory import require_memory
-from forgetting._text import nearest, one_line
+from forgetting.core.arrays import Array
+from forgetting.core.memory import require_memory
+from forgetting.core.text import nearest, one_line
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.sources.blocks import checked_block
 from forgetting.sources.labelled import Block, LabelledRows

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray, fingerprint, is_sparse
-from forgetting._memory import in_bytes, require_memory
-from forgetting._text import one_line
+from forgetting.core.arrays import IntArray, fingerprint, is_sparse
+from forgetting.core.memory import in_bytes, require_memory
+from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.sources.blocks import checked_block
 from forgetting.sources.files import read_matrix

@@ -18,8 +18,8 @@ from typing import IO, Any, BinaryIO, TypeVar
 import numpy as np
 from numpy.lib import format as npy
 
-from forgetting._arrays import as_path
-from forgetting._memory import in_bytes, require_memory
+from forgetting.core.arrays import as_path
+from forgetting.core.memory import in_bytes, require_memory
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage.atomic import write
 

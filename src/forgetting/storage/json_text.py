@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from forgetting._arrays import as_kind
+from forgetting.core.arrays import as_kind
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.storage.atomic import as_file_error, write
 

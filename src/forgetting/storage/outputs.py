@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from forgetting._arrays import as_flag
+from forgetting.core.arrays import as_flag
 from forgetting.errors import ProblemFileError
 from forgetting.storage.atomic import as_file_error, kept, remove_ownerless, write
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import numpy as np
 
-from forgetting._arrays import as_path
+from forgetting.core.arrays import as_path
 from forgetting.errors import ForgettingError, NotSupportedError, ProblemFileError
 from forgetting.storage.arrays import damaged, entry, read_arrays, write_arrays
 from forgetting.storage.json_text import decode_json

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from forgetting._text import visible
+from forgetting.core.text import visible
 from forgetting.errors import ProblemFileError
 from forgetting.storage.owners import Owner, is_alive
 

@@ -1,6 +1,6 @@
 """Many problems: cells, a store that survives kills, and execution through joblib, on one machine or on many."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.studies.cells import register
 from forgetting.studies.measuring import measure
 from forgetting.studies.status import Status

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_seed
-from forgetting._registry import Registry
-from forgetting._text import nearest
+from forgetting.core.arrays import as_count, as_seed
+from forgetting.core.registry import Registry
+from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.studies.identity import canonical, digest_of, plain
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from forgetting._arrays import as_count, as_seed
-from forgetting._text import nearest
+from forgetting.core.arrays import as_count, as_seed
+from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.storage.toml_text import read_toml
 from forgetting.studies.cells import Function, NamedFunction, functions, grid, named_function, takes

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from forgetting._plugins import load_missing, loaded
-from forgetting._progress import Report, progress_bar
-from forgetting._text import error_words
 from forgetting._version import __version__
-from forgetting._workers import lost_part, some_parts
+from forgetting.compute.workers import lost_part, some_parts
+from forgetting.core.plugins import load_missing, loaded
+from forgetting.core.progress import Report, progress_bar
+from forgetting.core.text import error_words
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.owners import BEAT
 from forgetting.storage.store import Store

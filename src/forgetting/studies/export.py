@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forgetting._text import csv_text, encodable
+from forgetting.core.text import csv_text, encodable
 from forgetting.errors import NotSupportedError, ProblemFileError
 from forgetting.storage.outputs import check_output, write_output
 

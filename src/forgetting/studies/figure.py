@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._text import nearest
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.figures.items import Bars, Curves, Item, Series
 from forgetting.studies.cells import FAILURE

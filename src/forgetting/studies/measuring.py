@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Seed, as_flag, as_list
-from forgetting._registry import from_settings
+from forgetting.core.arrays import Seed, as_flag, as_list
+from forgetting.core.registry import from_settings
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.expectation.quantities import resolved

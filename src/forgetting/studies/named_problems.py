@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from forgetting._arrays import Seed
-from forgetting._registry import call_with
-from forgetting._text import nearest
+from forgetting.core.arrays import Seed
+from forgetting.core.registry import call_with
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
-from forgetting._arrays import IntArray, Seed, as_flag, as_function, as_path, seed_from
-from forgetting._progress import Progress, reports_progress
-from forgetting._text import encodable
-from forgetting._workers import workers
+from forgetting.compute.workers import workers
+from forgetting.core.arrays import IntArray, Seed, as_flag, as_function, as_path, seed_from
+from forgetting.core.progress import Progress, reports_progress
+from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.figures.items import Item, Table
 from forgetting.results import Shown

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forgetting._registry import dashed
+from forgetting.core.registry import dashed
 from forgetting.storage.store import Entry
 from forgetting.studies.cells import FAILURE, Cell
 

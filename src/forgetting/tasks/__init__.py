@@ -1,6 +1,6 @@
 """Problems: T tasks, each with a loss, a distance and a projection onto its solutions."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.tasks import families
 from forgetting.tasks.classification import ClassificationTasks, one_versus_rest
 from forgetting.tasks.convex import ConvexSets

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, any_array, as_word, one_column
+from forgetting.core.arrays import EPS, Array, any_array, as_word, one_column
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Kind", "correct_share", "kind_of_labels", "one_hot"]

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray, as_task, as_vector, is_sparse, read_only, real_array
-from forgetting._memory import require_memory
+from forgetting.core.arrays import EPS, Array, IntArray, as_task, as_vector, is_sparse, read_only, real_array
+from forgetting.core.memory import require_memory
 from forgetting.errors import ForgettingError, InvalidInputError, NotSeparableError
 from forgetting.sets import ConvexSet, Polyhedron
 from forgetting.tasks.convex import ConvexSets

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, as_list, as_task, as_vector, read_only
+from forgetting.core.arrays import Array, IntArray, as_kind, as_list, as_task, as_vector, read_only
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.geometry import Directions, Geometry
 from forgetting.sets import (

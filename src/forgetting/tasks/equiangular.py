@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from forgetting._arrays import as_count, as_number
+from forgetting.core.arrays import as_count, as_number
 from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["equiangular_loss", "equiangular_tasks", "worst_equiangular"]

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray
-from forgetting._memory import in_bytes
-from forgetting._progress import progress_bar
-from forgetting._workers import run_parts
+from forgetting.compute.workers import run_parts
+from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.memory import in_bytes
+from forgetting.core.progress import progress_bar
 from forgetting.errors import MemoryLimitError, NotSupportedError
 from forgetting.geometry.row_blocks import offsets_of, squared_rows
 from forgetting.geometry.triangles import triangle

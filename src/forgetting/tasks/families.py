@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, Seed, any_array, as_count, as_kind, as_number, as_vector, real_array, seed_from
-from forgetting._memory import require_memory
-from forgetting._names import only
+from forgetting.core.arrays import (
+    Array,
+    Seed,
+    any_array,
+    as_count,
+    as_kind,
+    as_number,
+    as_vector,
+    real_array,
+    seed_from,
+)
+from forgetting.core.memory import require_memory
+from forgetting.core.names import only
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks

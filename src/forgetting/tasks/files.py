@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting import sets as convex_sets
-from forgetting._arrays import IntArray, as_index, is_sparse
-from forgetting._memory import require_memory
-from forgetting._registry import registered_class
+from forgetting.core.arrays import IntArray, as_index, is_sparse
+from forgetting.core.memory import require_memory
+from forgetting.core.registry import registered_class
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.geometry import sizes_of, stack_of
 from forgetting.sets import ConvexSet

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray, as_number, as_path, as_word
-from forgetting._workers import workers
+from forgetting.compute.workers import workers
+from forgetting.core.arrays import EPS, Array, IntArray, as_number, as_path, as_word
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError, SmallRowWarning
 from forgetting.geometry import RowBlocks, offsets_of
 from forgetting.sources.labelled import LabelledRows, Owners, labelled_rows, owners_of

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import (
+from forgetting.core.arrays import (
     SQUARED,
     Array,
     IntArray,
@@ -19,7 +19,7 @@ from forgetting._arrays import (
     read_only,
     real_array,
 )
-from forgetting._memory import require_memory
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.tasks.linear_tasks import LinearTasks

@@ -19,8 +19,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, as_path
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, as_path
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular
 from forgetting.storage.json_text import decode_json, typed, write_json

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import LARGEST, Array, any_array, as_list, one_column
-from forgetting._memory import require_memory
+from forgetting.core.arrays import LARGEST, Array, any_array, as_list, one_column
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Label", "signs"]

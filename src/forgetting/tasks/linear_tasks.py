@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_number, as_task, as_word, numbers
+from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word, numbers
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
 from forgetting.tasks.class_labels import correct_share, kind_of_labels

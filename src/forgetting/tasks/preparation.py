@@ -9,9 +9,20 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, Seed, as_count, as_flag, as_kind, as_task, is_sparse, read_only, seed_from
-from forgetting._memory import require_memory
-from forgetting._text import nearest, one_line
+from forgetting.core.arrays import (
+    EPS,
+    Array,
+    Seed,
+    as_count,
+    as_flag,
+    as_kind,
+    as_task,
+    is_sparse,
+    read_only,
+    seed_from,
+)
+from forgetting.core.memory import require_memory
+from forgetting.core.text import nearest, one_line
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Matrix
 from forgetting.tasks.problem import Problem

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_kind, as_path, as_point, sealed
-from forgetting._registry import Registry, dashed
+from forgetting.core.arrays import Array, IntArray, as_kind, as_path, as_point, sealed
+from forgetting.core.registry import Registry, dashed
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Matrix
 from forgetting.figures.notebook import notebook_html

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count, as_number, as_word, is_sparse, real_array, seed_from
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, as_count, as_number, as_word, is_sparse, real_array, seed_from
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = ["RandomFeatures"]

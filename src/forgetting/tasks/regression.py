@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import (
+from forgetting.core.arrays import (
     Array,
     IntArray,
     Seed,
@@ -30,7 +30,7 @@ from forgetting._arrays import (
     real_array,
     sealed,
 )
-from forgetting._progress import Progress
+from forgetting.core.progress import Progress
 from forgetting.errors import InvalidInputError, NotSupportedError, SmallRowWarning
 from forgetting.geometry import (
     Directions,
@@ -271,7 +271,7 @@ class RegressionTasks(LinearTasks):
         >>> tasks, tasks.rows_read.tolist(), tasks.w_star.round(12).tolist()
         (RegressionTasks(T=3, d=3, rows=7), [200, 299, 1], [1.0, 2.0, 3.0])
         """
-        from forgetting._progress import shown
+        from forgetting.core.progress import shown
         from forgetting.tasks.from_source import tasks_from_source
 
         with shown(progress):

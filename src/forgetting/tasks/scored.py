@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting._arrays import (
+from forgetting.core.arrays import (
     EPS,
     Array,
     IntArray,
@@ -29,7 +29,7 @@ from forgetting._arrays import (
     is_sparse,
     real_array,
 )
-from forgetting._memory import require_memory
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import ExactRoot, Geometry, Matrix, Rooted, exact_root, lift
 from forgetting.tasks.linear_tasks import LinearTasks, Realizability

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array
+from forgetting.core.arrays import EPS, Array
 from forgetting.errors import ForgettingError, InfeasibleError
 from forgetting.sets import Polyhedron
 from forgetting.sets._certificate import refined, vanishes

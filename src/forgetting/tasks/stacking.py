@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import (
+from forgetting.core.arrays import (
     SQUARED,
     Array,
     IntArray,

@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 import numpy as np
 
-from forgetting._arrays import as_flag, as_function
+from forgetting.core.arrays import as_flag, as_function
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bound import NAMES, Bound
 from forgetting.theory.checking import expected_at_most

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from forgetting._arrays import as_count, as_kind
-from forgetting._text import nearest
+from forgetting.core.arrays import as_count, as_kind
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
 from forgetting.theory.bibliography import check_entry

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import IntArray, Seed, as_count, as_seed, seed_from
-from forgetting._progress import Progress, Report, progress_bar, reports_progress
+from forgetting.core.arrays import IntArray, Seed, as_count, as_seed, seed_from
+from forgetting.core.progress import Progress, Report, progress_bar, reports_progress
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars

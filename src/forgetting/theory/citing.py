@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from forgetting._arrays import as_kind
-from forgetting._text import nearest
+from forgetting.core.arrays import as_kind
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bibliography import SOFTWARE, SOURCES, software_entry, sources_in
 from forgetting.theory.statement import Statement, all_statements

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from forgetting._arrays import Seed, as_flag, as_function, as_kind, as_number, as_word
-from forgetting._progress import Progress, shown
+from forgetting.core.arrays import Seed, as_flag, as_function, as_kind, as_number, as_word
+from forgetting.core.progress import Progress, shown
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import Problem

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from forgetting._arrays import as_count, as_flag, as_kind, as_list, as_word
+from forgetting.core.arrays import as_count, as_flag, as_kind, as_list, as_word
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
 from forgetting.theory.evaluation import is_vacuous

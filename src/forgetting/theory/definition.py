@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD

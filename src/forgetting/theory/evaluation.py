@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import IntArray, any_array, as_count, as_kind
-from forgetting._plugins import blamed
+from forgetting.core.arrays import IntArray, any_array, as_count, as_kind
+from forgetting.core.plugins import blamed
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from forgetting._arrays import EPS, as_kind
+from forgetting.core.arrays import EPS, as_kind
 from forgetting.theory.setting import Setting, known
 
 Compute: TypeAlias = Callable[[Setting, int], float]

@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from forgetting._arrays import IntArray, Seed, as_count, as_number, seed_from
-from forgetting._progress import progress_bar
+from forgetting.core.arrays import IntArray, Seed, as_count, as_number, seed_from
+from forgetting.core.progress import progress_bar
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps

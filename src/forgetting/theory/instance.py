@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from forgetting import orderings, schemes
-from forgetting._arrays import Array, any_array, as_count, as_flag, as_kind, as_path, as_vector, seed_from
-from forgetting._registry import Registry, from_settings, saved_settings
+from forgetting.core.arrays import Array, any_array, as_count, as_flag, as_kind, as_path, as_vector, seed_from
+from forgetting.core.registry import Registry, from_settings, saved_settings
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import as_ordering

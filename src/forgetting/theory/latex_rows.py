@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from forgetting._arrays import as_word
+from forgetting.core.arrays import as_word
 from forgetting.errors import InvalidInputError
 from forgetting.figures.writers import escape_latex, latex_table
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, as_kind, as_number, real_array
+from forgetting.core.arrays import EPS, Array, as_kind, as_number, real_array
 from forgetting.geometry import Geometry
 from forgetting.storage.records import add_codec, dataclass_codec
 

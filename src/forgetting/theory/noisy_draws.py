@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, NormWeighted, Ordering, Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.schemes import SGD, Ridge, Scheme

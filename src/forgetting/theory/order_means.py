@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.orderings.laws import Permutation
 from forgetting.theory.checking import with_doubt
 from forgetting.theory.definition import MOST_STATES, compare, law_of, orders_needed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Literal
 
-from forgetting._arrays import as_count, as_kind, as_word
+from forgetting.core.arrays import as_count, as_kind, as_word
 from forgetting.errors import InvalidInputError
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import get_bound

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import resolve, view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.counting import states_needed

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.orderings import WithReplacement
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.definition import equations

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.orderings.laws import Independent
 from forgetting.theory.definition import equations, law_of
 from forgetting.theory.expectations import distinct, probabilities

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._threads import cores
+from forgetting.compute.threads import cores
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.ensembles import batch_losses
 from forgetting.dynamics.loop import resolve
 from forgetting.errors import NotSupportedError

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.orderings import Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.schemes import WeaklyRegularized
 from forgetting.sets import Affine, Ball, ConvexSet, Halfspace

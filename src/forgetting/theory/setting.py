@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, as_count, as_kind, as_number
+from forgetting.core.arrays import EPS, Array, as_count, as_kind, as_number
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.orderings.base import OrderingLike, as_ordering

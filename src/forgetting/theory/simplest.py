@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.errors import ForgettingError
 from forgetting.orderings import Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement, laws
 from forgetting.schemes import SGD

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count
-from forgetting._memory import require_memory
+from forgetting.core.arrays import Array, as_count
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit, Ordering, WithReplacement, laws
 from forgetting.schemes import SGD, Scheme

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from forgetting._arrays import as_flag, as_kind
-from forgetting._registry import watched
+from forgetting.core.arrays import as_flag, as_kind
+from forgetting.core.registry import watched
 from forgetting.errors import InvalidInputError
 from forgetting.storage.records import Codec, add_codec
 from forgetting.theory.bound import Bound, Status, make_bound

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from forgetting._arrays import IntArray, as_count, as_kind
+from forgetting.core.arrays import IntArray, as_count, as_kind
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, through
 from forgetting.figures.numbers import spread_steps

@@ -1,6 +1,6 @@
 """The worst tasks there are: certified worst cases, a search for tasks with large values, and what is known."""
 
-from forgetting._names import only
+from forgetting.core.names import only
 from forgetting.worstcase.api import worst_case
 from forgetting.worstcase.dual_certificate import DualCertificate
 from forgetting.worstcase.found import TaskSearch

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, as_count
-from forgetting._memory import require_memory
-from forgetting._text import nearest
+from forgetting.core.arrays import Array, as_count
+from forgetting.core.memory import require_memory
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError
 from forgetting.expectation.asking import as_patience, expect
 from forgetting.expectation.engines.choice import in_time

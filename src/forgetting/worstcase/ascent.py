@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
+from forgetting.core.arrays import Array, IntArray
 from forgetting.worstcase.objective import Objective, Outcome
 from forgetting.worstcase.powers import flipped
 

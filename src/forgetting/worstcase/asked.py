@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, as_word
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
+from forgetting.core.arrays import Array, IntArray, as_word
 from forgetting.errors import InvalidInputError, NotSupportedError, OrderingError
 from forgetting.orderings import Ordering, TaskView
 from forgetting.orderings.laws import Cycle, Fixed, Independent

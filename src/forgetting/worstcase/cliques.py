@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.worstcase.algebra import Algebra, Terms
 from forgetting.worstcase.tree import Tree
 from forgetting.worstcase.words import Word, relabelled

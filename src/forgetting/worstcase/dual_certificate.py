@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, as_path
+from forgetting.core.arrays import Array, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular
 from forgetting.storage.json_text import decode_json, typed, write_json

@@ -15,7 +15,7 @@ from math import perm
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.sets import Polyhedron
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.worstcase.cliques import Reach

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import ForgettingError
 from forgetting.figures.items import Curves, Series
 from forgetting.orderings import Ordering

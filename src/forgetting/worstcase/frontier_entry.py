@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
-from forgetting._arrays import as_count, as_kind
-from forgetting._text import nearest
+from forgetting.core.arrays import as_count, as_kind
+from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.expectation.asking import ask

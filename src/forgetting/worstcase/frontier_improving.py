@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from forgetting._arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
+from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import as_ordering
 from forgetting.storage.atomic import as_file_error, require_writable

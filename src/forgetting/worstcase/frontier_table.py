@@ -9,8 +9,8 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
-from forgetting._arrays import IntArray, as_count, as_flag, as_kind, as_path
-from forgetting._text import nearest
+from forgetting.core.arrays import IntArray, as_count, as_flag, as_kind, as_path
+from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
 from forgetting.results import Result

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
+from forgetting.core.arrays import Array, IntArray
 from forgetting.worstcase.powers import Chain, flipped, symmetrised
 from forgetting.worstcase.symmetric import SymmetricBasis
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
 
 __all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.worstcase.algebra import Algebra, combined
 from forgetting.worstcase.cliques import Block, Point, Reach, blocks, points_of, watched
 from forgetting.worstcase.tree import Tree

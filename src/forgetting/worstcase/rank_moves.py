@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
+from forgetting.core.arrays import Array, IntArray
 from forgetting.worstcase.ascent import Climb, Flags, Point, probabilities, projections_of
 from forgetting.worstcase.objective import Objective
 

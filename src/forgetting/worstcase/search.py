@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_word, fingerprint, seed_from
-from forgetting._devices import HOST, Device, as_device
-from forgetting._memory import in_bytes, require_memory
-from forgetting._threads import one_thread
+from forgetting.compute.devices import HOST, Device, as_device
+from forgetting.compute.threads import one_thread
+from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_word, fingerprint, seed_from
+from forgetting.core.memory import in_bytes, require_memory
 from forgetting.errors import InvalidInputError, MemoryLimitError
 from forgetting.expectation import expect
 from forgetting.orderings import WithReplacement

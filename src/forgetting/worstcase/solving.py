@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import lsqr
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError, WorkerError
 from forgetting.worstcase.program import Program
 

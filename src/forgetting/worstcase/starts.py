@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
 from forgetting.worstcase.ascent import Point, projections_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._devices import Device
+from forgetting.compute.devices import Device
 
 __all__ = ["SymmetricBasis"]
 
@@ -20,7 +20,7 @@ __all__ = ["SymmetricBasis"]
 class SymmetricBasis:
     """The orthonormal basis of symmetric matrices of order d, and the indices that it needs.
 
-    >>> from forgetting._devices import HOST
+    >>> from forgetting.compute.devices import HOST
     >>> basis = SymmetricBasis.made(HOST, 2)
     >>> basis.pack(np.array([[[1.0, 2.0], [2.0, 3.0]]])).round(4).tolist()
     [[1.0, 2.8284, 3.0]]

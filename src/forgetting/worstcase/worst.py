@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 from forgetting.orderings.base import Ordering
 from forgetting.results import Result
 from forgetting.storage.records import Codec, add_codec

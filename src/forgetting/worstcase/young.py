@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 
 __all__ = ["Representation", "partitions", "representation"]
 

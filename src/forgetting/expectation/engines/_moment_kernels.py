@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._compile import compiled, compiled_fast
+from forgetting.compute.compiling import compiled, compiled_fast
+from forgetting.core.arrays import Array, IntArray
 
 
 @compiled_fast  # inner products; what matters is that the final sum is made in one place, symmetrically

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._compile import compiled
-from forgetting._twofold import add, dot, mul
+from forgetting.compute.compiling import compiled
+from forgetting.compute.twofold import add, dot, mul
+from forgetting.core.arrays import Array, IntArray
 
 # rows are copied and cleared by loops: slices of arrays take seconds to compile
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.krylov import pack
 from forgetting.expectation.engines.moment_map import Moments

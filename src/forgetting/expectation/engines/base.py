@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple, TypeVar
 
-from forgetting._registry import Registry
+from forgetting.core.registry import Registry
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request

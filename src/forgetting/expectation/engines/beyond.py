@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.expectation.engines.affine import Functional, centred
 from forgetting.expectation.engines.modes import Estimate, Modes, by_lanczos, diagonal_modes, reach
 from forgetting.expectation.engines.moment_map import Moments

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
-from forgetting._devices import HOST
-from forgetting._memory import available_memory, in_bytes
-from forgetting._text import error_words
+from forgetting.compute.devices import HOST
+from forgetting.core.memory import available_memory, in_bytes
+from forgetting.core.text import error_words
 from forgetting.errors import MemoryLimitError, NotSupportedError, PatienceError
 from forgetting.expectation.engines.base import Cost, Engine, engines, require_realizable
 from forgetting.expectation.quantities import Quantity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Reshuffled
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.expectation.engines.counting import states_needed
 from forgetting.expectation.quantities import LOSS, Form, Quantity

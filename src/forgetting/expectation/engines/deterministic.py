@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._progress import track
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.progress import track
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
 from forgetting.expectation.engines.moment_state import Reading, Squares, State
 from forgetting.expectation.engines.pairs import Pair

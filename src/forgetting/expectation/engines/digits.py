@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 from forgetting.expectation.engines import deep
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.pairs import EPS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 
 __all__ = ["differences", "second_differences"]
 

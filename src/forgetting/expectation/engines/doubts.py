@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.pairs import EPS, two_floats
 from forgetting.geometry import Geometry, spectrum_of
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import HOST, Device
+from forgetting.compute.devices import HOST, Device
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.pairs import EPS
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.affine import Affine, Functional
 from forgetting.expectation.engines.divided import differences, second_differences

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._devices import HOST, Device
-from forgetting._progress import progress_bar
+from forgetting.compute.devices import HOST, Device
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.progress import progress_bar
 from forgetting.expectation.engines.doubts import Doubts, sensitivity
 from forgetting.expectation.engines.moment_state import Reading, Squares, State
 from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import view_of
 from forgetting.expectation.engines.device_map import DeviceMoments
 from forgetting.expectation.engines.doubts import doubts_of, sensitivity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.expectation.engines.pairs import Pair
 
 __all__ = ["Reading", "Squares", "State"]

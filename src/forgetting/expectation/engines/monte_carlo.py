@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._memory import require_memory
-from forgetting._progress import track
-from forgetting._threads import cores
+from forgetting.compute.threads import cores
+from forgetting.core.arrays import Array
+from forgetting.core.memory import require_memory
+from forgetting.core.progress import track
 from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
 from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret

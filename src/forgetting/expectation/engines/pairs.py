@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 
 __all__ = ["EPS", "Pair", "scaled", "two_floats"]
 
@@ -15,10 +15,10 @@ Pair = tuple[Array, Array]  # high and low parts
 
 
 def two_floats() -> Any:
-    """The module `forgetting._twofold`."""
-    from forgetting import _twofold
+    """The module `forgetting.compute.twofold`."""
+    from forgetting.compute import twofold
 
-    return _twofold
+    return twofold
 
 
 def scaled(pair: Pair, factor: Array) -> Pair:

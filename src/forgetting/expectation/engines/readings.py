@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.moment_state import Reading, Squares
 from forgetting.expectation.engines.pairs import EPS, Pair, two_floats

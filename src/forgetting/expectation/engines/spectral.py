@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._progress import track
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.progress import track
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.beyond import AffineSpectrum

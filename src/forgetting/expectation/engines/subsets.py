@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._progress import track
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.counting import epochs_of, states_needed
 from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal

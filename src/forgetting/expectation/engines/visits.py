@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._progress import track
+from forgetting.core.arrays import Array
+from forgetting.core.progress import track
 from forgetting.expectation.engines.affine import Functional
 from forgetting.expectation.engines.divided import differences, second_differences
 from forgetting.expectation.engines.krylov import stepped, unpack

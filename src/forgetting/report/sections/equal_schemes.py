@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import claims
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError

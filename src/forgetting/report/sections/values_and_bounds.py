@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forgetting import bounds
-from forgetting._arrays import IntArray
+from forgetting.core.arrays import IntArray
 from forgetting.dynamics.ensembles import run_many
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import Expectation

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray
-from forgetting._registry import Registry, class_decorator
+from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.registry import Registry, class_decorator
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.sets import ConvexSet
 from forgetting.solver.sweepers import Iterate, Sweeper

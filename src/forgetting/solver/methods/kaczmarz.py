@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import EPS, Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.solver.default_order import DrawnOnce
 from forgetting.solver.methods.base import Measure, Method, Moves, System, norm, register
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.solver.methods.base import LeastSquares, System, norm, register
 
 __all__ = ["Multipliers"]

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array
-from forgetting._memory import require_memory
-from forgetting._text import from_csv_cell, one_line
+from forgetting.core.arrays import Array
+from forgetting.core.memory import require_memory
+from forgetting.core.text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.sources.parquet import parquet_file
 from forgetting.storage.arrays import open_regular

@@ -10,9 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from forgetting._arrays import is_sparse
-from forgetting._memory import require_memory
-from forgetting._text import one_line
+from forgetting.core.arrays import is_sparse
+from forgetting.core.memory import require_memory
+from forgetting.core.text import one_line
 from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.storage.arrays import open_regular, read_arrays
 from forgetting.tasks.preparation import prepare

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, any_array, is_sparse, numbers, one_column
-from forgetting._memory import require_memory
-from forgetting._text import nearest
+from forgetting.core.arrays import Array, any_array, is_sparse, numbers, one_column
+from forgetting.core.memory import require_memory
+from forgetting.core.text import nearest
 from forgetting.geometry import Matrix
 from forgetting.tasks.readers.sheet import (
     NOTHING,

@@ -9,8 +9,8 @@ from shlex import quote
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._text import one_line
+from forgetting.core.arrays import Array
+from forgetting.core.text import one_line
 from forgetting.tasks.linear_tasks import LinearTasks
 from forgetting.tasks.readers.sheet import Sheet
 

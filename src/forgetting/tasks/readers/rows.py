@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, IntArray, is_sparse
-from forgetting._text import nearest
+from forgetting.core.arrays import Array, IntArray, is_sparse
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix
 from forgetting.tasks.problem import Problem

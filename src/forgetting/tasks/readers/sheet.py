@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._arrays import Array, as_flag, as_kind, as_word
-from forgetting._text import nearest
+from forgetting.core.arrays import Array, as_flag, as_kind, as_word
+from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.geometry import Matrix
 from forgetting.tasks.preparation import Standardize, as_feature_map, as_standardize

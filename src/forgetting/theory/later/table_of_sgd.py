@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Bound, Condition, Quantity
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from forgetting._arrays import EPS
+from forgetting.core.arrays import EPS
 from forgetting.theory.bound import Bound, Condition, Quantity, Range
 from forgetting.theory.checking import ROUNDING, Expected, all_of, at_most, covers, projection, small, steps
 from forgetting.theory.claim import Paths, Sides

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.schemes import GradientDescent, Kaczmarz
 from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
 from forgetting.theory.claim import Sides

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.geometry import exact_rank
 from forgetting.theory.checking import Expected, all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides

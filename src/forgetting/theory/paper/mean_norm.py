@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import view_of
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from forgetting._arrays import Array
+from forgetting.core.arrays import Array
 from forgetting.theory.checking import convex_sets
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import check_point

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD

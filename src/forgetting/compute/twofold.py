@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array
-from forgetting._compile import compiled, inlined
+from forgetting.compute.compiling import compiled, inlined
+from forgetting.core.arrays import Array
 
 __all__ = [
     "UNIT",

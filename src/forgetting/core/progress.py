@@ -18,7 +18,7 @@ from importlib import import_module
 from math import inf
 from typing import Any, Protocol, TypeVar, cast
 
-from forgetting._text import one_line
+from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError
 
 __all__ = ["Progress", "Report", "progress_bar", "reports_progress", "shown", "track"]

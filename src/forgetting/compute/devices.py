@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._memory import available_memory
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 __all__ = ["HOST", "Device", "as_device"]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting._memory import require_memory
+from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
 __all__ = [

@@ -16,9 +16,9 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
-from forgetting._arrays import as_count
-from forgetting._text import one_line
-from forgetting._threads import cores, one_core
+from forgetting.compute.threads import cores, one_core
+from forgetting.core.arrays import as_count
+from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError, WorkerError
 
 __all__ = ["lost_part", "run_parts", "some_parts", "workers"]

@@ -13,8 +13,8 @@ from importlib.metadata import EntryPoint, distributions, entry_points
 from pathlib import Path
 from traceback import walk_tb
 
-from forgetting._registry import additions_only
-from forgetting._text import error_words, one_line
+from forgetting.core.registry import additions_only
+from forgetting.core.text import error_words, one_line
 from forgetting.errors import InvalidInputError
 
 __all__ = ["GROUP", "blamed", "load_missing", "load_plugin", "load_plugins", "loaded"]

@@ -33,7 +33,7 @@ from forgetting.errors import NoCacheWarning
 __all__ = ["compiled", "compiled_fast", "folders", "inlined", "kept_in"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 NAME = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"  # folder within a shared cache folder
 REMEDY = "set NUMBA_CACHE_DIR to a folder that can be written"
 DIGEST = hashlib.sha256().digest_size

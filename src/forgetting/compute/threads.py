@@ -1,7 +1,7 @@
 """Threads: how many a computation may use, and matrix products by one thread.
 
 With one thread, no digit depends on the number of threads of the linear algebra library. A process that computes one of
-many parts (see `_workers`) leaves the other cores to the other parts.
+many parts (see `compute.workers`) leaves the other cores to the other parts.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting._arrays import Array, IntArray
-from forgetting._compile import compiled_fast
-from forgetting._kernels import most_rows
+from forgetting.compute.compiling import compiled_fast
+from forgetting.compute.run_kernels import most_rows
+from forgetting.core.arrays import Array, IntArray
 
 
 @compiled_fast

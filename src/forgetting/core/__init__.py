@@ -1,0 +1,1 @@
+"""Input and text, for every module: arrays and numbers, names and plugins, memory, progress."""
