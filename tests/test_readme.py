@@ -29,9 +29,12 @@ def test_the_code_in_a_page_runs_and_prints_what_it_says(name, least):
     assert outcome.failed == 0
 
 
+#: Examples that take seconds: the study of 2,025 problems takes a minute of two cores. `make docs` runs them all.
+LONG_EXAMPLES = ("05_bounds", "06_claims", "12_diabetes", "13_sensor_drift", "15_study")
+
+
 def marked(path):
-    """The study of 2,025 problems takes a minute of two cores; tests/studies has small ones."""
-    return pytest.param(path, marks=pytest.mark.slow) if path.stem == "15_study" else path
+    return pytest.param(path, marks=pytest.mark.slow) if path.stem in LONG_EXAMPLES else path
 
 
 @pytest.mark.parametrize("example", [marked(path) for path in EXAMPLES], ids=lambda path: path.stem)

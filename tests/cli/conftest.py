@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import forgetting as fg
+from effort import made_once
 
 # Warnings of this package are errors, those within other libraries are not. A module must be named in full here.
 OWN_MODULES = ["forgetting", "__main__", *(module.name for module in pkgutil.walk_packages(fg.__path__, "forgetting."))]
@@ -105,13 +106,18 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory) -> tuple[Path, str, str]:
-    """A report on a user's problem: its folder, whose name has spaces and accents, stdout and stderr."""
-    folder = tmp_path_factory.mktemp("tâches à part")
-    (folder / "my.toml").write_text(FAST)
-    process = start(folder, "--config", "my.toml", "--out", "out")
-    out, err = process.communicate(timeout=400)
-    assert process.returncode == 0, err
-    return folder / "out", out, err
+    """A report on a user's problem: its folder, whose name has spaces and accents, stdout, stderr. Read only."""
+
+    def make(folder: Path) -> None:
+        (folder / "my.toml").write_text(FAST)
+        process = start(folder, "--config", "my.toml", "--out", "out")
+        out, err = process.communicate(timeout=400)
+        assert process.returncode == 0, err
+        (folder / "stdout.txt").write_text(out, encoding="utf-8")
+        (folder / "stderr.txt").write_text(err, encoding="utf-8")
+
+    folder = made_once(tmp_path_factory, "tâches à part", make)
+    return folder / "out", *((folder / name).read_text(encoding="utf-8") for name in ("stdout.txt", "stderr.txt"))
 
 
 @pytest.fixture

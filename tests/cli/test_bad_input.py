@@ -36,9 +36,9 @@ def test_a_missing_config(inside):
     assert refused(inside("report", "--config", "nowhere.toml"), "nowhere.toml: no such file")
 
 
-def test_an_unreadable_npz(forgetting, tmp_path):
+def test_an_unreadable_npz(inside, tmp_path):
     (tmp_path / "noise.npz").write_bytes(b"not an archive at all")
-    assert refused(forgetting("expect", "noise.npz"), "noise.npz", "not a readable .npz file")
+    assert refused(inside("expect", "noise.npz"), "noise.npz", "not a readable .npz file")
 
 
 def test_a_truncated_npz(inside, tmp_path):
@@ -60,17 +60,17 @@ class Bomb:
         return os.mkdir, ("exploded",)
 
 
-def test_pickled_objects_are_never_loaded(forgetting, tmp_path):
+def test_pickled_objects_are_never_loaded(inside, tmp_path):
     np.savez(tmp_path / "objects.npz", allow_pickle=True, X=np.array([Bomb()], dtype=object))
-    assert refused(forgetting("expect", "objects.npz"), "objects.npz", "pickled objects, which are never loaded")
+    assert refused(inside("expect", "objects.npz"), "objects.npz", "pickled objects, which are never loaded")
     (tmp_path / "plain.npz").write_bytes(pickle.dumps(Bomb()))
-    assert refused(forgetting("expect", "plain.npz"), "plain.npz", "never loaded")
+    assert refused(inside("expect", "plain.npz"), "plain.npz", "never loaded")
     assert not (tmp_path / "exploded").exists()
 
 
-def test_a_config_with_an_unknown_key(forgetting, tmp_path):
+def test_a_config_with_an_unknown_key(inside, tmp_path):
     (tmp_path / "my.toml").write_text("[problem]\nfamily = 'orthogonal'\nd = 3\n[report]\nordering = ['cyclic']")
-    done = forgetting("report", "--config", "my.toml")
+    done = inside("report", "--config", "my.toml")
     assert refused(done, "my.toml: unknown key in [report] 'ordering'; did you mean 'orderings'?")
 
 

@@ -91,10 +91,8 @@ def test_run_gives_the_numbers_of_the_library(forgetting):
     np.testing.assert_allclose([row[2] for row in table["rows"]], run.losses[1:])
 
 
-def test_expect_gives_the_numbers_of_the_library(forgetting):
-    done = forgetting(
-        "expect", "two_lines", "theta=0.5", "copies=3", "-o", "without-replacement", "-k", "2,6", "--json"
-    )
+def test_expect_gives_the_numbers_of_the_library(inside):
+    done = inside("expect", "two_lines", "theta=0.5", "copies=3", "-o", "without-replacement", "-k", "2,6", "--json")
     rows = json.loads(done.out)["sections"][0]["items"][0]["rows"]
     exact = fg.expect(fg.families.repeated(fg.families.two_lines(0.5), 3), fg.orderings.WithoutReplacement(), [2, 6])
     assert [row[0] for row in rows] == [2, 6]
@@ -112,8 +110,8 @@ def test_expect_by_simulation_has_intervals_and_its_seed(inside):
     assert low <= value <= high
 
 
-def test_bounds_names_the_tightest(forgetting):
-    done = forgetting("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
+def test_bounds_names_the_tightest(inside):
+    done = inside("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
     best = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 100).tightest("loss")
     assert done.code == 0
     assert f"tightest on the loss: at most {best.value:.4g}, {best.bound.name}" in " ".join(done.out.split())
@@ -150,8 +148,8 @@ def test_tables_for_a_paper_have_formulas_as_mathematics(inside, tmp_path):
     assert not (tmp_path / "none.tex").exists()
 
 
-def test_cite_prints_sources_as_bibtex(forgetting, inside):
-    done = forgetting("cite", "sgd:lan-2012/averaged_objective", "evron2026continual")
+def test_cite_prints_sources_as_bibtex(inside):
+    done = inside("cite", "sgd:lan-2012/averaged_objective", "evron2026continual")
     assert done.code == 0
     assert done.out.strip() == fg.bounds.cite("sgd:lan-2012/averaged_objective")  # the paper once
     listed = inside("cite")
@@ -177,8 +175,8 @@ def test_names_come_with_keys_in_brackets(inside):
     assert inside("claims", "lem:Q trace").out.startswith("Lemma C.8 [lem:Q trace]: holds as stated")
 
 
-def test_certificate_holds_and_reloads(forgetting, inside):
-    done = forgetting("certify", "two_lines", "theta=0.14", "-k", "20", "--json")
+def test_certificate_holds_and_reloads(inside):
+    done = inside("certify", "two_lines", "theta=0.14", "-k", "20", "--json")
     assert done.code == 0
     found = fg.claims.Certificate.from_json(done.out)
     assert found.holds
@@ -192,8 +190,8 @@ def test_certificate_holds_and_reloads(forgetting, inside):
     assert fits(text)
 
 
-def test_claims_are_listed_with_their_status(forgetting):
-    done = forgetting("claims")
+def test_claims_are_listed_with_their_status(inside):
+    done = inside("claims")
     assert done.code == 0
     assert fits(done.out)
     for claim in fg.claims.all():
@@ -252,8 +250,8 @@ def test_a_hunt_is_confined_to_sizes(inside):
     assert "is for a hunt" in " ".join(inside("claims", "lem:", "--T", "3").err.split())
 
 
-def test_families_with_parameters(forgetting, inside):
-    out = forgetting("families").out
+def test_families_with_parameters(inside):
+    out = inside("families").out
     assert "gaussian T= d= rank=1" in out
     assert fits(out)
     assert "72/eps^2" in inside("families", "catastrophic").out
@@ -272,10 +270,10 @@ def test_doctor_is_well_here(forgetting, inside):
     assert machine["cores"] >= 1
 
 
-def test_problem_from_a_file(forgetting, tmp_path):
+def test_problem_from_a_file(inside, tmp_path):
     tasks = fg.families.gaussian(T=3, d=5, rank=1, seed=2)
     tasks.save(tmp_path / "tasks.npz")
-    data = json.loads(forgetting("expect", "tasks.npz", "-k", "4", "--json").out)
+    data = json.loads(inside("expect", "tasks.npz", "-k", "4", "--json").out)
     assert data["meta"]["sha256"] == problem_hash(tasks)
     assert data["sections"][0]["items"][0]["rows"][0][1] == pytest.approx(
         float(fg.expect(tasks, fg.orderings.WithReplacement(), 4).loss)

@@ -135,7 +135,7 @@ def asked(case, names, **options):
     return tasks, fg.expect(tasks, orderings[case["ordering"]], case["k"], **settings, **options)
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 8))])
 def test_every_quantity_of_200_problems_agrees_with_enumeration(part):
     for seed in range(part, 200, 8):
         case = problem(seed)

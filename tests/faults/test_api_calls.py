@@ -13,7 +13,9 @@ import pytest
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
-EXAMPLES = 3  # for each of more than 200 names
+from effort import rounds
+
+EXAMPLES = rounds(2, 10)  # for each of more than 200 names
 
 
 @pytest.fixture(scope="module", autouse=True)

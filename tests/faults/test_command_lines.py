@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.auditing import read_tasks
 from forgetting.cli import run_app
 from forgetting.cli.problems import read_config
@@ -31,7 +32,7 @@ lines = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(lines)
 
 
-@pytest.mark.parametrize("batch", range(6))
+@pytest.mark.parametrize("batch", range(rounds(2, 6)))
 def test_odd_command_lines_end_in_a_result_or_in_one_line(batch, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)

@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import forgetting as fg
+from effort import rounds
 from forgetting.cli import run_app
 from forgetting.figures.drawable_points import clipped
 from forgetting.figures.drawing import draw
@@ -125,7 +126,7 @@ def coordinates(page: str) -> list[str]:
 
 @given(figures)
 @example(CONSTANT)
-@settings(max_examples=40)
+@settings(max_examples=rounds(12, 40))
 def test_a_drawing_of_any_numbers_has_finite_coordinates(item: Item):
     for value in coordinates(figure_drawing(item).svg):
         assert not re.search(r"nan|inf|None", value), value
@@ -134,7 +135,7 @@ def test_a_drawing_of_any_numbers_has_finite_coordinates(item: Item):
 @given(figures | tables())
 @example(Curves("c", "", "", "k", "y", (Series("a", (1.0,), (1.7976931348623157e308,)),)))
 @example(Regions("r", "", "", "k", "d", (Band(1.0, 1.0, 1.0, "a"), Band(1e300, 1.0, 1.0, "a")), ("a",)))
-@settings(max_examples=40)
+@settings(max_examples=rounds(12, 40))
 def test_pages_tables_and_sheets_of_any_numbers_are_written(item: Item):
     report = Report("Title", (Section("s", "Section", "", (item,)),), {"seed": 0}, ("one",))
     for text in (to_html(report), to_latex_file(report), to_csv(item)):
@@ -147,7 +148,7 @@ def test_pages_tables_and_sheets_of_any_numbers_are_written(item: Item):
 
 @pytest.mark.parametrize("kind", [curves, regions, paths, matrices])
 @given(data=st.data())
-@settings(max_examples=6)
+@settings(max_examples=rounds(2, 6))
 def test_matplotlib_draws_any_numbers_without_a_warning(kind, data):
     assert [len(content) > 0 for content in pictures(data.draw(kind())).values()] == [True, True]
 
@@ -172,7 +173,7 @@ def test_both_renderers_draw_all_awkward_numbers_at_once(item):
 
 
 @given(tables(), st.integers(1, 100))
-@settings(max_examples=200)
+@settings(max_examples=rounds(60, 200))
 def test_a_table_of_anything_is_printed_at_any_width(table: Table, width: int):
     assert table.title in table_text(table, width)
 
@@ -194,7 +195,7 @@ FINITE = tuple(value for value in AWKWARD if value is not None and math.isfinite
 @example([5e-324, 1.5e-323], True, False)
 @example([0.21, 0.22], False, False)
 @example([2.0, 3.0], False, True)
-@settings(max_examples=60)
+@settings(max_examples=rounds(20, 60))
 def test_an_axis_has_a_beginning_an_end_and_a_few_different_marks(values, log, whole):
     values = [float(round(clipped(value))) for value in values] if whole else values
     shown = [value for value in values if value > 0 or not log]

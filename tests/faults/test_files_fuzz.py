@@ -9,7 +9,9 @@ import campaign
 import files
 import pytest
 
-CASES = 600
+from effort import rounds
+
+CASES = rounds(200, 600)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import forgetting as fg
+from effort import rounds
 from forgetting.auditing import Audit
 from forgetting.claims import Certificate
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
@@ -206,7 +207,7 @@ def shown(found: Report | Audit | Certificate) -> None:
 
 @pytest.mark.parametrize("kind", [Report, Audit, Certificate])
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=rounds(60, 300))
 def test_one_foreign_value_is_refused_or_shown(written, kind, data):
     whole = written[kind]
     path = data.draw(st.sampled_from(places(whole)[1:]))

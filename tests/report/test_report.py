@@ -233,7 +233,9 @@ def test_tasks_that_are_not_realizable_are_reported_with_the_bounds_on_noise():
     assert guarantees_section(settings).items
 
 
-@pytest.mark.parametrize("kind", ["classification", "sets", "affine sets", "kernel", "one task"])
+@pytest.mark.parametrize(
+    "kind", ["classification", "sets", pytest.param("affine sets", marks=pytest.mark.slow), "kernel", "one task"]
+)
 def test_every_kind_of_problem_has_a_report(kind):
     problem = {
         "classification": lambda: fg.families.separable(T=3, d=4, n=4, margin=0.3),

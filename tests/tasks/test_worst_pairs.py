@@ -10,7 +10,7 @@ RANDOM = fg.orderings.WithReplacement()
 
 
 @pytest.mark.parametrize("quantity", ["loss", "forgetting"])
-@pytest.mark.parametrize("k", [2, 3, 10, 1000])
+@pytest.mark.parametrize("k", [2, 3, 10, pytest.param(1000, marks=pytest.mark.slow), 100])
 def test_no_angle_and_no_other_pair_is_worse_than_the_worst_pair(k, quantity):
     def value(tasks):
         return float(getattr(fg.expect(tasks, RANDOM, k), quantity)) / tasks.scale

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.claims import Instance, get
 from forgetting.errors import ForgettingError
 from forgetting.geometry import exact_rank
@@ -67,7 +68,7 @@ def shifted(sides):
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.precise is not None], ids=lambda claim: claim.key)
 def test_50_digits_agree_with_float64(claim):
     compared = 0
-    for case in drawn(claim, [1, 14, 26, 60, 61, 62]):
+    for case in drawn(claim, [1, 14, 26, 60, 61, 62][:: rounds(2, 1)]):
         case = replace(case, k=min(case.k, 6)) if claim.why_not(replace(case, k=min(case.k, 6))) is None else case
         again = claim.confirm(case)
         if again is None:
@@ -77,7 +78,7 @@ def test_50_digits_agree_with_float64(claim):
         assert again.lhs == pytest.approx(once.lhs, abs=allowed)
         assert again.rhs == pytest.approx(once.rhs, abs=allowed)
         compared += 1
-    assert compared >= 3
+    assert compared >= rounds(1, 3)
 
 
 # ------------------------------------------------------------------------------------- exact rationals, by brute force

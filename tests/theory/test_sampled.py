@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.claims import Instance, get
 from forgetting.expectation import engines
 from forgetting.expectation.engines.choice import Choice
@@ -111,8 +112,9 @@ def test_schemes_that_are_not_linear_are_simulated(monkeypatch):
 
 
 def test_long_passes_are_simulated_in_a_time_that_one_waits_for():
-    tasks = fg.families.gaussian(1500, 5, 1, seed=0)
-    for k in (1, 1499):
+    T = rounds(500, 1500)
+    tasks = fg.families.gaussian(T, 5, 1, seed=0)
+    for k in (1, T - 1):
         for label, part in (("lem:wor_generalization", "corrected"), ("lem:stab_gen_wor", None)):
             assert get(label, part).check(Instance(tasks, WITHOUT, k)).holds
 

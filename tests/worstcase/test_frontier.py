@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
@@ -45,7 +46,7 @@ def pair_entry() -> Entry:
 # ------------------------------------------------------------------------------------------------- what is stored
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", FILES[:: rounds(5, 1)])
 def test_every_stored_entry_verifies_from_its_tasks_and_certificate(name):
     entry = Entry.read(FOLDER / name)
     assert entry.name == name.removesuffix(".json")

@@ -63,8 +63,8 @@ def test_no_other_solution_is_worse(quantity):
         assert value <= np.exp(found.log_value[0]) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("device", [None, "array-api-strict"])
 @pytest.mark.parametrize(("quantity", "ordering", "k"), CASES)
+@pytest.mark.parametrize("device", [None, pytest.param("array-api-strict", marks=pytest.mark.slow)])
 def test_gradients_are_limits_of_differences(quantity, ordering, k, device):
     where, P, p = as_device(device), projections(), weights()
     objective = Asked.checked(T, d, k, quantity, ordering, "fixed").objective(where)
