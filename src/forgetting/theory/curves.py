@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -56,13 +57,22 @@ def bound_curves(rows: Iterable[Row], quantity: str, *, guarantees: bool = False
 
     def place(curve: Series) -> tuple[int, float, float, bool]:
         stated = of_bound[curve.name][0].bound.origin == "statement"
-        return places[curve.role], -(curve.x[-1] or 0.0), curve.y[-1] or 0.0, not stated
+        last = float(f"{curve.y[-1] or 0.0:.12g}")  # curves that differ by rounding keep the order of the registry
+        return places[curve.role], -(curve.x[-1] or 0.0), last, not stated
 
     shown: list[Series] = []
     for curve in sorted(curves, key=place):
-        twin = any(not other.minor and (other.x, other.y) == (curve.x, curve.y) for other in shown)
+        twin = any(not other.minor and _same(curve, other) for other in shown)
         shown.append(replace(curve, minor=twin or _is_minor(of_bound[curve.name])))
     return tuple(shown)
+
+
+def _same(one: Series, other: Series) -> bool:
+    """Whether two curves agree to 12 digits."""
+    return one.x == other.x and all(
+        a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=1e-12))
+        for a, b in zip(one.y, other.y, strict=True)
+    )
 
 
 def tightest_curve(rows: Iterable[Row], quantity: str, group: int = -1) -> Series | None:
