@@ -8,12 +8,13 @@ CONSTRAINTS := constraints.txt
 NEWS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
-.PHONY: help report test lint machines docs docs-check bench hunt fuzz oldest newest sdist constraints clean
+.PHONY: help quick report test lint machines docs docs-check bench hunt fuzz oldest newest sdist constraints clean
 
 help:
 	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
+	@echo "make quick        lint and the tests of what changed since a commit (SINCE=HEAD), in under a minute"
 	@echo "make test         lint, types, layers, doctests and tests; then \`make machines\`"
-	@echo "make machines     a part of the tests again, on other processors and with other settings of numba"
+	@echo "make machines     a part of the tests again, on another processor and with accesses to arrays checked"
 	@echo "make docs         the site, into docs/_build/html"
 	@echo "make docs-check   the site, and its pages in a Chromium of this machine"
 	@echo "make bench        timings against peers, as ratios; what calls cost; goes on where it was stopped"
@@ -51,6 +52,9 @@ lint: $(VENV)/ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+quick: $(VENV)/ready-dev
+	@$(BIN)/python tools/quick.py $(or $(SINCE),HEAD)
+
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal  # the tests of a file stay together, with what they share
 	$(BIN)/python tests/machines.py
@@ -74,7 +78,7 @@ hunt: $(VENV)/ready-dev
 	$(BIN)/python -m forgetting.claims --budget 1000 --minutes 30 --force --out docs/claims.md \
 	  --save docs/counterexamples
 	$(BIN)/python -m forgetting.studies.ratios --budget 1000 --page docs/claims.md
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+	FORGETTING_LONG=1 $(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 	$(BIN)/python tests/machines.py --whole
 	$(MAKE) oldest newest sdist
 

@@ -1,16 +1,18 @@
 """Tests run in a new order each time: `--order SEED` repeats one, `--order file` keeps the order of the files.
 
 Files are shuffled, and the tests within each file, so that what a file shares is made once. Doctests of one page or
-docstring are one test, and keep their order.
+docstring are one test, and keep their order. `--seconds 30` skips what has not begun by then.
 """
 
 import random
+import time
 
 import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order", metavar="SEED", help="seed of the order of the tests, or 'file' for that of the files")
+    parser.addoption("--seconds", type=float, help="skip tests that have not begun after so many seconds")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,3 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if seed == "file":
         return
     items.sort(key=lambda item: [random.Random(f"{seed} {name}").random() for name in (item.location[0], item.nodeid)])
+
+
+BEGAN = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    limit = item.config.option.seconds
+    if limit is not None and time.monotonic() - BEGAN > limit:
+        pytest.skip(f"not begun after {limit:.0f} seconds")

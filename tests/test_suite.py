@@ -178,3 +178,24 @@ def test_the_search_for_branches_finds_one():
 
     tree = ast.parse("def f(x):\n    return isinstance(x, int | fg.Ball)")
     assert (2, fg.Ball) in set(asked_classes(tree, SimpleNamespace(fg=fg)))
+
+
+def test_make_quick_begins_with_the_tests_of_what_changed():
+    quick = load(ROOT / "tools" / "quick.py")
+    (module,) = (path for path in (ROOT / "src").rglob("*.py") if "class GreedyDistance(" in path.read_text())
+    chosen = quick.tests_of([Path("tests/test_checks.py"), module.relative_to(ROOT)])
+    assert chosen[:2] == ["tests/test_checks.py", str(module.relative_to(ROOT))]
+    assert "tests/orderings/test_rules.py" in chosen
+    assert len(chosen) == len(set(chosen)) < 20
+    assert quick.tests_of([Path("README.md")]) == ["tests/test_readme.py"]
+
+
+def test_tests_that_have_not_begun_in_time_are_skipped():
+    def item(seconds):
+        return SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(seconds=seconds)))
+
+    conftest = load(ROOT / "conftest.py")
+    conftest.pytest_runtest_setup(item(None))
+    conftest.pytest_runtest_setup(item(1e6))
+    with pytest.raises(pytest.skip.Exception, match="not begun after 0 seconds"):
+        conftest.pytest_runtest_setup(item(0.0))

@@ -1,0 +1,111 @@
+"""Lint, types, layers and the tests of what changed since a commit, in under a minute: `make quick SINCE=main~3`.
+
+Without SINCE, the commit is HEAD. What changed is what git says: the commits since then, and the working tree. Tests are chosen by three rules: test files
+that changed; doctests of modules that changed, and the tests of their packages; test files that name a class or a
+function of a changed module. The last ones are those that name the rarest names. What is not begun after 35 seconds is
+left out, and counted: `make test` runs all.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+SECONDS = 35
+MOST_FILES = 6  # test files that are chosen by the names in them
+
+
+def changed(since: str) -> list[Path]:
+    """The Python files and pages that differ from a commit, and are there."""
+    names: set[str] = set()
+    for command in (["diff", "--name-only", since], ["ls-files", "--others", "--exclude-standard"]):
+        done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"git {' '.join(command)}: {done.stderr.strip()}")
+        names.update(done.stdout.splitlines())
+    return [Path(name) for name in sorted(names) if (ROOT / name).exists() and name.endswith((".py", ".md"))]
+
+
+def defined(module: Path) -> set[str]:
+    """The public classes and functions of a module, and the names of its registered classes as users type them."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
+
+
+def tests_of(files: list[Path]) -> list[str]:
+    """What pytest is to run, the most closely related first."""
+    chosen: dict[str, None] = {}
+    tests = [path.relative_to(ROOT) for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    for path in files:
+        if path.name.startswith("test_") or path.parts[:2] == ("src", "forgetting"):
+            chosen[str(path)] = None
+    texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in tests}
+    named: dict[Path, float] = {}
+    for path in (path for path in files if path.parts[:2] == ("src", "forgetting") and path.suffix == ".py"):
+        package = path.parts[2].removesuffix(".py")
+        near = [test for test in tests if test.parts[1] in (package, f"test_{package}.py")]
+        chosen.update(dict.fromkeys(map(str, near)))
+        for name in defined(path):
+            naming = [test for test, text in texts.items() if name in text]
+            for test in naming:
+                named[test] = named.get(test, 0.0) + 1 / len(naming)
+    related = sorted(named, key=lambda test: -named[test])[:MOST_FILES]
+    chosen.update(dict.fromkeys(map(str, related)))
+    if any(path.suffix == ".md" for path in files):
+        chosen["tests/test_readme.py"] = None
+    return list(chosen)
+
+
+def main(since: str) -> int:
+    """The exit code: 0 if everything passed."""
+    began = time.monotonic()
+    files = changed(since)
+    if not files:
+        print(f"nothing has changed since {since}")
+        return 0
+    code = [str(path) for path in files if path.suffix == ".py"]
+    checks = {"types": [BIN / "mypy"], "layers": [BIN / "lint-imports"]}
+    if code:
+        checks |= {"lint": [BIN / "ruff", "check", *code], "format": [BIN / "ruff", "format", "--check", *code]}
+    running = {
+        name: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for name, command in checks.items()
+    }
+    failed = []
+    if tests := tests_of(files):
+        one_thread = os.environ | dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"], "1")
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "--order",
+            "file",
+            "--seconds",
+            str(SECONDS),
+            *tests,
+        ]
+        print(f"{len(files)} files changed since {since}; tests: {' '.join(tests)}", flush=True)
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        if subprocess.run(command, cwd=ROOT, env=one_thread, check=False).returncode not in (0, 5):
+            failed.append("tests")
+    for name, process in running.items():
+        said, _ = process.communicate()
+        if process.returncode:
+            failed.append(name)
+            print(said)
+    print(f"{'failed: ' + ', '.join(failed) if failed else 'all passed'}, in {time.monotonic() - began:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "HEAD"))
