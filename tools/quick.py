@@ -1,9 +1,9 @@
 """Lint, types, layers and the tests of what changed since a commit, in under a minute: `make quick SINCE=main~3`.
 
-Without SINCE, the commit is HEAD. What changed is what git says: the commits since then, and the working tree. Tests are chosen by three rules: test files
-that changed; doctests of modules that changed, and the tests of their packages; test files that name a class or a
-function of a changed module. The last ones are those that name the rarest names. What is not begun after 35 seconds is
-left out, and counted: `make test` runs all.
+Without SINCE, the commit is HEAD. What changed is what git says: the commits since then, and the working tree. Tests
+are chosen by three rules: test files that changed; doctests of modules that changed, and the tests of their packages;
+test files that name a class or a function of a changed module, those with the rarest names first. What is not begun
+after 35 seconds is left out, and counted: `make test` runs all.
 """
 
 from __future__ import annotations
@@ -81,19 +81,7 @@ def main(since: str) -> int:
     failed = []
     if tests := tests_of(files):
         one_thread = os.environ | dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"], "1")
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-n",
-            "2",
-            "--order",
-            "file",
-            "--seconds",
-            str(SECONDS),
-            *tests,
-        ]
+        options = ["-q", "-n", "2", "--order", "file", "--seconds", str(SECONDS)]
         print(f"{len(files)} files changed since {since}; tests: {' '.join(tests)}", flush=True)
         command = [sys.executable, "-m", "pytest", *options, *tests]
         if subprocess.run(command, cwd=ROOT, env=one_thread, check=False).returncode not in (0, 5):
