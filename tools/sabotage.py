@@ -56,9 +56,11 @@ FAULTS = [
           "rank = int(np.count_nonzero(spectrum > 1e-6 * spectrum[0]))", "tests/geometry tests/tasks tests/exact"),
     Fault("targets = (values.T / sigma).T", "targets = values", "tests/tasks tests/dynamics"),
     Fault("return s, (a - (s - t)) + (b - t)", "return s, 0.0 * t", "tests/exact tests/known_answers"),
-    Fault("-targets[i]\n            for j in range(size):", "targets[i]\n            for j in range(size):", "tests/dynamics"),
+    Fault("-targets[i]\n            for j in range(size)", "targets[i]\n            for j in range(size)",
+          "tests/dynamics"),
     # runs and metrics
-    Fault("rows[i, j]\n    return 0.5 * before, 0.5 * after", "rows[i, j]\n    return 0.5 * before, after", "tests/dynamics"),
+    Fault("rows[i, j]\n    return 0.5 * before, 0.5 * after", "rows[i, j]\n    return 0.5 * before, after",
+          "tests/dynamics"),
     Fault("values[start, task] - last[task]", "values[start, task] - 0.5 * last[task]", "tests/dynamics"),
     Fault("return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)",
           "return np.cumsum(losses, axis=-1) / np.arange(2, losses.shape[-1] + 2)", "tests/dynamics"),
