@@ -142,13 +142,13 @@ def registered_class(registry: Registry[type[K]], name: str) -> type[K] | None:
     return member if member is not None and member.__name__ == name else None
 
 
-class Settings(Protocol):
+class HasSettings(Protocol):
     """An object that one call of its class with `settings` as keywords makes again."""
 
     def settings(self) -> dict[str, Any]: ...
 
 
-def saved_settings(registry: Registry[type], member: Settings) -> dict[str, Any]:
+def saved_settings(registry: Registry[type], member: HasSettings) -> dict[str, Any]:
     """The class name and the settings of an object of a registered class, for a file.
 
     >>> import forgetting as fg

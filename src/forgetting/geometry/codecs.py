@@ -8,8 +8,8 @@ import numpy as np
 
 from forgetting.core.arrays import is_sparse
 from forgetting.errors import ForgettingError
+from forgetting.files.records import Codec, add_codec, checked_fields, dataclass_codec, field_values
 from forgetting.geometry.reduction import Frame, Geometry, RowEquations
-from forgetting.storage.records import Codec, add_codec, checked_fields, dataclass_codec, field_values
 
 __all__ = ["check_geometry"]
 

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from forgetting.core.arrays import EPS, Array, IntArray, is_sparse, read_only
 from forgetting.core.memory import require_memory
+from forgetting.files.records import field_values
 from forgetting.geometry import row_space
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.factor import Tolerance, factor_tasks, joint_directions, more_directions, require_targets
 from forgetting.geometry.rational import lift
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows
 from forgetting.geometry.row_space import Matrix, dense, row_space_qr
-from forgetting.storage.records import field_values
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases

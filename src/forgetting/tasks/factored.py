@@ -24,9 +24,9 @@ from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.memory import in_bytes
 from forgetting.core.progress import progress_bar
 from forgetting.errors import MemoryLimitError, NotSupportedError
+from forgetting.files.labelled_rows import LabelledRows, Owners
 from forgetting.geometry.row_blocks import offsets_of, squared_rows
 from forgetting.geometry.triangles import triangle
-from forgetting.sources.labelled import LabelledRows, Owners
 
 __all__ = ["Factored", "factored"]
 

@@ -11,9 +11,9 @@ from forgetting.core.arrays import IntArray, as_index, is_sparse
 from forgetting.core.memory import require_memory
 from forgetting.core.registry import registered_class
 from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.files.arrays import entry, whole_number, words
 from forgetting.geometry import sizes_of, stack_of
 from forgetting.sets import ConvexSet
-from forgetting.storage.arrays import entry, whole_number, words
 
 if TYPE_CHECKING:
     from forgetting.tasks.classification import ClassificationTasks

@@ -13,10 +13,9 @@ import numpy as np
 from forgetting.compute.workers import workers
 from forgetting.core.arrays import EPS, Array, IntArray, as_number, as_path, as_word
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError, SmallRowWarning
+from forgetting.files.arrays import Parts, damaged, entry, is_ours, map_array, read_arrays, write_stored
+from forgetting.files.labelled_rows import LabelledRows, Owners, labelled_rows, owners_of
 from forgetting.geometry import RowBlocks, offsets_of
-from forgetting.sources.labelled import LabelledRows, Owners, labelled_rows, owners_of
-from forgetting.storage.arrays import damaged, entry, is_ours, read_arrays
-from forgetting.storage.stored import Parts, map_array, write_stored
 from forgetting.tasks.factored import Factored, factored
 
 if TYPE_CHECKING:

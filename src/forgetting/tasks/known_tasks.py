@@ -22,8 +22,8 @@ import numpy as np
 from forgetting.core.arrays import Array, as_path
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.storage.arrays import open_regular
-from forgetting.storage.json_text import decode_json, typed, write_json
+from forgetting.files.arrays import open_regular
+from forgetting.files.json_and_toml import decode_json, typed, write_json
 from forgetting.tasks.equiangular import equiangular_tasks
 from forgetting.tasks.regression import RegressionTasks
 

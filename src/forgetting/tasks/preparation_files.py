@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.errors import ForgettingError
-from forgetting.storage.arrays import entry, whole_number
+from forgetting.files.arrays import entry, whole_number
 from forgetting.tasks.preparation import MOST_STEPS, Preparation, UnknownMap, as_standardize
 from forgetting.tasks.random_features import RandomFeatures
 

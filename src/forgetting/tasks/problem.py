@@ -16,11 +16,11 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.figures.items import Matrix
 from forgetting.figures.notebook import notebook_html
 from forgetting.figures.numbers import column
+from forgetting.files.arrays import damaged, read_arrays, write_arrays
+from forgetting.files.records import Codec, add_codec
 from forgetting.geometry import Directions, Geometry
 from forgetting.results import Shown
 from forgetting.sets import ConvexSet
-from forgetting.storage.arrays import damaged, read_arrays, write_arrays
-from forgetting.storage.records import Codec, add_codec
 
 if TYPE_CHECKING:
     from forgetting.tasks.linear_tasks import LinearTasks

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.storage.atomic import write
+from forgetting.files.atomic import write
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.equiangular import worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, entry_files

@@ -13,9 +13,9 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
+from forgetting.files.arrays import open_regular
+from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
-from forgetting.storage.arrays import open_regular
-from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.equiangular import equiangular_loss
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, task_arrays

@@ -25,8 +25,8 @@ from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.sources.parquet import parquet_file
-from forgetting.storage.arrays import open_regular
+from forgetting.files.arrays import open_regular
+from forgetting.files.labelled_rows import parquet_file
 from forgetting.tasks.readers.memory import column_numbers, column_words
 from forgetting.tasks.readers.sheet import (
     NOTHING,

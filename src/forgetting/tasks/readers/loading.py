@@ -14,7 +14,7 @@ from forgetting.core.arrays import is_sparse
 from forgetting.core.memory import require_memory
 from forgetting.core.text import one_line
 from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
-from forgetting.storage.arrays import open_regular, read_arrays
+from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.tasks.preparation import prepare
 from forgetting.tasks.problem import Problem, is_saved, no_tasks, problem_from
 from forgetting.tasks.readers.memory import is_frame, sheet_from_arrays, sheet_from_frame, sheet_from_mapping

@@ -1,10 +1,14 @@
-"""A file of finished cells of a long computation, which survive a kill and are not computed again."""
+"""A file of finished cells of a long computation, which survive a kill and are not computed again.
+
+`Owner` says which process computes a cell, and `is_alive` whether that process still runs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import platform
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,15 +17,69 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from forgetting.core.text import visible
 from forgetting.errors import ProblemFileError
-from forgetting.storage.owners import Owner, is_alive
 
-__all__ = ["Entry", "NoStoreError", "Plan", "Store", "code_digest"]
+__all__ = ["BEAT", "NoStoreError", "Owner", "Plan", "Store", "StoredCell", "code_digest", "is_alive"]
+
+
+BEAT = 60.0  # seconds between two signs of life of a process
+LEASE = 600.0  # seconds without a sign of life after which a process of another machine counts as dead
+_numbers = count()
+_here: set[str] = set()  # the owners of this process
+
+
+class Owner:
+    """A user of a store, by a name that no other has: the machine, the process, its start, and a number within it.
+
+    >>> owner = Owner()
+    >>> is_alive(owner.name)
+    True
+    >>> owner.gone()
+    >>> is_alive(owner.name)
+    False
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.name = f"{platform.node()} {self.pid} {_born(self.pid)} {next(_numbers)}"
+        _here.add(self.name)
+
+    def gone(self) -> None:
+        """The owner needs its cells no more."""
+        _here.discard(self.name)
+
+
+def is_alive(name: str, seen: float | None = None) -> bool:
+    """Whether the owner of this name still runs; on another machine, whether it was seen in the last ten minutes."""
+    machine, pid, born, _ = ("    " + name).rsplit(" ", 3)
+    if machine.strip() != platform.node() or not pid.isdecimal():
+        return seen is not None and time.time() - seen < LEASE
+    if int(pid) == os.getpid():
+        return name in _here
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        pass  # a process of another user
+    except (ProcessLookupError, OverflowError):
+        return False
+    return _born(int(pid)) == born
+
+
+def _born(pid: int) -> str:
+    """When the process began, in ticks of the machine; empty on systems without /proc, and for a process that ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            state, *fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if state in "ZX" or len(fields) < 19 else fields[18]
+
 
 MARK = 0x66677432  # "fgt2": the application id of SQLite files of this library
 STATES = ("waiting", "running", "done", "failed")
@@ -75,7 +133,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoredCell:
     """What a store holds of a cell: see the columns of the table."""
 
     place: int
@@ -274,13 +332,13 @@ class Store:
 
     # ----------------------------------------------------------------------------------------------------- to look at
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StoredCell]:
         """All cells, in the order of the study."""
         with self._errors():
             found = self._base.execute(f"SELECT {PROTECTED}, changed, owner, digest FROM cells ORDER BY place, key")
             return [self._entry(row) for row in found]
 
-    def _entry(self, row: tuple[Any, ...]) -> Entry:
+    def _entry(self, row: tuple[Any, ...]) -> StoredCell:
         place, key, function, cell, seed, state, rows, error, trace, seconds, version, changed, owner, digest = row
         if state not in STATES or (state in ("done", "failed") and digest != _digest(*row[:11])):
             raise ValueError(f"the digest of cell {place} is wrong")
@@ -294,7 +352,7 @@ class Store:
         fits = fits and all(number is None or isinstance(number, float | int) for number in numbers)
         if not fits or (found is None) == (state == "done"):
             raise ValueError(f"cell {place} has values of the wrong type")
-        return Entry(place, key, function, values, int(seed), state, found, *row[7:13])
+        return StoredCell(place, key, function, values, int(seed), state, found, *row[7:13])
 
     def states_of(self, keys: Sequence[str]) -> list[str]:
         """The states of planned cells. An index of SQLite may know a key that the table has lost by damage."""

@@ -19,8 +19,8 @@ import numpy as np
 
 from forgetting.core.arrays import as_path
 from forgetting.errors import ForgettingError, NotSupportedError, ProblemFileError
-from forgetting.storage.arrays import damaged, entry, read_arrays, write_arrays
-from forgetting.storage.json_text import decode_json
+from forgetting.files.arrays import damaged, entry, read_arrays, write_arrays
+from forgetting.files.json_and_toml import decode_json
 
 __all__ = [
     "Codec",

@@ -21,13 +21,12 @@ from forgetting.core.arrays import IntArray, fingerprint, is_sparse
 from forgetting.core.memory import in_bytes, require_memory
 from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
-from forgetting.sources.blocks import checked_block
-from forgetting.sources.files import read_matrix
-from forgetting.storage.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
+from forgetting.files.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
+from forgetting.files.matrices import checked_block, read_matrix
 
 __all__ = [
     "FolderRows",
-    "Source",
+    "RowSource",
     "as_damage",
     "as_source",
     "block_starts",
@@ -49,7 +48,7 @@ def _sample(count: int) -> list[int]:
     return [int(i) for i in np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int))]
 
 
-class Source(ABC):
+class RowSource(ABC):
     """A matrix whose rows are read when they are needed.
 
     Attributes:
@@ -112,7 +111,7 @@ def file_stamp(path: str | os.PathLike[str]) -> str:
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
-def block_starts(source: Source, budget: float, size: int | None) -> IntArray:
+def block_starts(source: RowSource, budget: float, size: int | None) -> IntArray:
     """The first row of every block of a streamed matrix; `size` is the number of rows in a block, None for the best.
 
     The blocks depend on the shape and the budget only, never on the memory that happens to be free.
@@ -144,7 +143,7 @@ def _room(shape: tuple[int, int], dtype: Any) -> Any:
     return np.frombuffer(pages, dtype=dtype).reshape(shape)
 
 
-class FileRows(Source):
+class FileRows(RowSource):
     """Rows in a file of numbers, dense: read by plain reads at their place, so that no page of the file is mapped.
 
     Rows of a file in Fortran order are read column by column: slower by one seek for each column and block.
@@ -189,7 +188,7 @@ class FileRows(Source):
             done += count
 
 
-class PackedRows(Source):
+class PackedRows(RowSource):
     """Compressed rows in an .npz file, which is always read as a whole."""
 
     def __init__(self, path: Path) -> None:
@@ -219,10 +218,10 @@ class PackedRows(Source):
         return repr(sorted(contents(self.path).items()))
 
 
-class FolderRows(Source):
+class FolderRows(RowSource):
     """The rows of several sources, one below the other; a block has rows of one of them."""
 
-    def __init__(self, parts: list[Source], names: list[str]) -> None:
+    def __init__(self, parts: list[RowSource], names: list[str]) -> None:
         self.parts, self.names = parts, names
         self.first = np.cumsum([0, *(part.shape[0] for part in parts)])
         self.shape = (int(self.first[-1]), parts[0].shape[1])
@@ -248,7 +247,7 @@ class FolderRows(Source):
         return sha256("".join(marks).encode()).hexdigest()
 
 
-class SlicedRows(Source):
+class SlicedRows(RowSource):
     """Rows that a function gives, such as the slices A[start:stop] of an array of h5py, zarr or dask."""
 
     def __init__(self, shape: tuple[int, int], get: Callable[[int, int], Any], unit: int = 1, what: str = "A") -> None:
@@ -264,7 +263,7 @@ class SlicedRows(Source):
         return block if is_sparse(block) else np.asarray(block)
 
 
-class AdjointRows(Source):
+class AdjointRows(RowSource):
     """The rows of an operator that has only products: row i is A^T e_i, one product with the adjoint for each row."""
 
     def __init__(self, operator: Any, shape: tuple[int, int]) -> None:
@@ -282,7 +281,7 @@ class AdjointRows(Source):
             ) from error
 
 
-def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> Source | None:
+def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> RowSource | None:
     """The source of a matrix that is not in memory; None for arrays, lists, tensors, frames and scipy.sparse.
 
     `what` is its name in errors; with `vectors`, a vector in a file is a matrix of one column.
@@ -372,7 +371,7 @@ def _matrix_shape(shape: Any, what: str = "A") -> tuple[int, int]:
     return m, n
 
 
-def _from_map(array: Any, what: str) -> Source:
+def _from_map(array: Any, what: str) -> RowSource:
     """The source of a memory-mapped array: its file, or slices of the map if rows are not one after another there."""
     shape = _matrix_shape(array.shape, what)
     plain = array.flags.c_contiguous or array.flags.f_contiguous
@@ -386,13 +385,13 @@ def _from_map(array: Any, what: str) -> Source:
     return FileRows(array.filename, place, array.dtype, shape, not array.flags.c_contiguous)
 
 
-def _from_path(path: Path, what: str, vectors: bool) -> Source:
+def _from_path(path: Path, what: str, vectors: bool) -> RowSource:
     found = _from_folder(path, vectors) if os.path.isdir(path) else _from_npy(path, vectors)
     found.what = what
     return found
 
 
-def _from_npy(path: Path, vectors: bool) -> Source:
+def _from_npy(path: Path, vectors: bool) -> RowSource:
     with open_regular(path) as handle:
         try:
             shape, fortran, dtype, offset = array_header(handle, str(path), "biuf")
@@ -429,10 +428,10 @@ def listed(path: Path, endings: tuple[str, ...]) -> list[str]:
     return names
 
 
-def _from_folder(path: Path, vectors: bool) -> Source:
+def _from_folder(path: Path, vectors: bool) -> RowSource:
     """The block files of a folder, in the order of their names."""
     names = listed(path, (".npy", ".npz"))
-    parts: list[Source] = [
+    parts: list[RowSource] = [
         _from_npy(path / name, vectors) if name.endswith("y") else PackedRows(path / name) for name in names
     ]
     for name, part in zip(names, parts, strict=True):

@@ -1,11 +1,13 @@
-"""Rows with labels that are read part by part, and the task of each row."""
+"""Rows with labels that are read part by part, from matrices and from Parquet files, and the task of each row."""
 
 from __future__ import annotations
 
 import itertools
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,15 +18,35 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
 from forgetting.core.memory import require_memory
-from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.sources.blocks import as_matrix, checked_block
-from forgetting.sources.files import read_matrix
-from forgetting.sources.readers import FolderRows, Source, as_damage, as_source, home_of, names_in, sliced
+from forgetting.core.text import nearest, one_line
+from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.files.arrays import open_regular
+from forgetting.files.matrices import as_matrix, checked_block, read_matrix
+from forgetting.files.row_sources import (
+    FolderRows,
+    RowSource,
+    as_damage,
+    as_source,
+    file_stamp,
+    home_of,
+    listed,
+    names_in,
+    sliced,
+)
 
-__all__ = ["Block", "LabelledRows", "MatrixRows", "Owners", "labelled_rows", "owners_of"]
+__all__ = [
+    "LabelledBlock",
+    "LabelledRows",
+    "MatrixRows",
+    "Owners",
+    "ParquetRows",
+    "labelled_rows",
+    "owners_of",
+    "parquet_file",
+]
 
 
-class Block(NamedTuple):
+class LabelledBlock(NamedTuple):
     """Some rows: the number of the first, the dense rows, and their labels as a matrix."""
 
     start: int
@@ -54,7 +76,7 @@ class LabelledRows(ABC):
         """The first row of each part and the row after its last, for parts of about `size` rows."""
 
     @abstractmethod
-    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+    def blocks(self, start: int, stop: int) -> Iterator[LabelledBlock]:
         """The rows of a part."""
 
     def portion(self, start: int, stop: int) -> LabelledRows:
@@ -79,32 +101,32 @@ class MatrixRows(LabelledRows):
         if len(self.y) != count:
             raise InvalidInputError(f"X has {count} rows, but y has {len(self.y)}")
         self.shape, self.outputs = (count, width), self.y.outputs
-        own = self.X.row_bytes if isinstance(self.X, Source) else 16.0 * width
+        own = self.X.row_bytes if isinstance(self.X, RowSource) else 16.0 * width
         self.row_bytes = max(own, 8.0 * width) + 8.0 * (width + 3 * (self.outputs or 1))
         self.home = home_of(X)
         if isinstance(self.X, FolderRows):
             self.files = tuple(zip(self.X.names, np.diff(self.X.first).tolist(), strict=True))
 
     def spans(self, size: int) -> list[tuple[int, int]]:
-        if isinstance(self.X, Source):
+        if isinstance(self.X, RowSource):
             starts = self.X.starts(max(size - size % self.X.unit, min(size, self.X.unit))).tolist()
         else:
             starts = [*range(0, self.shape[0], size), self.shape[0]]
         return list(itertools.pairwise(starts))
 
-    def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        rows = self.X.read(start, stop) if isinstance(self.X, Source) else self.X[start:stop]
-        yield Block(start, rows.toarray() if is_sparse(rows) else rows, self.y.read(start, stop))
+    def blocks(self, start: int, stop: int) -> Iterator[LabelledBlock]:
+        rows = self.X.read(start, stop) if isinstance(self.X, RowSource) else self.X[start:stop]
+        yield LabelledBlock(start, rows.toarray() if is_sparse(rows) else rows, self.y.read(start, stop))
 
     def portion(self, start: int, stop: int) -> LabelledRows:
-        if isinstance(self.y.values, Source):
+        if isinstance(self.y.values, RowSource):
             return self
         part = copy(self)
         part.y = _Labels(self.y.values[start:stop], self.outputs, start)
         return part
 
     def mark(self) -> str:
-        X = f"{self.X.stamp()} {self.X.mark()}" if isinstance(self.X, Source) else _digest(self.X)
+        X = f"{self.X.stamp()} {self.X.mark()}" if isinstance(self.X, RowSource) else _digest(self.X)
         return f"{self.shape} {X} {self.y.mark()}"
 
 
@@ -121,7 +143,7 @@ class _Labels:
 
     def read(self, start: int, stop: int) -> Array:
         """The labels of some rows, as a matrix."""
-        if isinstance(self.values, Source):
+        if isinstance(self.values, RowSource):
             found = self.values.read(start, stop)
             return np.asarray(found.toarray() if is_sparse(found) else found)
         own = self.values[start - self.first : stop - self.first]
@@ -129,7 +151,7 @@ class _Labels:
         return np.asarray(checked_block(part, start, stop - start, self.outputs or 1, "y"))
 
     def mark(self) -> str:
-        if isinstance(self.values, Source):
+        if isinstance(self.values, RowSource):
             return f"{self.values.stamp()} {self.values.mark()}"
         return _digest(self.values)
 
@@ -181,8 +203,6 @@ def labelled_rows(X: Any, y: Any) -> LabelledRows:
     if isinstance(X, str | os.PathLike):
         path = Path(X)
         if path.suffix == ".parquet" or (os.path.isdir(path) and names_in(path, (".parquet",))):
-            from forgetting.sources.parquet import ParquetRows
-
             return ParquetRows(path, y)
         if not os.path.exists(path):
             raise ProblemFileError(f"{path}: no such file or folder")
@@ -267,3 +287,158 @@ def _named(names: Sequence[str] | None, found: list[str]) -> tuple[str, ...]:
     if names is not None and len(names) != len(found):
         raise InvalidInputError(f"{len(names)} names for {len(found)} tasks")
     return tuple(map(str, found if names is None else names))
+
+
+# -------------------------------------------------------------------------------------------------------------- Parquet
+
+
+class ParquetRows(LabelledRows):
+    """The rows of Parquet files: columns of labels, a column of groups if there is one, and features.
+
+    Features are all other columns, which hold numbers. A group of rows is read in parts of at most `size` rows.
+    """
+
+    def __init__(self, path: Path, y: Any) -> None:
+        self.home = path
+        names = listed(path, (".parquet",)) if os.path.isdir(path) else []
+        self.paths = [path / name for name in names] or [path]
+        self.labels = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
+        if not self.labels or not all(isinstance(name, str) for name in self.labels):
+            raise InvalidInputError(f"y: expected the name of a column of {path}, or a list of names, got {y!r:.60}")
+        self.group: str | None = None
+        self.columns: list[str] = []
+        #: for each group of rows: its first row, the number of its rows, its file and its number there
+        self.parts: list[tuple[int, int, int, int]] = []
+        sizes, largest, count = [], 0.0, 0
+        for number, file in enumerate(self.paths):
+            with parquet_file(file) as found:
+                columns = found.schema_arrow.names
+                repeated = next((name for name, times in Counter(columns).items() if times > 1), None)
+                if repeated is not None:
+                    raise ProblemFileError(f"{file}: two columns are called {repeated!r:.60}")
+                self.columns = self.columns or columns
+                if columns != self.columns:
+                    raise InvalidInputError(f"{file}: its columns are not those of {self.paths[0].name}")
+                about = found.metadata
+                for group in range(about.num_row_groups):
+                    rows = about.row_group(group).num_rows
+                    if rows < 0:
+                        raise ValueError(f"{rows} rows in group {group}")
+                    largest = max(largest, about.row_group(group).total_byte_size / max(1, rows))
+                    if rows:
+                        self.parts.append((count, rows, number, group))
+                    count += rows
+                sizes.append(about.num_rows)
+        self._check(self.labels, "y")
+        self.files = tuple(zip(names, sizes, strict=False))  # none of a single file
+        self.outputs = len(self.labels) if len(self.labels) > 1 else None
+        if not count:
+            raise InvalidInputError(f"{path}: columns without rows")
+        self.shape = (count, len(self.features))
+        self.row_bytes = 24.0 * len(self.columns) + largest
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the columns of X."""
+        found = [name for name in self.columns if name not in self.labels and name != self.group]
+        if not found:
+            raise InvalidInputError(f"{self.home}: no column is left for X besides those of labels and groups")
+        return found
+
+    def _check(self, names: list[str], what: str) -> None:
+        for name in names:
+            if name not in self.columns:
+                raise InvalidInputError(f"{what}: {self.home} has no column {name!r:.60}{nearest(name, self.columns)}")
+
+    def named_groups(self, column: Any) -> Any:
+        """The column of groups, which is then no feature: numbers, or words by their codes."""
+        self._check([column], "groups")
+        self.group = column
+        self.shape = (self.shape[0], len(self.features))
+        import pyarrow as pa
+
+        found: list[Any] = []
+        for file in self.paths:
+            require_memory(32.0 * self.shape[0], f"{file}: the groups of {self.shape[0]} rows", "split the files")
+            with parquet_file(file) as opened:
+                part = opened.read(columns=[column]).column(0)
+                part.validate(full=True)
+                if pa.types.is_nested(part.type) or (found and part.type != found[0].type):
+                    raise ProblemFileError(f"{file}, column {column!r:.60}: {part.type} is neither numbers nor words")
+                found.extend(part.chunks)
+        with _as_parquet_damage(self.paths[0]):
+            return self._grouped(pa.chunked_array(found), column)
+
+    def _grouped(self, whole: Any, column: str) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if whole.null_count:
+            row = int(np.flatnonzero(np.asarray(pc.is_null(whole)))[0])
+            raise InvalidInputError(f"groups: row {row} belongs to no group ({column!r:.60} is missing there)")
+        if not pa.types.is_dictionary(whole.type) and not pa.types.is_string(whole.type):
+            return whole.to_numpy()
+        coded = whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
+        joined = coded.unify_dictionaries().combine_chunks()
+        joined = joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+        words = np.array(joined.dictionary.to_pylist())
+        return words[np.asarray(joined.indices)]
+
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        return [(first, first + rows) for first, rows, _, _ in self.parts]
+
+    def blocks(self, start: int, stop: int) -> Iterator[LabelledBlock]:
+        first, rows, number, group = next(part for part in self.parts if part[0] == start)
+        wanted, width, file = [*self.features, *self.labels], len(self.features), self.paths[number]
+        with parquet_file(file) as found:
+            for batch in found.iter_batches(batch_size=self.batch, row_groups=[group], columns=wanted):
+                both = self._numbers(batch, wanted, file)
+                if first + len(both) > start + rows:
+                    break
+                X = checked_block(both[:, :width], first, len(both), width, "X")
+                yield LabelledBlock(first, X, checked_block(both[:, width:], first, len(both), len(self.labels), "y"))
+                first += len(both)
+            else:
+                if first == start + rows:
+                    return
+        raise ProblemFileError(f"{file}: damaged (group {group} does not have the {rows} rows that it announces)")
+
+    @property
+    def batch(self) -> int:
+        """Rows that are converted at once: about 16 MiB of numbers."""
+        return max(1, 2**21 // len(self.columns))
+
+    def _numbers(self, batch: Any, wanted: list[str], file: Path) -> Array:
+        both = np.empty((len(batch), len(wanted)), order="F")
+        for place, name in enumerate(wanted):
+            column = batch.column(name)
+            kind = str(column.type)
+            if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool")):
+                raise InvalidInputError(f"{file}, column {name!r:.60}: {kind}, expected numbers; leave the column out")
+            both[:, place] = column.cast("float64").to_numpy(zero_copy_only=False)
+        return both
+
+    def mark(self) -> str:
+        stamps = " ".join(file_stamp(file) for file in self.paths)
+        return f"{self.shape} {self.columns} {self.labels} {self.group} {stamps}"
+
+
+@contextmanager
+def parquet_file(path: Path, **options: Any) -> Iterator[Any]:
+    """The Parquet file at `path`, open in the block. Whatever goes wrong in the block is an error of the file."""
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise InvalidInputError("Parquet needs pyarrow: pip install 'forgetting[data]'") from error
+    with open_regular(path) as handle, _as_parquet_damage(path):
+        yield parquet.ParquetFile(handle, pre_buffer=False, **options)
+
+
+@contextmanager
+def _as_parquet_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ForgettingError:
+        raise
+    except Exception as error:  # damage has many names
+        raise ProblemFileError(f"{path}: cannot be read as Parquet ({one_line(str(error), 200)})") from error

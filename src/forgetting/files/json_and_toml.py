@@ -1,9 +1,10 @@
-"""JSON text from files, converted to dataclasses; text whose fields do not have the declared types is refused."""
+"""JSON from files, converted to dataclasses of which every field is checked, and TOML files of the user."""
 
 from __future__ import annotations
 
 import json
 import math
+import tomllib
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -12,9 +13,10 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from forgetting.core.arrays import as_kind
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.storage.atomic import as_file_error, write
+from forgetting.files.atomic import as_file_error, write
 
-__all__ = ["decode_json", "typed", "write_json"]
+__all__ = ["decode_json", "read_toml", "typed", "write_json"]
+
 
 LONGEST = 2**28  # the most characters of a text
 DEEPEST = 20  # the deepest nesting of values of type Any
@@ -197,3 +199,23 @@ def _finite(word: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{word[:40]} is too large")
     return number
+
+
+# ----------------------------------------------------------------------------------------------------------------- TOML
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The contents of a TOML file; an error names the file and says what is wrong.
+
+    >>> read_toml(Path("missing.toml"))
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: missing.toml: no such file
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ProblemFileError(f"{path}: no such file") from None
+    except RecursionError:
+        raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
+    except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
+        raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error
