@@ -136,7 +136,7 @@ def registered_class(registry: Registry[type[K]], name: str) -> type[K] | None:
 
     >>> from forgetting.sets import registry
     >>> registered_class(registry, "Box"), registered_class(registry, "Boxes")
-    (<class 'forgetting.sets.boxes.Box'>, None)
+    (<class 'forgetting.sets.balls_and_boxes.Box'>, None)
     """
     member = registry.get(dashed(name)) if dashed(name) in registry else None
     return member if member is not None and member.__name__ == name else None

@@ -1,9 +1,9 @@
-"""Random orderings: draws with and without replacement, or without repetition; a new permutation every epoch."""
+"""Orderings that do not look at the iterate: random draws, new permutations, cycles, and given sequences."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import nextafter
 from typing import Any
@@ -16,7 +16,7 @@ from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register
 from forgetting.orderings.view import TaskView
 
-__all__ = ["NonRepetitive", "NormWeighted", "Reshuffled", "WithReplacement", "WithoutReplacement"]
+__all__ = ["Cyclic", "Explicit", "NonRepetitive", "NormWeighted", "Reshuffled", "WithReplacement", "WithoutReplacement"]
 
 
 @register
@@ -168,3 +168,62 @@ class Reshuffled(Ordering):
     """
 
     law = laws.Reshuffled()
+
+
+@register
+@dataclass(frozen=True)
+class Cyclic(Ordering):
+    """Cyclic ordering: the tasks 0, 1, ..., T - 1, or those of `order`, repeated.
+
+    `order` may be any list of tasks. Bounds on cyclic orderings cover it if it has every task once.
+
+    >>> from forgetting.orderings import TaskView
+    >>> Cyclic().first(TaskView(3), 5).tolist(), Cyclic([2, 0, 1]).first(TaskView(3), 5).tolist()
+    ([0, 1, 2, 0, 1], [2, 0, 1, 2, 0])
+    """
+
+    order: Sequence[int] | IntArray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_law", laws.Cycle(self.order))
+        object.__setattr__(self, "order", self.law.order)
+
+    @property
+    def law(self) -> laws.Cycle:
+        """A fixed cycle of tasks."""
+        law: laws.Cycle = self._law  # type: ignore[attr-defined]
+        return law
+
+    def __repr__(self) -> str:
+        return "Cyclic()" if self.order is None else f"Cyclic(order={self.order})"
+
+    def __str__(self) -> str:
+        return repr(self) if self.order is None else f"Cyclic(order of {len(self.order)} tasks)"
+
+
+@register
+@dataclass(frozen=True)
+class Explicit(Ordering):
+    """The tasks of a given sequence, once.
+
+    >>> from forgetting.orderings import TaskView
+    >>> Explicit([2, 0, 0]).first(TaskView(3), 3).tolist()
+    [2, 0, 0]
+    """
+
+    seq: Sequence[int] | IntArray
+
+    def __post_init__(self) -> None:
+        if self.seq is None:
+            raise InvalidInputError("seq must be a sequence of task numbers, got None")
+        object.__setattr__(self, "_law", laws.Fixed(self.seq))
+        object.__setattr__(self, "seq", self.law.sequence)
+
+    @property
+    def law(self) -> laws.Fixed:
+        """A fixed sequence of tasks."""
+        law: laws.Fixed = self._law  # type: ignore[attr-defined]
+        return law
+
+    def __str__(self) -> str:
+        return f"Explicit({len(self.seq)} tasks)"

@@ -1,4 +1,6 @@
-"""The inner problem of weakly regularised classification: min_w sum_i exp(-z_i.w) + lambda/2 |w - p|^2.
+"""The paper's weakly regularised classification, with its lambda.
+
+The inner problem is min_w sum_i exp(-z_i.w) + lambda/2 |w - p|^2.
 
 A row of weight s_i is a row whose margin is log s_i smaller: s_i exp(-z_i.w) = exp(-(z_i.w - log s_i)).
 
@@ -26,13 +28,103 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array
+from forgetting.core.arrays import EPS, Array, as_count, as_number
+from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.schemes.base import Learned, Scheme, register
+from forgetting.tasks.problem import Problem
 
-__all__ = ["ExponentialTask", "Solution"]
+__all__ = ["ExponentialSolution", "ExponentialTask", "WeaklyRegularized"]
+
+
+SMALLEST = -1e14  # least log(lambda): its rounding changes log a by 1/64, where a is the weight of a row
+
+
+@register
+@dataclass(frozen=True)
+class WeaklyRegularized(Scheme):
+    """The paper's `scheme:regularized_cl`: w <- argmin_w sum_i exp(-y_i x_i.w) + lambda/2 |w - w_(t-1)|^2.
+
+    The sum is over the rows of the task, each times its weight if the problem has `row_weights`. The minimiser is
+    computed by Newton's method on the dual, with n variables for n rows (or d variables, if d is smaller), at O(n^3)
+    per step after O(n^2 d) for the inner products; see the docstring of this module. A run records the Newton
+    steps in `inner_steps`, and its `status` names a task whose residual stayed above `tol`. Tasks that are not
+    separable are learned too.
+
+    The iterates grow like L = log(1/lambda). `run.iterates` are the iterates themselves; `run.scaled_iterates` are
+    divided by L, and losses and distances are computed from these (at lambda = 1, where L is 0, from the iterates
+    themselves). As L grows, scaled iterates from w_0 = 0 tend to those of `POCS` (`reduc:classification_to_pocs`).
+
+    Args:
+        log_lambda: log(lambda), from 0 down to -1e14.
+        tol: the largest allowed error of margins y_i x_i.w, relative to their size.
+        max_steps: the most Newton steps per task on the dual; if the dual fails, as many again on w itself.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.separable(T=2, d=3, n=4, margin=0.5, seed=0)
+    >>> weak = fg.run(tasks, fg.orderings.Cyclic(), k=2, scheme=WeaklyRegularized(-10000))
+    >>> limit = fg.run(tasks, fg.orderings.Cyclic(), k=2)
+    >>> bool(abs(weak.scaled_iterates - limit.iterates).max() < 0.005)
+    True
+    """
+
+    log_lambda: float
+    tol: float = 1e-11
+    max_steps: int = 500
+    short_of_its_limit: ClassVar[str] = "a finite lambda (the rates are those of its limit, POCS)"
+
+    def __post_init__(self) -> None:
+        value = as_number(self.log_lambda, "log_lambda")
+        if value > 0:
+            raise InvalidInputError(f"log_lambda must be at most 0 (lambda at most 1), got {self.log_lambda!r}")
+        if value < SMALLEST:
+            raise InvalidInputError(
+                f"log_lambda must be at least {SMALLEST:g}, got {self.log_lambda!r}: below it the weights of the rows "
+                "have no digits left; use POCS, the limit of small lambda"
+            )
+        object.__setattr__(self, "tol", as_number(self.tol, "tol", above=0))
+        object.__setattr__(self, "max_steps", as_count(self.max_steps, "max_steps", least=1))
+
+    @property
+    def scale_of_iterates(self) -> float:
+        """L = log(1/lambda), or 1 if L is 0."""
+        return -float(self.log_lambda) or 1.0
+
+    @property
+    def random(self) -> bool:
+        return False
+
+    @property
+    def remembers(self) -> bool:
+        return False
+
+    def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> list[ExponentialTask | None]:
+        if problem.signed_rows(0) is None:
+            raise NotSupportedError(f"{self} is a scheme for ClassificationTasks, not for {type(problem).__name__}")
+        return [None] * int(problem.num_tasks)
+
+    def learn(self, problem: Problem, task: int, w: Array, memory: list[ExponentialTask | None]) -> Learned:
+        prepared = memory[task]
+        if prepared is None:
+            rows = problem.signed_rows(task)
+            assert rows is not None  # `start` refused all other problems
+            prepared = memory[task] = ExponentialTask(rows, problem.row_weights(task))
+        solution = prepared.solve(w, float(self.log_lambda), self.tol, self.max_steps)
+        if solution.residual <= self.tol:
+            return Learned(solution.w, solution.steps)
+        return Learned(
+            solution.w,
+            solution.steps,
+            f"learning task {task} stopped after {solution.steps} Newton steps with a KKT residual of "
+            f"{solution.residual:.1g}, above tol = {self.tol:g}; raise max_steps, or use a larger lambda",
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- the inner problem
+
 
 TRUSTED = 20.0  # up to this log a, Newton's method on w converges from 0, for separable rows or not
 ROUGH = 1e-3  # allowed error of margins at intermediate values of lambda
@@ -40,7 +132,7 @@ FEW = 50  # Newton steps after which a stride in log(1/lambda) counts as too lon
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class ExponentialSolution:
     """The minimiser and the number of Newton steps.
 
     `residual` is the largest error of a margin z_i.w, relative to the largest margin; the error from rounding w itself
@@ -68,14 +160,18 @@ class ExponentialTask:
         """The Gram matrix K, used if n is small compared with d."""
         return np.asarray(self.rows @ self.rows.T)
 
-    def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> Solution:
+    def solve(self, p: Array, log_lambda: float, tol: float, max_steps: int) -> ExponentialSolution:
         """The minimiser of sum_i s_i exp(-z_i.w) + lambda/2 |w - p|^2."""
         with np.errstate(all="ignore"):  # values that are not finite give a large residual
             try:
                 shift, residual, steps = self._shift(self.rows @ p + self.given, -log_lambda, tol, max_steps)
             except ValueError:  # LAPACK refuses values that are not finite
-                return Solution(p, 0, np.inf)
-        return Solution(p + shift, steps, residual) if np.isfinite(shift).all() else Solution(p, steps, np.inf)
+                return ExponentialSolution(p, 0, np.inf)
+        return (
+            ExponentialSolution(p + shift, steps, residual)
+            if np.isfinite(shift).all()
+            else ExponentialSolution(p, steps, np.inf)
+        )
 
     def _shift(self, margins: Array, level: float, tol: float, max_steps: int) -> tuple[Array, float, int]:
         """w - p, the residual and the number of steps; `margins` are those of p, `level` is log(1/lambda)."""

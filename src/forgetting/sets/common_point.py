@@ -11,7 +11,7 @@ import numpy as np
 from forgetting.core.arrays import Array, as_count, as_number, as_vector, as_word
 from forgetting.errors import InfeasibleError, InvalidInputError, NotSupportedError
 from forgetting.sets.base import ConvexSet
-from forgetting.sets.polyhedron import Polyhedron
+from forgetting.sets.polyhedra import Polyhedron
 
 __all__ = ["CommonPoint", "nearest_common_point", "stacked"]
 
