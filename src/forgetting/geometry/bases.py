@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, localcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from forgetting.compute import twofold
 from forgetting.compute.twofold import UNIT, Pair
 from forgetting.core.arrays import EPS, Array, IntArray, is_sparse
+from forgetting.geometry.frame import Data, Frame
+from forgetting.geometry.qr import spectrum_of
 from forgetting.geometry.rational import exact_rank
-from forgetting.geometry.reduction import Data, Frame, Geometry
-from forgetting.geometry.triangles import spectrum_of
+
+if TYPE_CHECKING:
+    from forgetting.geometry.reduction import Geometry
 
 __all__ = ["Bases", "plain_bases", "precise_bases"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, SQUARED, Array, IntArray
 from forgetting.errors import InvalidInputError
+from forgetting.geometry.qr import is_tall, parts_of, spectrum_of, triangle_of
 from forgetting.geometry.row_blocks import RowBlocks
-from forgetting.geometry.triangles import is_tall, parts_of, spectrum_of, triangle_of
 
 __all__ = [
     "Factor",

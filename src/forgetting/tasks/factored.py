@@ -25,8 +25,8 @@ from forgetting.core.memory import in_bytes
 from forgetting.core.progress import progress_bar
 from forgetting.errors import MemoryLimitError, NotSupportedError
 from forgetting.files.labelled_rows import LabelledRows, Owners
+from forgetting.geometry.qr import triangle
 from forgetting.geometry.row_blocks import offsets_of, squared_rows
-from forgetting.geometry.triangles import triangle
 
 __all__ = ["Factored", "factored"]
 
