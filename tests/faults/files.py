@@ -62,9 +62,8 @@ from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
 from forgetting.studies.export import export
-from forgetting.tasks.equiangular import worst_equiangular
-from forgetting.tasks.known_tasks import _digest
 from forgetting.tasks.readers import Reading
+from forgetting.tasks.worst_tasks import _digest, worst_equiangular
 from forgetting.worstcase.check_certificate import digest
 from forgetting.worstcase.dual_certificate import DualCertificate
 

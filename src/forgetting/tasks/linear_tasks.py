@@ -12,7 +12,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word, numbers
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
-from forgetting.tasks.class_labels import correct_share, kind_of_labels
+from forgetting.tasks.labels import correct_share, kind_of_labels
 from forgetting.tasks.problem import Kind, Problem
 
 if TYPE_CHECKING:

@@ -17,9 +17,15 @@ from forgetting.files.arrays import open_regular
 from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import RegressionTasks, families
-from forgetting.tasks.equiangular import equiangular_loss
-from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, task_arrays
-from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import (
+    FOLDER,
+    PROOF,
+    KnownWorst,
+    equiangular_loss,
+    task_arrays,
+    two_lines_forgetting,
+    two_lines_loss,
+)
 from forgetting.worstcase.dual_certificate import DualCertificate
 
 __all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]

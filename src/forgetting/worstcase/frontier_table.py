@@ -15,7 +15,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.figures.items import Curves, Role, Series, Table, through
 from forgetting.files.records import checked_fields
 from forgetting.results import Result
-from forgetting.tasks.known_tasks import entry_files, known_worst
+from forgetting.tasks.worst_tasks import entry_files, known_worst
 from forgetting.worstcase.frontier_bounds import KEPT, NOT_KEPT, Upper, upper_bound
 from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
 from forgetting.worstcase.frontier_slopes import SAYS, Slope, slope_between

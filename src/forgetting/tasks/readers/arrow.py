@@ -27,13 +27,14 @@ from forgetting.core.text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.labelled_rows import parquet_file
-from forgetting.tasks.readers.memory import column_numbers, column_words
 from forgetting.tasks.readers.sheet import (
     NOTHING,
     Columns,
     Origin,
     Sheet,
+    column_numbers,
     column_places,
+    column_words,
     parse_number,
     sheet_of,
 )
@@ -48,7 +49,7 @@ WIDE = 1000  # columns from which on that matters
 
 @dataclass(frozen=True, eq=False)
 class ArrowTable:
-    """Columns of Arrow, as a `Table`."""
+    """Columns of Arrow, as a `RowTable`."""
 
     origin: Origin
     names: list[str]
@@ -89,7 +90,7 @@ class TextTable(ArrowTable):
 
 @dataclass(frozen=True, eq=False)
 class WideTable(ArrowTable):
-    """Columns of few words each, as a `Table`: Arrow needs more memory and time for a column than for many cells."""
+    """Columns of few words each, as a `RowTable`: Arrow needs more memory and time for a column than for many cells."""
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         """A column as float64, NaN where a number is missing, and in which rows it has other words."""

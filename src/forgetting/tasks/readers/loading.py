@@ -17,9 +17,18 @@ from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError,
 from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.tasks.preparation import prepare
 from forgetting.tasks.problem import Problem, is_saved, no_tasks, problem_from
-from forgetting.tasks.readers.memory import is_frame, sheet_from_arrays, sheet_from_frame, sheet_from_mapping
 from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
-from forgetting.tasks.readers.sheet import PREPARING, Columns, Origin, Sheet, first_repeated
+from forgetting.tasks.readers.sheet import (
+    PREPARING,
+    Columns,
+    Origin,
+    Sheet,
+    first_repeated,
+    is_frame,
+    sheet_from_arrays,
+    sheet_from_frame,
+    sheet_from_mapping,
+)
 
 __all__ = ["ENDINGS", "load", "read", "warn_of_doubts"]
 

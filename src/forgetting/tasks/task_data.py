@@ -1,4 +1,4 @@
-"""Rows of tasks in one array, dense or CSR: checked together, and stored once."""
+"""The matrices and labels of tasks: checked, converted to float64, and stacked in one array where there are many."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from forgetting.core.arrays import (
     Array,
     IntArray,
     any_array,
+    as_list,
+    check_finite,
     fingerprint,
     group_codes,
     is_sparse,
     one_column,
     read_only,
+    real_array,
     sealed,
 )
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix, RowBlocks, offsets_of, row_sums, squared_rows
-
-__all__ = ["Stacked", "as_slice", "split_rows", "stacked"]
-
 
 MANY = 1000  # dense tasks from which on they are stacked
 CHUNK = 2**20  # entries that are read at once
@@ -225,3 +225,76 @@ def as_slice(members: IntArray) -> slice | IntArray:
     if members[-1] - members[0] + 1 == len(members):
         return slice(int(members[0]), int(members[-1]) + 1)
     return members
+
+
+# ------------------------------------------------------------------------------------------------------- data of a task
+
+
+def as_task_lists(
+    matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
+) -> tuple[Sequence[Any], Sequence[Any], tuple[str, ...]]:
+    """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers."""
+    matrices = matrices if isinstance(matrices, RowBlocks) else as_list(matrices, "the matrices of the tasks")
+    labels = labels if isinstance(labels, RowBlocks) else as_list(labels, "the labels of the tasks")
+    if not matrices:
+        raise InvalidInputError("no tasks given; a collection needs at least one")
+    if len(matrices) != len(labels):
+        raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
+    called = range(len(matrices)) if names is None else as_list(names, "names")
+    if len(called) != len(matrices):
+        raise InvalidInputError(f"{len(called)} names for {len(matrices)} tasks")
+    return matrices, labels, tuple(map(str, called))
+
+
+def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
+    """Convert the matrix X of a task to float64, dense or CSR; `name` names the task in errors.
+
+    >>> as_task_matrix([1.0, 2.0], "task 0")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: task 0, X: expected a matrix of shape (rows, d), got shape (2,); ...
+    """
+    matrix: Matrix
+    if is_sparse(raw_matrix):
+        if raw_matrix.dtype.kind not in "biuf":
+            raise InvalidInputError(f"{name}, X: expected real numbers, got dtype {raw_matrix.dtype}")
+        from scipy.sparse import csr_array
+
+        matrix = csr_array(raw_matrix, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the conversion may share arrays with the caller; the next line works in place
+            matrix.sum_duplicates()
+        check_finite(matrix, f"{name}, X", squares=True)
+    else:
+        matrix = real_array(raw_matrix, f"{name}, X", squares=True)
+    if matrix.ndim != 2:
+        raise InvalidInputError(
+            f"{name}, X: expected a matrix of shape (rows, d), got shape {matrix.shape}; a single row is [x]"
+        )
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InvalidInputError(f"{name}: X of shape {matrix.shape} is empty; leave the task out")
+    return matrix
+
+
+def as_task_data(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:
+    """Convert X and y of a task to float64 and check their shapes."""
+    name = f"task {task}"
+    matrix = as_task_matrix(raw_matrix, name)
+    label = one_column(real_array(raw_label, f"{name}, y", squares=True))
+    n = matrix.shape[0]
+    if label.ndim not in (1, 2) or len(label) != n or 0 in label.shape:
+        raise InvalidInputError(
+            f"{name}: X has {n} rows, but y has shape {label.shape}; expected ({n},), or ({n}, c) for c outputs"
+        )
+    return matrix, label
+
+
+def outputs_in_words(label: Array) -> str:
+    """How many outputs labels have, for messages."""
+    return "one output" if label.ndim == 1 else f"{label.shape[1]} outputs"
+
+
+def largest_entries(matrix: Matrix) -> Array:
+    """The largest magnitude in each row."""
+    if is_sparse(matrix):
+        return np.asarray(abs(matrix).max(axis=1).toarray(), dtype=np.float64).ravel()
+    return np.asarray(np.maximum(matrix.max(axis=1), -matrix.min(axis=1)))

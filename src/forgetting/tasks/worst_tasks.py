@@ -1,33 +1,51 @@
-"""Tasks that are known to be worst for a number of steps: the files of the frontier.
+"""The worst tasks that are known for a number of steps: the files of the frontier, and families in closed form.
 
 Each file of the folder `known_worst` is one entry: the largest expected loss or forgetting that is known for T tasks
 after k steps at |w_0 - w*| R = 1, tasks that reach it, and a proved upper bound where there is one. Hunts of claims
 start from these tasks, and `fg.worstcase.frontier` lists and verifies the entries.
+
+In closed form are two lines in a plane with w* halfway between them, the worst pairs of tasks under random orders, and
+equiangular tasks: T lines with one angle between all of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_path
+from forgetting.core.arrays import Array, as_count, as_number, as_path
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.json_and_toml import decode_json, typed, write_json
-from forgetting.tasks.equiangular import equiangular_tasks
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["FOLDER", "PROOF", "KnownWorst", "entry_files", "known_worst", "task_arrays"]
+__all__ = [
+    "FOLDER",
+    "PROOF",
+    "KnownWorst",
+    "Worst",
+    "entry_files",
+    "equiangular_loss",
+    "equiangular_tasks",
+    "known_worst",
+    "task_arrays",
+    "two_lines_forgetting",
+    "two_lines_loss",
+    "two_lines_power",
+    "worst_equiangular",
+]
+
 
 FOLDER = Path(__file__).with_name("known_worst")
 FORMAT = "forgetting/worst-tasks/1"
@@ -272,3 +290,122 @@ def known_worst(quantity: str | None = None, k: Iterable[int] | None = None) -> 
     """
     steps = None if k is None else set(k)
     return tuple(e for e in _stored() if quantity in (None, e.quantity) and (steps is None or e.k in steps))
+
+
+def equiangular_tasks(T: int, share: float) -> RegressionTasks:
+    """T tasks of one row, x_m = sqrt(share) w* + sqrt(1 - share) v_m, with v_m the corners of a simplex.
+
+    The v_m are unit vectors orthogonal to w* with <v_m, v_n> = -1/(T - 1), so that all angles between tasks are equal.
+
+    >>> tasks = equiangular_tasks(3, 0.25)
+    >>> rows = np.vstack([tasks.task(m)[0] for m in range(3)])
+    >>> (rows @ rows.T).round(3).tolist()
+    [[1.0, -0.125, -0.125], [-0.125, 1.0, -0.125], [-0.125, -0.125, 1.0]]
+    """
+    T, share = as_count(T, "T", least=2), as_number(share, "share", above=0)
+    rows = math.sqrt((1 - share) * T / (T - 1)) * (np.eye(T) - 1 / T) + math.sqrt(share / T)
+    rows /= np.linalg.norm(rows[0])
+    w = np.full(T, T**-0.5)
+    return RegressionTasks(list(rows[:, None, :]), list((rows @ w)[:, None]))
+
+
+def equiangular_loss(T: int, share: float, k: int) -> float:
+    """E L(w_k) of `equiangular_tasks` with replacement.
+
+    Q commutes with permutations of the tasks, and so does B_0 = mean of x_m x_m' / 2: both are combinations of the
+    projection onto w* (dimension 1) and onto the other directions (dimension T - 1). With q = 1 - share, r_0 = share
+    and r_1 = q / (T - 1), Q maps coefficients (b, a) to ((1 - 2 r_0) b + r_0 s, (1 - 2 r_1) a + r_1 s), where
+    s = share b + q a, from (r_0, r_1) / 2. The loss is b after k steps. Cost: log2(k) products of 2 x 2 matrices.
+
+    >>> from forgetting.tasks.worst_tasks import two_lines_loss
+    >>> pair = two_lines_loss(5)
+    >>> abs(equiangular_loss(2, (1 - pair.cosine) / 2, 5) / pair.value - 1) < 1e-12
+    True
+    """
+    p = np.array([share, 1 - share])
+    r = p / np.array([1, T - 1])
+    Q = np.diag(1 - 2 * r) + np.outer(r, p)
+    return float((np.linalg.matrix_power(Q, k) @ r)[0] / 2)
+
+
+def worst_equiangular(T: int, k: int) -> tuple[float, float]:
+    """The largest E L(w_k) of T equiangular tasks, and the share of w* in each task at which it is reached.
+
+    At T of about 0.407 k, k times this tends to 0.21754, more than 1/(2e) = 0.18394 of two tasks.
+
+    >>> round(1000 * worst_equiangular(408, 1000)[0], 4)
+    0.2174
+    """
+    low, high = math.log(1e-3 / k), math.log(0.75)
+    for _ in range(120):
+        third = (high - low) / 3
+        left, right = (equiangular_loss(T, math.exp(low + step * third), k) for step in (1, 2))
+        low, high = (low + third, high) if left < right else (low, high - third)
+    share = math.exp((low + high) / 2)
+    return equiangular_loss(T, share, k), share
+
+
+class Worst(NamedTuple):
+    """The largest value over all angles between two lines, and the cosine of the angle at which it is reached."""
+
+    value: float
+    cosine: float
+
+
+def two_lines_loss(k: int) -> Worst:
+    """The largest E L(w_k) over all pairs of subspaces, with replacement, at |w_0 - w*| R = 1.
+
+    max over c = cos(theta) of 1/8 (1 - c^2) (1 + c) ((1 + c^2)/2)^(k-1), reached by two lines with w* halfway. The
+    derivative vanishes where (2k+1) c^3 - c^2 - (2k-5) c - 1 = 0, which has one root in (0, 1).
+
+    >>> round(two_lines_loss(1).value * 27, 12)
+    4.0
+    """
+    low, high = 0.0, 1.0
+    for _ in range(60):  # the cubic is -1 at 0 and 4 at 1
+        c = (low + high) / 2
+        if (2 * k + 1) * c**3 - c**2 - (2 * k - 5) * c - 1 < 0:
+            low = c
+        else:
+            high = c
+    c = (low + high) / 2
+    return Worst((1 - c * c) * (1 + c) / 8 * math.exp((k - 1) * math.log((1 + c * c) / 2)), c)
+
+
+def two_lines_forgetting(k: int) -> Worst:
+    """The largest E F(k) over all pairs of subspaces, with replacement, at |w_0 - w*| R = 1.
+
+    With u = sin^2(theta), s = 1 - u, n = (1 + cos(theta))/2 and N visits to the task that was not learned last,
+    E[|z_k|^2 N] = n s/2 * sum_{j=1..k-1} j b^(j-1) a^(k-1-j) for a = u/2, b = 1 - u/2, and F = u/(2k) times that. The
+    maximum is at u = 2/(k+1) or near it, and w* is halfway between the lines.
+
+    >>> two_lines_forgetting(1).value
+    0.0
+    >>> round(two_lines_forgetting(2).value / two_lines_power(2).value, 12)
+    0.5
+    """
+
+    def value(u: float) -> float:
+        s, b = 1 - u, math.exp((k - 1) * math.log1p(-u / 2))
+        total = (k * b * s - (b * (1 - u / 2) - (u / 2) ** k)) / s**2
+        return u / (2 * k) * (1 + math.sqrt(s)) / 2 * s / 2 * total
+
+    if k < 2:
+        return Worst(0.0, 1.0)
+    low, high = 0.0, min(0.75, 4 / k)
+    for _ in range(90):  # it rises to its maximum and falls from there
+        third = (high - low) / 3
+        low, high = (low + third, high) if value(low + third) < value(high - third) else (low, high - third)
+    return Worst(value((low + high) / 2), math.sqrt(1 - (low + high) / 2))
+
+
+def two_lines_power(power: float) -> Worst:
+    """max over c of 1/8 (1 - c^2) (1 + c) c^power: E L of two lines, w* halfway, whose tasks change power/2 times.
+
+    The derivative vanishes where (3 + power) c^2 - c - power = 0.
+
+    >>> round(two_lines_power(0).value * 27, 12)
+    4.0
+    """
+    c = (1 + math.sqrt(1 + 4 * power * (3 + power))) / (2 * (3 + power))
+    return Worst((1 - c * c) * (1 + c) / 8 * c**power, c)
