@@ -20,7 +20,8 @@ from forgetting.orderings.base import as_ordering
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme
 from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
-from forgetting.tasks.problem import as_problem, problem_from
+from forgetting.tasks.capabilities import problem_from
+from forgetting.tasks.problem import as_problem
 
 __all__ = ["Instance"]
 

@@ -15,8 +15,9 @@ from forgetting.core.memory import require_memory
 from forgetting.core.text import one_line
 from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
+from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
 from forgetting.tasks.preparation import prepare
-from forgetting.tasks.problem import Problem, is_saved, no_tasks, problem_from
+from forgetting.tasks.problem import Problem
 from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
 from forgetting.tasks.readers.sheet import (
     PREPARING,
