@@ -78,7 +78,7 @@ def run_parts(
 
 
 def lost_part() -> str:
-    """What happened to a part that is given up."""
+    """The reason why a part is given up."""
     return "the process died each time (killed, or out of memory)"
 
 
@@ -169,7 +169,7 @@ def _dispatched(
 def _again(
     function: Callable[[Part], Result], parts: list[tuple[int, Part]], count: int | None, give_up: Callable[[int], None]
 ) -> Iterator[tuple[int, Result]]:
-    """Compute parts of which one may be why a process died: by halves, then alone, so that the others go on."""
+    """Compute parts of which one may have ended a process: by halves, then alone, so that the others go on."""
     if not parts:
         return
     left = dict(parts)

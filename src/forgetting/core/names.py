@@ -1,4 +1,4 @@
-"""What `dir` shows of a public module, and so what a notebook offers after a dot."""
+"""The names that `dir` shows of a public module, which a notebook offers after a dot."""
 
 from __future__ import annotations
 

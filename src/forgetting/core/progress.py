@@ -33,7 +33,7 @@ EVERY = 0.2  # seconds between two pictures in a notebook
 
 @dataclass(eq=False)
 class _Audience:
-    """Who sees the progress: the calls of `report`, or a bar if that is None. Inside a bar, others are silent."""
+    """The audience of progress: calls of `report`, or a bar if that is None. Inside a bar, others are silent."""
 
     report: Report | None
     busy: bool = False

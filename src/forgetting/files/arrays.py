@@ -92,7 +92,7 @@ def contents(path: str | PathLike[str]) -> dict[str, tuple[int, int]]:
 
 
 def _in_archive(path: str | PathLike[str], read: Callable[[zipfile.ZipFile, list[zipfile.ZipInfo], int], Read]) -> Read:
-    """What `read` makes of a checked archive, its members and the size of the file."""
+    """Call `read` with a checked archive, its members and the size of the file."""
     with open_regular(path) as handle:
         if not zipfile.is_zipfile(handle):
             raise ProblemFileError(

@@ -85,7 +85,7 @@ class LabelledRows(ABC):
 
     @abstractmethod
     def mark(self) -> str:
-        """What identifies rows and labels, at little cost: sizes and times of files, and some rows."""
+        """A text that identifies rows and labels, at little cost: sizes and times of files, and some rows."""
 
     def named_groups(self, column: Any) -> Any:
         """The groups of rows in a column of the data; an error if the data have no columns with names."""
@@ -195,7 +195,7 @@ def _digest(matrix: Any) -> str:
 
 
 def labelled_rows(X: Any, y: Any) -> LabelledRows:
-    """The rows and labels of what a user gives: a Parquet file or a folder of them, or a matrix and labels.
+    """The rows and labels that a user gives: a Parquet file or a folder of them, or a matrix and labels.
 
     >>> labelled_rows(np.eye(3), [1.0, 2.0, 3.0]).shape
     (3, 3)
@@ -237,7 +237,7 @@ class Owners:
         return np.repeat(np.arange(first, last + 1), inside)
 
     def mark(self) -> str:
-        """What identifies the tasks of the rows."""
+        """A hash that identifies the tasks of the rows."""
         total = sha256(np.ascontiguousarray(self.counts).data)
         if self.codes is not None:
             total.update(self.codes.data)

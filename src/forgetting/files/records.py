@@ -40,7 +40,7 @@ WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 @dataclass(frozen=True)
 class Codec:
-    """How objects of one class are saved.
+    """The way in which objects of one class are saved.
 
     Attributes:
         name: what stands in the file; it must never change.
@@ -74,7 +74,7 @@ def write_record(path: str | PathLike[str], kind: str, values: Mapping[str, Any]
 
 
 def read_record(path: str | PathLike[str], kind: str, restore: Callable[[dict[str, Any]], Record]) -> Record:
-    """What `restore` makes of the values that `write_record` wrote; errors name the file."""
+    """Read values that `write_record` wrote, and return `restore(values)`; errors name the file."""
     arrays = read_arrays(path)
     if str(arrays.get("format")) != _format(kind):
         given = f"its 'format' entry is {str(arrays['format'])!r:.80}" if "format" in arrays else "no 'format' entry"

@@ -82,7 +82,7 @@ class RowSource(ABC):
         return np.arange(count + 1) * m // count
 
     def mark(self) -> str:
-        """What identifies the matrix: a hash of the entries of 64 rows."""
+        """A text that identifies the matrix: a hash of the entries of 64 rows."""
         return fingerprint(*(self.read(i, i + 1) for i in _sample(self.shape[0]))).hex()
 
     def stamp(self) -> str:

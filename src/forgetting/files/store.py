@@ -118,7 +118,7 @@ MOST_TEXT = 20_000  # characters of an error that are kept
 
 
 class NoStoreError(ProblemFileError):
-    """A file that is only looked at is empty, and stays so."""
+    """The error if a file that is only looked at is empty; the file stays so."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class StoredCell:
-    """What a store holds of a cell: see the columns of the table."""
+    """A cell as the store holds it: see the columns of the table."""
 
     place: int
     key: str
@@ -241,7 +241,7 @@ class Store:
             )
 
     def keep_function(self, stated: str, name: str, digest: str) -> None:
-        """Keep what a name in a TOML file stands for: the name and the digest of the function as it is run now."""
+        """Keep the function that a name in a TOML file stands for: its name, and its digest as it is run now."""
         with self._transaction():
             self._base.execute(FUNCTIONS)  # older files have no such table
             self._base.execute("INSERT OR REPLACE INTO functions VALUES (?, ?, ?)", (stated, name, digest))
@@ -454,7 +454,7 @@ def _file_number(path: Path) -> int | None:
 
 
 def _why(error: Exception) -> str:
-    """What an error of SQLite means for the user."""
+    """The meaning of an error of SQLite for the user."""
     words = str(error)
     if "full" in words or "disk I/O" in words:
         return "the disk is full or failed; all finished cells are kept, so run the study again when there is space"

@@ -215,7 +215,7 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
 
 
 def _known_to(geometry: Geometry) -> tuple[Array, Array]:
-    """For each distinct task, by how much the floats of rows and labels can be off, relative to their norms."""
+    """For each distinct task, bounds on the errors of the floats of rows and of labels, relative to their norms."""
     off = np.zeros((2, geometry.num_distinct))
     for m, root in {}.items() if geometry.data is None else geometry.data.roots.items():
         off[:, m] = root.rows_off, root.labels_off
@@ -234,7 +234,7 @@ def _fits(matrix: Array, label: Array, rank: int) -> bool:
 
 
 def _solved(leftover: Pair, learned: int) -> Pair:
-    """The leftover, of which so many numbers are only rounding errors and become zero."""
+    """The leftover, whose first `learned` numbers are only rounding errors and become zero."""
     high, low = leftover[0].copy(), leftover[1].copy()
     high[..., :learned], low[..., :learned] = 0.0, 0.0
     return high, low

@@ -100,11 +100,11 @@ class Rooted(Protocol):
 
     @property
     def rows_off(self) -> float:
-        """By how much the floats of rows can be off, relative to the norm of the task."""
+        """A bound on the errors of the floats of rows, relative to the norm of the task."""
 
     @property
     def labels_off(self) -> float:
-        """By how much the floats of labels can be off, relative to their norm."""
+        """A bound on the errors of the floats of labels, relative to their norm."""
 
     @property
     def scaled(self) -> bool:

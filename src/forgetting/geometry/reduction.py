@@ -248,7 +248,7 @@ class Geometry(Directions):
 
     @cached_property
     def _gaps(self) -> dict[bytes, tuple[float, float]]:
-        """What `mixing` computed before, by the probabilities."""
+        """Results of `mixing`, by the probabilities."""
         return {}
 
     def mixing(self, p: Array) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Who comes next: orderings of tasks. Each class states its law; exact engines and bounds read the law."""
+"""Orderings of tasks. Each class states its law; exact engines and bounds read the law."""
 
 from forgetting.core.names import only
 from forgetting.orderings import laws

@@ -39,7 +39,7 @@ class _Greedy(Ordering):
         """The score of each task; the task with the largest score is next."""
 
     def _noise(self, tasks: TaskView) -> Array:
-        """How far rounding errors may have moved each score."""
+        """The largest change of each score by rounding errors."""
         return np.full(tasks.num_tasks, tasks.rounding())
 
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:

@@ -1,4 +1,4 @@
-"""Schemes: how a task is learned."""
+"""Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry

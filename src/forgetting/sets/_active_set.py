@@ -197,7 +197,7 @@ def falling(lam: Array) -> IntArray:
 
 @compiled_fast
 def most(slack: Array) -> float:
-    """By how much a row is missed at most."""
+    """The largest amount by which a row is missed."""
     missed = 0.0
     for i in range(len(slack)):
         missed = max(missed, -slack[i])

@@ -1,4 +1,4 @@
-"""What a problem may have beside its tasks: a geometry, rows with labels, convex sets, a picture, a file.
+"""Capabilities that a problem may have: a geometry, rows with labels, convex sets, a display, a file.
 
 `Problem` derives from these classes, whose members say "not known" by default; a class of tasks overrides those that it
 knows. Engines, schemes and bounds read the members, and never ask for the class of a problem.
@@ -70,7 +70,7 @@ class WithRows:
     #: c if labels are rows of c numbers, so that w is d x c; None if w is a vector
     outputs: int | None = None
 
-    #: what was done with the columns of X; None if nothing was
+    #: the preparation of the columns of X; None if they are as they were given
     preparation: Preparation | None = None
 
     @property

@@ -285,7 +285,7 @@ class ConvexSets(Problem):
 
     @property
     def directions(self) -> Directions | None:
-        """What linear schemes step on; None unless every set is affine."""
+        """The directions on which linear schemes step; None unless every set is affine."""
         return None if self.regression is None else self.regression.directions
 
     def require_realizable(self, what: str) -> None:

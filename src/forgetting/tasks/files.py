@@ -102,7 +102,7 @@ STATISTICS = ("mean", "rest", "deviation")
 
 
 def preparation_arrays(done: Preparation | None) -> dict[str, Any]:
-    """The entries of a file that hold a preparation; none if there is none. Of a function only the name is kept."""
+    """The entries of a file that hold a preparation, if there is one; a function is kept by its name only."""
     arrays: dict[str, Any] = {}
     for number, step in enumerate(done.steps if done is not None else ()):
         values: dict[str, Any] = {"columns": step.columns, "width": step.width, "intercept": step.intercept}

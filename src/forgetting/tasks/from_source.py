@@ -229,7 +229,7 @@ class Factored:
 
 
 class _Piece(NamedTuple):
-    """What a part of the rows leaves: rows of short tasks with their tasks, and factors of tall ones."""
+    """The result of reducing a part of the rows: rows of short tasks with their tasks, and factors of tall tasks."""
 
     short: IntArray
     rows: Array

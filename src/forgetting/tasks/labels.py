@@ -174,7 +174,7 @@ def _whole(value: Any, row: int) -> Any:
 
 
 def kind_of_labels(labels: Sequence[Array]) -> LabelKind | None:
-    """What the labels of regression tasks stand for: signs, classes, or numbers that are no classes (None).
+    """The meaning of the labels of regression tasks: signs, classes, or numbers that are no classes (None).
 
     >>> kind_of_labels([np.array([1.0, -1.0])]), kind_of_labels([np.eye(2)]), kind_of_labels([np.array([0.5])])
     ('signs', 'classes', None)

@@ -70,7 +70,7 @@ class LinearTasks(Problem):
 
     @property
     def directions(self) -> Directions:
-        """What linear schemes step on: the geometry, or the rows of the tasks where a geometry is not needed."""
+        """The directions on which linear schemes step: the geometry, or the rows of the tasks where none is needed."""
         return self.geometry
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class LinearTasks(Problem):
 
     @property
     def loss_meaning(self) -> str:
-        """Sums or means over the rows of a task."""
+        """Half the squared residual, summed or averaged over the rows of a task."""
         rows = "summed over its rows" if self.loss_kind == "sum" else "its mean over the rows"
         outputs = "" if self.outputs is None else f" and summed over {self.outputs} outputs"
         return f"half the squared residual of a task, {rows}{outputs}"
@@ -123,7 +123,7 @@ class LinearTasks(Problem):
 
     @cached_property
     def labels_stand_for(self) -> Literal["signs", "classes"] | None:
-        """What labels are, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None (numbers)."""
+        """The meaning of labels, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None."""
         return kind_of_labels([self.labels_of(task) for task in range(self.num_tasks)])
 
     def accuracy(self, w: Any) -> Array:

@@ -39,7 +39,7 @@ __all__ = ["Preparation", "RandomFeatures", "UnknownMap", "as_feature_map", "as_
 
 LISTED = 5  # columns in a note
 MOST_STEPS = 8  # preparations one after the other
-ROWS = "rows to prepare"  # how messages call rows that belong to no task
+ROWS = "rows to prepare"  # the name, in messages, of rows that belong to no task
 Standardize = Literal["all", "first"]
 
 
@@ -58,7 +58,7 @@ class UnknownMap:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What was done with the columns of X, to be done with other rows alike, such as test data.
+    """A preparation of the columns of X, which can be applied to other rows too, such as test data.
 
     In this order: features, standardizing, intercept. Features come first, so that what is learned from is
     standardized, and not what the features are made of; the intercept comes last, since standardizing would turn a
@@ -121,7 +121,7 @@ class Preparation:
 
     @property
     def features_name(self) -> str:
-        """How messages call the feature map."""
+        """The name of the feature map in messages."""
         return _map_name(self.features)
 
     @property
@@ -147,12 +147,12 @@ class Preparation:
 
     @property
     def in_words(self) -> str:
-        """What was done, in the order in which it was done."""
+        """All preparations in words, in the order in which they were made."""
         return "; then ".join(step.own_words for step in self.steps)
 
     @property
     def own_words(self) -> str:
-        """What was done last, if the tasks were prepared before."""
+        """The last preparation in words, without those before it."""
         steps = [_map_words(self.features)] if self.features is not None else []
         if self.standardize is not None:
             steps.append(f"features standardized by {'all tasks' if self.standardize == 'all' else 'the first task'}")
@@ -160,7 +160,7 @@ class Preparation:
         return ", ".join(steps) or "nothing"
 
     def notes(self, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """What was done last, and which columns are constant; `names` are those of the columns of X."""
+        """Notes on the last preparation and on columns that are constant; `names` are those of the columns of X."""
         said = [f"X was {'' if self.before is None else 'then '}prepared: {self.own_words}"]
         constant = np.flatnonzero(self.deviation == 0).tolist() if self.deviation is not None else []
         if constant:
@@ -227,7 +227,7 @@ class Preparation:
         return csr_array(hstack([mapped, csr_array(ones)]))
 
     def _with(self, tasks: RegressionTasks, matrices: list[Matrix], loss: Any) -> RegressionTasks:
-        """The tasks with these matrices for their distinct ones."""
+        """The tasks with these matrices in the place of their distinct matrices."""
         index = _distinct(tasks)[1]
         made = tasks.with_data(
             [matrices[i] for i in index], [tasks.task(m)[1] for m in range(tasks.num_tasks)], loss=loss
@@ -247,7 +247,7 @@ def prepare(
     *,
     first: int = 0,
 ) -> RegressionTasks:
-    """The tasks with X prepared; if nothing is asked for, the tasks as they are. See `RegressionTasks.prepared`.
+    """The tasks with X prepared; without any preparation, the tasks as they are. See `RegressionTasks.prepared`.
 
     `first` is the task that standardize="first" means: task 0, or the first task of another order.
 
@@ -307,7 +307,7 @@ def as_standardize(value: Any) -> Standardize | None:
 
 
 def as_feature_map(value: Any, seed: Seed = 0) -> Any:
-    """A number as that many random features; a function, a transformer and None as they are.
+    """Random features if `value` is their number; a function, a transformer and None as they are.
 
     >>> as_feature_map(20, seed=1)
     RandomFeatures(dim=20, kind='relu', scale=1.0, seed=1)
@@ -458,7 +458,7 @@ class RandomFeatures:
         return self.drawn(matrix.shape[1])(matrix)
 
     def drawn(self, columns: int) -> Callable[[Any], Array]:
-        """The map for rows of so many columns, whose random numbers are drawn once, for many matrices.
+        """The map for rows with this number of columns; its random numbers are drawn once, for many matrices.
 
         >>> lift = RandomFeatures(4).drawn(3)
         >>> bool((lift(np.eye(3)) == RandomFeatures(4)(np.eye(3))).all())

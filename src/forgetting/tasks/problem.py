@@ -51,7 +51,7 @@ class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
 
     #: the kind of tasks; every bound covers some kinds
     kind: ClassVar[Kind] = "sets"
-    #: what a reader of results should know about the data; see `fg.load`
+    #: notes on the data for a reader of results; see `fg.load`
     notes: tuple[str, ...] = ()
 
     dim: int
@@ -63,7 +63,7 @@ class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
     @property
     @abstractmethod
     def num_tasks(self) -> int:
-        """T."""
+        """T, the number of tasks."""
 
     @abstractmethod
     def project(self, task: int, w: Array) -> Array:
@@ -109,7 +109,7 @@ class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
 
     @property
     def loss_meaning(self) -> str:
-        """What the loss of a task is, in words that can follow "losses:"; empty if that is not known.
+        """The loss of a task in words that can follow "losses:"; empty if there are none.
 
         >>> import forgetting as fg
         >>> fg.families.two_lines(0.5).loss_meaning
@@ -168,7 +168,7 @@ class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
 
 
 def as_problem(value: Problem) -> Problem:
-    """Return `value` if it is a problem; else say what makes one.
+    """Return `value` if it is a problem; else raise an error that says how to make one.
 
     >>> as_problem("tasks.csv")
     Traceback (most recent call last):

@@ -473,7 +473,7 @@ class RegressionTasks(LinearTasks):
 
     @property
     def directions(self) -> Directions:
-        """What linear schemes step on: `own_rows` if `steps_on_own_rows`, else the geometry."""
+        """The directions on which linear schemes step: `own_rows` if `steps_on_own_rows`, else the geometry."""
         return self.own_rows if self.steps_on_own_rows else self.geometry
 
     def adopt(self, geometry: Geometry) -> None:

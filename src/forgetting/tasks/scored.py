@@ -44,7 +44,7 @@ FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of i
 
 
 class _Root(NamedTuple):
-    """q_j, in columns: the floats, and where exact, times which sqrt(factor) which numbers they are."""
+    """A root, with q_j in columns: as floats, and where it is known exactly, as an exact root times sqrt(factor)."""
 
     columns: Array
     exact: ExactRoot | None
@@ -56,7 +56,7 @@ class _Root(NamedTuple):
         return None if self.exact is None else self.exact.decimals(self.factor)
 
     def times(self, factor: int) -> _Root:
-        """The root of so many times the matrix."""
+        """The root of `factor` times the matrix."""
         if self.exact is None:
             return self._replace(columns=np.sqrt(factor) * self.columns)
         with localcontext(Context(prec=50)):

@@ -289,7 +289,7 @@ def as_task_data(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Ar
 
 
 def outputs_in_words(label: Array) -> str:
-    """How many outputs labels have, for messages."""
+    """The number of outputs of labels, in words for messages."""
     return "one output" if label.ndim == 1 else f"{label.shape[1]} outputs"
 
 

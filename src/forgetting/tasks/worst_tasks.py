@@ -104,7 +104,7 @@ class KnownWorst:
             raise InvalidInputError(wrong)
 
     def _wrongs(self) -> Iterator[str]:
-        """What is wrong with the entry."""
+        """The faults of the entry, one sentence each."""
         if not (1 <= self.k <= MOST and (self.T is None or 1 <= self.T <= MOST)):
             yield f"T = {self.T!s:.40} and k = {self.k!s:.40} must be at least 1, and at most 10^12"
         if not re.fullmatch(r"[a-z][a-z0-9=,. -]{0,79}", self.ordering):
@@ -262,7 +262,7 @@ def _complement(rows: Any) -> Array:
 
 def _names() -> list[str]:
     """The names in a file, which are the fields but for the path."""
-    return [one.name for one in fields(KnownWorst) if one.name != "path"]
+    return [attribute.name for attribute in fields(KnownWorst) if attribute.name != "path"]
 
 
 def _digest(data: dict[str, Any]) -> str:

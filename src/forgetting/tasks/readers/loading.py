@@ -107,7 +107,7 @@ def warn_of_doubts(reading: Reading, stacklevel: int) -> None:
 
 
 def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
-    """Read any source of `load`, and prepare its features; what is to be done with them may be in `options`, too."""
+    """Read any source of `load`, and prepare its features; their preparation may be in `options`, too."""
     preparing = {name: value for name, value in options.items() if name in PREPARING}
     columns = replace(columns, **preparing)
     reading = _read(source, columns, {name: value for name, value in options.items() if name not in PREPARING})
@@ -198,7 +198,7 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
 
 
 def _foreign(path: Path) -> str:
-    """What to say of a file with another ending; results of this library in JSON are known by their beginning."""
+    """The message for a file with another ending; results of this library in JSON are known by their beginning."""
     if path.suffix.lower() == ".json":
         with open_regular(path) as opened:
             found = re.search(rb'"format": ?"(forgetting/[a-z]+/\d+)"', opened.read(1000))

@@ -45,7 +45,7 @@ NAMELESS = ("", "nan")  # no name of a task; "na" and "none" may be one
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Tasks that were read, and what a reader of the results should know about them.
+    """Tasks that were read, and notes on what a reader of the results should know about them.
 
     Attributes:
         tasks: the tasks, in the order in which they first appear.
@@ -356,7 +356,7 @@ def _class_labels(y: Array) -> Array:
 
 
 def order_note(names: Sequence[str]) -> str:
-    """In which order the tasks are.
+    """A note on the order of the tasks.
 
     >>> order_note(["b", "a", "c"])
     "tasks are in order of first appearance: 'b', 'a', 'c'"
@@ -366,7 +366,7 @@ def order_note(names: Sequence[str]) -> str:
 
 
 def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
-    """Tasks with one row, and classes seen in one task only.
+    """Notes on tasks with one row, and on classes seen in one task only.
 
     >>> import forgetting as fg
     >>> task_notes(fg.RegressionTasks([[[1.0], [2.0]], [[1.0], [2.0]]], [[0, 1], [0, 0]]))
@@ -384,7 +384,7 @@ def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
 
 
 def number_notes(y: Array, groups: list[str]) -> Iterator[str]:
-    """Classes seen in one task only, where the labels are numbers that look like classes."""
+    """Notes on classes seen in one task only, where the labels are numbers that look like classes."""
     values = _class_labels(y) if y.ndim == 1 else np.empty(0)  # several outputs are no classes
     if len(values):
         names = [str(int(value)) for value in values.tolist()]
@@ -392,7 +392,7 @@ def number_notes(y: Array, groups: list[str]) -> Iterator[str]:
 
 
 def class_notes(classes: list[str], groups: list[str]) -> Iterator[str]:
-    """Classes seen in one task only, where there are two classes and two tasks."""
+    """Notes on classes seen in one task only, where there are two classes and two tasks."""
     where: dict[str, list[str]] = {}
     for word, group in dict.fromkeys(zip(classes, groups, strict=True)):
         where.setdefault(word, []).append(group)
@@ -407,7 +407,7 @@ def class_notes(classes: list[str], groups: list[str]) -> Iterator[str]:
 
 
 def row_notes(tasks: LinearTasks) -> list[str]:
-    """Tasks with one row."""
+    """Notes on tasks with one row."""
     single = [name for name, rows in zip(tasks.names, tasks.num_rows.tolist(), strict=True) if rows == 1]
     if len(single) > 3:
         return [f"{len(single)} of {tasks.num_tasks} tasks have one row"]

@@ -42,12 +42,12 @@ __all__ = [
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 
-PREPARING = ("intercept", "standardize", "features", "loss")  # fields of `Columns` about what is done with features
+PREPARING = ("intercept", "standardize", "features", "loss")  # fields of `Columns` about the preparation of features
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the caller says about the columns of a table, and what is to be done with them; see `fg.load`.
+    """The caller's options for the columns of a table: their names, and how features are prepared; see `fg.load`.
 
     >>> Columns(drop="id").drop, Columns(intercept=True).preparing
     (('id',), {'intercept': True})
@@ -86,7 +86,7 @@ class Columns:
 
     @property
     def preparing(self) -> dict[str, Any]:
-        """What is to be done with the features, and the loss, as far as the caller says: keywords of `prepare`."""
+        """The preparation of the features, and the loss, as far as the caller names them: keywords of `prepare`."""
         values = {name: getattr(self, name) for name in PREPARING}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
@@ -115,7 +115,7 @@ def _name(value: Any, what: str) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where rows come from: how messages call it, the file, if it is one, and the task, if all rows are one."""
+    """The source of rows: its name in messages, its file if it is one, and the task if all rows are one task."""
 
     name: str
     path: Path | None = None
@@ -205,7 +205,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the columns are: tasks (None where the source is one task), labels, and features."""
+    """The places of the columns: of tasks (None where the source is one task), of labels, and of features."""
 
     task: int | None
     label: int
@@ -414,7 +414,7 @@ def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
 
 
 def column_numbers(values: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:
-    """A vector of any kind as float64, NaN where a number is missing, and where it has anything else.
+    """A vector of any kind as float64, NaN where a number is missing, and in which entries it has anything else.
 
     >>> column_numbers(np.array([1, "2.5", None, "cat"], dtype=object))
     (array([1. , 2.5, nan, nan]), array([False, False, False,  True]))
