@@ -64,14 +64,14 @@ def _entry_points() -> Sequence[EntryPoint]:
     try:
         return tuple(entry_points(group=GROUP))
     except Exception:  # of any package that is installed, whatever its entry points are for
-        found: dict[tuple[str, str], EntryPoint] = {}
+        points: dict[tuple[str, str], EntryPoint] = {}
         for package in distributions():
             try:
-                found |= {(point.name, point.value): point for point in package.entry_points.select(group=GROUP)}
+                points |= {(point.name, point.value): point for point in package.entry_points.select(group=GROUP)}
             except Exception as error:
                 name = package.metadata["Name"]
                 warnings.warn(f"the entry points of {name!r} were left out: {error_words(error)}", stacklevel=3)
-        return tuple(found.values())
+        return tuple(points.values())
 
 
 def load_plugin(name: str) -> None:

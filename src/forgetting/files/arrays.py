@@ -428,15 +428,15 @@ def map_array(path: str | PathLike[str], name: str) -> Any:
         *_, title, extra = LOCAL.unpack(handle.read(LOCAL.size))
         start = info.header_offset + LOCAL.size + title + extra
         handle.seek(start)
-        found, left = 0, size
+        computed, left = 0, size
         first = b""
         while left:
             part = handle.read(min(READ, left))
             if not part:
                 raise ProblemFileError(f"{path}: damaged (array {name!r} ends early)")
             first = first or part
-            found, left = zlib.crc32(part, found), left - len(part)
-    if found != checksum:
+            computed, left = zlib.crc32(part, computed), left - len(part)
+    if computed != checksum:
         raise ProblemFileError(f"{path}: damaged (the checksum of array {name!r} is not that of its numbers)")
     shape, fortran, dtype, length = array_header(BytesIO(first), f"{path}, array {name!r}", "biuf")
     if int(np.prod(shape)) * dtype.itemsize != size - length:

@@ -144,8 +144,8 @@ class _Labels:
     def read(self, start: int, stop: int) -> Array:
         """The labels of some rows, as a matrix."""
         if isinstance(self.values, RowSource):
-            found = self.values.read(start, stop)
-            return np.asarray(found.toarray() if is_sparse(found) else found)
+            rows = self.values.read(start, stop)
+            return np.asarray(rows.toarray() if is_sparse(rows) else rows)
         own = self.values[start - self.first : stop - self.first]
         part = numbers(own, "y").reshape(stop - start, -1)
         return np.asarray(checked_block(part, start, stop - start, self.outputs or 1, "y"))
@@ -166,8 +166,8 @@ def _source(X: Any, what: str) -> Any:
             raise InvalidInputError(
                 f"{what}: expected a matrix, got {type(X).__name__} with the arrays {names}; give an array"
             )
-    found = as_source(X, what)
-    return as_matrix(X, what) if found is None else found
+    source = as_source(X, what)
+    return as_matrix(X, what) if source is None else source
 
 
 def _labels(y: Any) -> _Labels:
@@ -265,10 +265,10 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
         if stored:
             require_memory(64.0 * count, f"the groups of {count} rows", "give sizes=")
             given = np.asarray(sliced(given, 0, count, "groups"))
-        found, codes = group_codes(given, count)
+        task_names, codes = group_codes(given, count)
         counts = np.bincount(codes)
         in_turn = not (codes[1:] < codes[:-1]).any()
-        return Owners(_named(names, found), counts, None if in_turn else codes.astype(np.int32))
+        return Owners(_named(names, task_names), counts, None if in_turn else codes.astype(np.int32))
     if sizes is not None:
         counts = as_index(sizes, None, "sizes", least=1)
         if int(counts.sum()) != count:
@@ -279,14 +279,14 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
             "which rows form a task? Give groups= (a group for each row), sizes= (the number of rows of each task), or "
             "a folder with a file for each task"
         )
-    found = [Path(name).stem for name, _ in rows.files]
-    return Owners(_named(names, found), np.array([size for _, size in rows.files]), None)
+    task_names = [Path(name).stem for name, _ in rows.files]
+    return Owners(_named(names, task_names), np.array([size for _, size in rows.files]), None)
 
 
-def _named(names: Sequence[str] | None, found: list[str]) -> tuple[str, ...]:
-    if names is not None and len(names) != len(found):
-        raise InvalidInputError(f"{len(names)} names for {len(found)} tasks")
-    return tuple(map(str, found if names is None else names))
+def _named(names: Sequence[str] | None, task_names: list[str]) -> tuple[str, ...]:
+    if names is not None and len(names) != len(task_names):
+        raise InvalidInputError(f"{len(names)} names for {len(task_names)} tasks")
+    return tuple(map(str, task_names if names is None else names))
 
 
 # -------------------------------------------------------------------------------------------------------------- Parquet
@@ -311,15 +311,15 @@ class ParquetRows(LabelledRows):
         self.parts: list[tuple[int, int, int, int]] = []
         sizes, largest, count = [], 0.0, 0
         for number, file in enumerate(self.paths):
-            with parquet_file(file) as found:
-                columns = found.schema_arrow.names
+            with parquet_file(file) as opened:
+                columns = opened.schema_arrow.names
                 repeated = next((name for name, times in Counter(columns).items() if times > 1), None)
                 if repeated is not None:
                     raise ProblemFileError(f"{file}: two columns are called {repeated!r:.60}")
                 self.columns = self.columns or columns
                 if columns != self.columns:
                     raise InvalidInputError(f"{file}: its columns are not those of {self.paths[0].name}")
-                about = found.metadata
+                about = opened.metadata
                 for group in range(about.num_row_groups):
                     rows = about.row_group(group).num_rows
                     if rows < 0:
@@ -340,10 +340,10 @@ class ParquetRows(LabelledRows):
     @property
     def features(self) -> list[str]:
         """The names of the columns of X."""
-        found = [name for name in self.columns if name not in self.labels and name != self.group]
-        if not found:
+        left = [name for name in self.columns if name not in self.labels and name != self.group]
+        if not left:
             raise InvalidInputError(f"{self.home}: no column is left for X besides those of labels and groups")
-        return found
+        return left
 
     def _check(self, names: list[str], what: str) -> None:
         for name in names:
@@ -357,28 +357,28 @@ class ParquetRows(LabelledRows):
         self.shape = (self.shape[0], len(self.features))
         import pyarrow as pa
 
-        found: list[Any] = []
+        chunks: list[Any] = []
         for file in self.paths:
             require_memory(32.0 * self.shape[0], f"{file}: the groups of {self.shape[0]} rows", "split the files")
             with parquet_file(file) as opened:
                 part = opened.read(columns=[column]).column(0)
                 part.validate(full=True)
-                if pa.types.is_nested(part.type) or (found and part.type != found[0].type):
+                if pa.types.is_nested(part.type) or (chunks and part.type != chunks[0].type):
                     raise ProblemFileError(f"{file}, column {column!r:.60}: {part.type} is neither numbers nor words")
-                found.extend(part.chunks)
+                chunks.extend(part.chunks)
         with _as_parquet_damage(self.paths[0]):
-            return self._grouped(pa.chunked_array(found), column)
+            return self._grouped(pa.chunked_array(chunks), column)
 
-    def _grouped(self, whole: Any, column: str) -> Any:
+    def _grouped(self, groups: Any, column: str) -> Any:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if whole.null_count:
-            row = int(np.flatnonzero(np.asarray(pc.is_null(whole)))[0])
+        if groups.null_count:
+            row = int(np.flatnonzero(np.asarray(pc.is_null(groups)))[0])
             raise InvalidInputError(f"groups: row {row} belongs to no group ({column!r:.60} is missing there)")
-        if not pa.types.is_dictionary(whole.type) and not pa.types.is_string(whole.type):
-            return whole.to_numpy()
-        coded = whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
+        if not pa.types.is_dictionary(groups.type) and not pa.types.is_string(groups.type):
+            return groups.to_numpy()
+        coded = groups if pa.types.is_dictionary(groups.type) else pc.dictionary_encode(groups)
         joined = coded.unify_dictionaries().combine_chunks()
         joined = joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
         words = np.array(joined.dictionary.to_pylist())
@@ -390,8 +390,8 @@ class ParquetRows(LabelledRows):
     def blocks(self, start: int, stop: int) -> Iterator[LabelledBlock]:
         first, rows, number, group = next(part for part in self.parts if part[0] == start)
         wanted, width, file = [*self.features, *self.labels], len(self.features), self.paths[number]
-        with parquet_file(file) as found:
-            for batch in found.iter_batches(batch_size=self.batch, row_groups=[group], columns=wanted):
+        with parquet_file(file) as opened:
+            for batch in opened.iter_batches(batch_size=self.batch, row_groups=[group], columns=wanted):
                 both = self._numbers(batch, wanted, file)
                 if first + len(both) > start + rows:
                     break

@@ -127,10 +127,10 @@ def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
     if ending not in READERS:
         hint = " (open other files, and give an array of them, as in h5py.File(path)['X'])"
         raise ProblemFileError(f"{path}: unknown ending of a file with {what}; use {', '.join(ENDINGS)}{hint}")
-    found = READERS[ending](Path(path), what)
-    if found.dtype.kind not in "biuf":
-        raise ProblemFileError(f"{path}: {what} holds {found.dtype}, expected real numbers")
-    return found
+    matrix = READERS[ending](Path(path), what)
+    if matrix.dtype.kind not in "biuf":
+        raise ProblemFileError(f"{path}: {what} holds {matrix.dtype}, expected real numbers")
+    return matrix
 
 
 def _npz(path: Path, what: str) -> Any:
@@ -196,11 +196,11 @@ def _market(path: Path, what: str) -> Any:
         cells = rows * columns if dense else rows + columns + 4 * entries  # symmetric ones are stored once
         require_memory(16.0 * cells, f"{path}: a matrix of shape {(rows, columns)}", "give a smaller file")
         places = [] if dense else [("i", "i8"), ("j", "i8")]
-        found = _lines(content, np.dtype(places + [("value", MARKET[field])] * (field != "pattern")), entries)
-        value = np.ones(entries) if field == "pattern" else found["value"]
+        entered = _lines(content, np.dtype(places + [("value", MARKET[field])] * (field != "pattern")), entries)
+        value = np.ones(entries) if field == "pattern" else entered["value"]
         if dense and symmetry == "general":
             return value.reshape(columns, rows).T
-        j, i = np.triu_indices(rows, int(skew)) if dense else (found["j"] - 1, found["i"] - 1)
+        j, i = np.triu_indices(rows, int(skew)) if dense else (entered["j"] - 1, entered["i"] - 1)
         if entries and (min(i.min(), j.min()) < 0 or i.max() >= rows or j.max() >= columns):
             at = int(np.argmax((i < 0) | (j < 0) | (i >= rows) | (j >= columns)))
             raise ValueError(f"entry {at} is at {(int(i[at]) + 1, int(j[at]) + 1)}, outside of {(rows, columns)}")
@@ -219,10 +219,10 @@ def _lines(content: BytesIO, dtype: np.dtype[Any], count: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # no line at all
         warnings.simplefilter("error", DeprecationWarning)  # a fraction where a whole number belongs
-        found = np.loadtxt(content, dtype, comments=None, ndmin=1)
-    if len(found) != count:
-        raise ValueError(f"{len(found)} lines with entries, but its size says {count} entries")
-    return found
+        rows = np.loadtxt(content, dtype, comments=None, ndmin=1)
+    if len(rows) != count:
+        raise ValueError(f"{len(rows)} lines with entries, but its size says {count} entries")
+    return rows
 
 
 def _text(path: Path, what: str) -> Any:

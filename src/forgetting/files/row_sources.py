@@ -107,8 +107,8 @@ class RowSource(ABC):
 def file_stamp(path: str | os.PathLike[str]) -> str:
     """The size and the time of the last change of a file."""
     with open_regular(path) as handle:
-        found = os.fstat(handle.fileno())
-    return f"{found.st_size} {found.st_mtime_ns}"
+        status = os.fstat(handle.fileno())
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def block_starts(source: RowSource, budget: float, size: int | None) -> IntArray:
@@ -386,9 +386,9 @@ def _from_map(array: Any, what: str) -> RowSource:
 
 
 def _from_path(path: Path, what: str, vectors: bool) -> RowSource:
-    found = _from_folder(path, vectors) if os.path.isdir(path) else _from_npy(path, vectors)
-    found.what = what
-    return found
+    source = _from_folder(path, vectors) if os.path.isdir(path) else _from_npy(path, vectors)
+    source.what = what
+    return source
 
 
 def _from_npy(path: Path, vectors: bool) -> RowSource:

@@ -251,10 +251,10 @@ class Store:
         with self._errors():
             if not self._base.execute("SELECT 1 FROM sqlite_master WHERE name = 'functions'").fetchone():
                 return None
-            found = self._base.execute("SELECT name, digest FROM functions WHERE stated = ?", (stated,)).fetchone()
-            if found is not None and not all(isinstance(value, str) for value in found):
+            row = self._base.execute("SELECT name, digest FROM functions WHERE stated = ?", (stated,)).fetchone()
+            if row is not None and not all(isinstance(value, str) for value in row):
                 raise ValueError(f"the function {stated!r:.60} has values of the wrong type")
-        return found  # type: ignore[no-any-return]
+        return row  # type: ignore[no-any-return]
 
     def claim(self, key: str) -> bool:
         """Take a waiting cell, or a cell of a process that has ended; False if another process has the cell."""
@@ -343,16 +343,16 @@ class Store:
         if state not in STATES or (state in ("done", "failed") and digest != _digest(*row[:11])):
             raise ValueError(f"the digest of cell {place} is wrong")
         values = json.loads(cell)
-        found = None if rows is None else json.loads(rows)
-        listed = [{}] if found is None else found  # a digest can be forged
+        results = None if rows is None else json.loads(rows)
+        listed = [{}] if results is None else results  # a digest can be forged
         texts, numbers = (error, trace, version, owner), (place, seconds, changed)
         fits = isinstance(values, dict) and isinstance(key, str) and isinstance(function, str)
         fits = fits and isinstance(listed, list) and all(isinstance(part, dict) for part in listed)
         fits = fits and all(text is None or isinstance(text, str) for text in texts)
         fits = fits and all(number is None or isinstance(number, float | int) for number in numbers)
-        if not fits or (found is None) == (state == "done"):
+        if not fits or (results is None) == (state == "done"):
             raise ValueError(f"cell {place} has values of the wrong type")
-        return StoredCell(place, key, function, values, int(seed), state, found, *row[7:13])
+        return StoredCell(place, key, function, values, int(seed), state, results, *row[7:13])
 
     def states_of(self, keys: Sequence[str]) -> list[str]:
         """The states of planned cells. An index of SQLite may know a key that the table has lost by damage."""
@@ -367,18 +367,18 @@ class Store:
     def states(self) -> dict[str, str]:
         """The state of each cell by its key: waiting, running, done, failed. A dead process leaves cells waiting."""
         with self._errors():
-            found = self._base.execute("SELECT key, state, owner FROM cells").fetchall()
-            odd = next((state for _, state, _ in found if state not in STATES), None)
+            cells = self._base.execute("SELECT key, state, owner FROM cells").fetchall()
+            odd = next((state for _, state, _ in cells if state not in STATES), None)
             if odd is not None:
                 raise ValueError(f"a cell has the state {odd!r:.40}")
-            alive = {name: self._is_alive(name) for name in {name for _, state, name in found if state == "running"}}
-        return {key: "waiting" if state == "running" and not alive[owner] else state for key, state, owner in found}
+            alive = {name: self._is_alive(name) for name in {name for _, state, name in cells if state == "running"}}
+        return {key: "waiting" if state == "running" and not alive[owner] else state for key, state, owner in cells}
 
     def endings(self) -> dict[str, tuple[float, str | None]]:
         """When each finished cell was finished, in seconds since 1970, and by which version of this library."""
         with self._errors():
-            found = self._base.execute("SELECT key, changed, version FROM cells WHERE state IN ('done', 'failed')")
-            return {key: (float(changed), None if version is None else str(version)) for key, changed, version in found}
+            cells = self._base.execute("SELECT key, changed, version FROM cells WHERE state IN ('done', 'failed')")
+            return {key: (float(changed), None if version is None else str(version)) for key, changed, version in cells}
 
     def counts(self) -> dict[str, int]:
         """The number of cells in each state."""

@@ -379,7 +379,7 @@ def _solve(
             (np.ascontiguousarray(a), np.ascontiguousarray(b)) for a, b in zip(high, low, strict=True)
         ]
         each = [_solve(rows, column, rounded, owner, learned) for column in columns]
-        v, remainder = _stacked([found[0] for found in each]), _stacked([found[1] for found in each])
+        v, remainder = _stacked([solved[0] for solved in each]), _stacked([solved[1] for solved in each])
         return v, remainder, _slack(high, v[0], rounded, owner, 16 * (dim + 4) * UNIT)
     v, remainder, (count, own) = twofold.zeros(dim), targets, learned
     block = tuple(np.ascontiguousarray(part[:count, :own]) for part in rows)

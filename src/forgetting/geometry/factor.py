@@ -89,9 +89,9 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
     >>> len(factor.sigma), bool(factor.conditions.max() < 2)
     (2, True)
     """
-    found = singular(matrix, tolerance)
-    targets, unexplained = split_label(found.sigma, found.left, label)
-    return Factor(found.basis, found.sigma, targets, unexplained, found.conditions)
+    decomposed = singular(matrix, tolerance)
+    targets, unexplained = split_label(decomposed.sigma, decomposed.left, label)
+    return Factor(decomposed.basis, decomposed.sigma, targets, unexplained, decomposed.conditions)
 
 
 class Factors(NamedTuple):
@@ -274,5 +274,5 @@ def _solve_tall(rows: Array, rotation: Array | None, rhs: Array) -> Array:
     both = triangle_of(part, parts_of(rows))
     from scipy.linalg import solve_triangular
 
-    found = solve_triangular(both[:width, :width], both[:width, width:])
-    return np.asarray(found.reshape(width, *rhs.shape[1:]))
+    solution = solve_triangular(both[:width, :width], both[:width, width:])
+    return np.asarray(solution.reshape(width, *rhs.shape[1:]))

@@ -179,19 +179,19 @@ def _tasks_of_several_rows(
 
 def _factored(matrix: Matrix, label: Array, weight: float, tolerance: Tolerance) -> _OwnTask:
     columns, block = _filled_columns(matrix)
-    found = singular(weight * block, tolerance)
-    targets, unexplained = split_label(found.sigma, found.left, weight * label)
-    rank, size = len(found.sigma), len(block)
+    decomposed = singular(weight * block, tolerance)
+    targets, unexplained = split_label(decomposed.sigma, decomposed.left, weight * label)
+    rank, size = len(decomposed.sigma), len(block)
     given = len(matrix.data) if is_sparse(matrix) else matrix.size
-    left, basis = weight * found.left.T / found.sigma[:, None], None
-    if rank and (found.sigma[0] > GRADED * found.sigma[-1] or found.basis.size <= given + rank * size):
-        left, basis = np.eye(rank), found.basis
+    left, basis = weight * decomposed.left.T / decomposed.sigma[:, None], None
+    if rank and (decomposed.sigma[0] > GRADED * decomposed.sigma[-1] or decomposed.basis.size <= given + rank * size):
+        left, basis = np.eye(rank), decomposed.basis
         if is_sparse(matrix):
             from scipy.sparse import csr_array
 
             at = np.arange(0, basis.size + 1, len(columns))
             basis = csr_array((basis.ravel(), np.tile(columns, rank), at), shape=(rank, matrix.shape[1]))
-    return _OwnTask(found.sigma, targets, float(np.sum(unexplained)), left, basis)
+    return _OwnTask(decomposed.sigma, targets, float(np.sum(unexplained)), left, basis)
 
 
 def _filled_columns(matrix: Matrix) -> tuple[IntArray, Array]:

@@ -57,8 +57,8 @@ def spectrum_of(rows: Array, weights: Array | None = None) -> tuple[Array, Array
     def part(cut: slice) -> Array:
         return rows[cut] if weights is None else rows[cut] * weights[cut, None]
 
-    whole = triangle_of(part, parts_of(rows)) if is_tall(rows) else part(slice(None))
-    _, values, vectors = np.linalg.svd(whole, full_matrices=False)
+    reduced = triangle_of(part, parts_of(rows)) if is_tall(rows) else part(slice(None))
+    _, values, vectors = np.linalg.svd(reduced, full_matrices=False)
     return values, vectors
 
 
@@ -95,16 +95,16 @@ def triangle_of(part: Callable[[slice], Array], cuts: Sequence[slice]) -> Array:
     """
     levels: list[list[Array]] = [[], []]
     alone = workers(None) == 1 or cores() == 1
-    for found in ([triangle(part(cut))] for cut in cuts) if alone else _elsewhere(part, cuts):
+    for triangles in ([triangle(part(cut))] for cut in cuts) if alone else _elsewhere(part, cuts):
         level = 0
-        levels[0] += found
+        levels[0] += triangles
         while len(levels[level]) == ARITY:
             joined, levels[level] = triangle(np.concatenate(levels[level])), []
             level += 1
             if level == len(levels):
                 levels.append([])
             levels[level].append(joined)
-    last = triangle(np.concatenate([found for level in levels for found in level]))
+    last = triangle(np.concatenate([part_triangle for level in levels for part_triangle in level]))
     return np.concatenate([last, np.zeros((last.shape[1] - len(last), last.shape[1]))])
 
 
@@ -114,8 +114,8 @@ def _elsewhere(part: Callable[[slice], Array], cuts: Sequence[slice]) -> Iterato
     ready: dict[int, list[Array]] = {}
     done = 0
     numbered = ((place, [part(cut) for cut in group]) for place, group in enumerate(groups))
-    for place, found in some_parts(_triangles, numbered, None, _lost):
-        ready[place] = found
+    for place, triangles in some_parts(_triangles, numbered, None, _lost):
+        ready[place] = triangles
         while done in ready:
             yield ready.pop(done)
             done += 1

@@ -178,21 +178,21 @@ def guess(A: Array, b: Array, K: Array, Q: Array | None, p: Array, need: Array) 
 @compiled_fast
 def falling(lam: Array) -> IntArray:
     """The places of the positive numbers, largest first (Shell's sort)."""
-    found, size = np.empty(len(lam), dtype=np.int64), 0
+    places, size = np.empty(len(lam), dtype=np.int64), 0
     for i in range(len(lam)):
         if lam[i] > 0.0:
-            found[size] = i
+            places[size] = i
             size += 1
     gap = size // 2
     while gap > 0:
         for i in range(gap, size):
-            moving, k = found[i], i
-            while k >= gap and lam[found[k - gap]] < lam[moving]:
-                found[k] = found[k - gap]
+            moving, k = places[i], i
+            while k >= gap and lam[places[k - gap]] < lam[moving]:
+                places[k] = places[k - gap]
                 k -= gap
-            found[k] = moving
+            places[k] = moving
         gap //= 2
-    return found[:size]
+    return places[:size]
 
 
 @compiled_fast

@@ -256,16 +256,16 @@ class Polyhedron(ConvexSet):
         status, point, active, weights = result[:4]
         if status == EMPTY:
             self._refuse(active, weights)
-        found = self._accepted(p, point, changes)
-        if found is not None:
-            return found
+        accepted = self._accepted(p, point, changes)
+        if accepted is not None:
+            return accepted
         other = self._kernels.project(
             self._rows, self._levels, NO_FACTOR, self._room(), p, NO_ROWS, NO_FACTOR, FARTHEST
         )
         if other[0] == OPTIMAL:
-            found = self._polished(p, other, changes)
-            if found is not None:
-                return found
+            accepted = self._polished(p, other, changes)
+            if accepted is not None:
+                return accepted
         if other[0] == EMPTY:
             self._refuse(other[2], other[3])
         y = self._least_distance()
@@ -378,11 +378,11 @@ class Polyhedron(ConvexSet):
         return point
 
     def nearest_from(self, w: Array, warm: WarmStart | None) -> tuple[Array, WarmStart | None, int]:
-        found = w.copy()
+        projected = w.copy()
         rows, factor = (NO_ROWS, NO_FACTOR) if warm is None else (warm.rows, warm.factor)
-        outcome = self._kernels.again(self._rows, self._levels, found, rows, factor)
+        outcome = self._kernels.again(self._rows, self._levels, projected, rows, factor)
         if outcome >= 0:  # a point inside leaves nothing: the rows from before are the better guess for next time
-            return (found if outcome else w), warm, 1
+            return (projected if outcome else w), warm, 1
         _, point, rows, _, factor, changes, _, _ = self._solve(w, warm)
         return point, WarmStart(len(self._rows), rows, factor), changes + 1
 

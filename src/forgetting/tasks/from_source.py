@@ -345,8 +345,8 @@ def factored(
         for task, seen, factor, least, most in piece.tall:
             _gather(waiting, task, factor, d, width, seen, (least, most))
             if waiting[task][2] == owners.counts[task]:
-                found, _, count, low, high = waiting.pop(task)
-                own_rows = _finished(np.concatenate(found), d, count, rank_tol)
+                parts_of_task, _, count, low, high = waiting.pop(task)
+                own_rows = _finished(np.concatenate(parts_of_task), d, count, rank_tol)
                 made.sizes[task] = len(own_rows)
                 both[starts[task] : starts[task] + len(own_rows)] = own_rows
                 if low < 1e-24 * high and (made.small is None or task < made.small):
@@ -370,19 +370,19 @@ def _finished(rows: Array, d: int, count: int, rank_tol: float | None) -> Array:
 
     The rank is decided by the singular values alone. Labels that are not fitted by less than rounding count as fitted.
     """
-    whole = triangle(rows)
-    left, sigma, right = np.linalg.svd(whole[:, :d])
+    reduced = triangle(rows)
+    left, sigma, right = np.linalg.svd(reduced[:, :d])
     top = float(np.max(sigma, initial=0.0))
     tolerance = max(count, d) * EPS if rank_tol is None else rank_tol
     rank = int(np.count_nonzero(sigma > tolerance * top))
-    labels = left.T @ whole[:, d:]
+    labels = left.T @ reduced[:, d:]
     rest = np.array(triangle(labels[rank:])) if len(labels) - rank > labels.shape[1] else labels[rank:].copy()
     norms = np.linalg.norm(labels, axis=0)
     rest[:, 0.5 * np.sum(rest**2, axis=0) <= (8 * EPS * norms) ** 2 * count] = 0.0
     rest = rest[rest.any(axis=1)]
     kept = np.concatenate([sigma[:rank, None] * right[:rank], np.zeros((len(rest), d))])
-    found = np.column_stack([kept, np.concatenate([labels[:rank], rest])])
-    return found if len(found) else np.zeros((1, whole.shape[1]))
+    factor = np.column_stack([kept, np.concatenate([labels[:rank], rest])])
+    return factor if len(factor) else np.zeros((1, reduced.shape[1]))
 
 
 def _room(count: int, width: int, memory: float, scratch: Path | None) -> tuple[Any]:

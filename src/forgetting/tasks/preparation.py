@@ -326,8 +326,8 @@ def _as_function(feature_map: Any, columns: int) -> Callable[[Any], Any] | None:
         return None
     if isinstance(feature_map, RandomFeatures):
         return feature_map.drawn(columns)
-    found: Callable[[Any], Any] = feature_map if callable(feature_map) else feature_map.transform
-    return found
+    function: Callable[[Any], Any] = feature_map if callable(feature_map) else feature_map.transform
+    return function
 
 
 def _map_words(feature_map: Any) -> str:

@@ -157,9 +157,9 @@ class KnownWorst:
     @property
     def _share(self) -> float | None:
         """The number of a construction of equiangular tasks; None if there is none."""
-        found = re.fullmatch(r"equiangular share=(0\.[0-9]{1,30}|[0-9.]{1,30}e-[0-9]{1,2})", self.construction)
+        spelt = re.fullmatch(r"equiangular share=(0\.[0-9]{1,30}|[0-9.]{1,30}e-[0-9]{1,2})", self.construction)
         try:
-            share = float(found[1]) if found else 0.0
+            share = float(spelt[1]) if spelt else 0.0
         except ValueError:
             return None
         return share if 0 < share < 1 else None

@@ -201,9 +201,9 @@ def _foreign(path: Path) -> str:
     """The message for a file with another ending; results of this library in JSON are known by their beginning."""
     if path.suffix.lower() == ".json":
         with open_regular(path) as opened:
-            found = re.search(rb'"format": ?"(forgetting/[a-z]+/\d+)"', opened.read(1000))
-        if found:
-            return no_tasks(found[1].decode())
+            beginning = re.search(rb'"format": ?"(forgetting/[a-z]+/\d+)"', opened.read(1000))
+        if beginning:
+            return no_tasks(beginning[1].decode())
     return f"expected a {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file"
 
 

@@ -330,8 +330,8 @@ def _counts_each(values: Array, tasks: list[str] | None) -> bool:
 def _different(values: Array) -> bool:
     """Whether a column of two rows or more holds a different whole number in each."""
     with np.errstate(invalid="ignore"):
-        whole = bool((values == np.round(values)).all() and (values >= 0).all())
-    return whole and len(values) > 1 and len(np.unique(values)) == len(values)
+        are_whole = bool((values == np.round(values)).all() and (values >= 0).all())
+    return are_whole and len(values) > 1 and len(np.unique(values)) == len(values)
 
 
 def regressed_classes(y: Array) -> Iterator[str]:
