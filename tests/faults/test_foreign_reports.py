@@ -223,7 +223,7 @@ def test_one_foreign_value_is_refused_or_shown(written, kind, data):
         (("title",), 3, "title: 3 where a text was expected"),
         (("unknown",), 3, "unknown 'unknown'"),
         (("sections", 0, "items", 0, "unknown"), 3, "unknown 'unknown'"),
-        (("sections", 0, "items", 0, "kind"), "cake", "the kind 'cake' is none of curves, regions, "),
+        (("sections", 0, "items", 0, "kind"), "cake", "unknown kind 'cake'; known kinds are curves, regions, "),
         (("sections", 0, "items", 0, "xlog"), 1, "xlog: 1 where true or false was expected"),
         (("sections", 0, "items", 0, "series", 0, "role"), "king", "role: 'king' where one of exact, simulated"),
         (("sections", 0, "items", 0, "series", 0, "group"), 0.5, "group: 0.5 where a whole number was expected"),

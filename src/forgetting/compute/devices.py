@@ -19,8 +19,6 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 
-__all__ = ["HOST", "Device", "as_device"]
-
 STRICT = "array-api-strict"  # NumPy without all that the array API does not promise: for tests
 GPU_SPEED = 100.0  # against one core, in matrix products of float64, roughly: cards for desktops have less
 FINE = 2.0**-40  # lost in float32 when it is added to 1

@@ -21,8 +21,6 @@ from forgetting.core.arrays import as_count
 from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError, WorkerError
 
-__all__ = ["lost_part", "run_parts", "some_parts", "workers"]
-
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 ALONE = 2  # how often a part is computed with no other beside it before it is given up because its process dies

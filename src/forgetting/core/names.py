@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-__all__ = ["only"]
-
 
 def only(names: Iterable[str]) -> Callable[[], list[str]]:
     """A `__dir__` for a module that lists its public names alone, also those that are imported when first asked for.

@@ -17,8 +17,6 @@ from forgetting.core.registry import additions_only
 from forgetting.core.text import error_words, one_line
 from forgetting.errors import InvalidInputError
 
-__all__ = ["GROUP", "blamed", "load_missing", "load_plugin", "load_plugins", "loaded"]
-
 GROUP = "forgetting"  # of entry points
 LONG = 5.0  # seconds
 LONGEST = 400  # characters of an error

@@ -21,8 +21,6 @@ from typing import Any, Protocol, TypeVar, cast
 from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError
 
-__all__ = ["Progress", "Report", "progress_bar", "reports_progress", "shown", "track"]
-
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Report = Callable[[str, int, int], None]  # called as (name of the part, done, total)

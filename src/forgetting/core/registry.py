@@ -17,20 +17,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 
-__all__ = [
-    "Registry",
-    "additions_only",
-    "call_with",
-    "class_decorator",
-    "dashed",
-    "from_settings",
-    "made_from",
-    "registered_class",
-    "saved_settings",
-    "values_in",
-    "watched",
-]
-
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 K = TypeVar("K")

@@ -25,25 +25,7 @@ from numpy.lib import format as npy
 from forgetting.core.arrays import as_path
 from forgetting.core.memory import in_bytes, require_memory
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.files.atomic import write
-
-__all__ = [
-    "Parts",
-    "array_header",
-    "contents",
-    "damaged",
-    "entry",
-    "is_ours",
-    "map_array",
-    "open_regular",
-    "read_array",
-    "read_arrays",
-    "whole_number",
-    "words",
-    "write_arrays",
-    "write_stored",
-]
-
+from forgetting.files.atomic import foreign_file, write
 
 Read = TypeVar("Read")
 RATIO = 100  # the largest compression ratio of archives that unpack to more than 256 MiB
@@ -142,9 +124,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     forgetting.errors.ProblemFileError: ...mine.npz exists, was not written by forgetting, and is kept; ...
     """
     if os.path.lexists(path) and not is_ours(path):
-        raise ProblemFileError(
-            f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
-        )
+        raise foreign_file(path)
     write(path, lambda handle: np.savez_compressed(handle, **arrays))
 
 
@@ -387,9 +367,7 @@ def write_stored(path: Path, arrays: Mapping[str, Any]) -> None:
     ([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     """
     if os.path.exists(path) and not is_ours(path):
-        raise ProblemFileError(
-            f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
-        )
+        raise foreign_file(path)
 
     def content(handle: BinaryIO) -> None:
         with zipfile.ZipFile(handle, "w", zipfile.ZIP_STORED) as archive:

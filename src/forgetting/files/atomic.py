@@ -21,18 +21,6 @@ try:
 except ImportError:  # Windows: temporary files of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "as_file_error",
-    "clean_up",
-    "kept",
-    "own",
-    "remove_ownerless",
-    "require_writable",
-    "sync",
-    "temporary_name",
-    "write",
-]
-
 ENDING = ".partial"
 #: paths that this process is writing; `clean_up` removes them after a signal
 _unfinished: set[Path] = set()
@@ -86,6 +74,13 @@ def as_file_error(path: Path) -> Iterator[None]:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name, or characters that cannot be encoded
         raise ProblemFileError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
+
+
+def foreign_file(path: Path) -> ProblemFileError:
+    """The error for a file that exists and was not written by this library."""
+    return ProblemFileError(
+        f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
+    )
 
 
 def require_writable(folder: Path) -> None:

@@ -13,13 +13,10 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from forgetting.core.arrays import as_kind
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.files.atomic import as_file_error, write
-
-__all__ = ["decode_json", "read_toml", "typed", "write_json"]
-
+from forgetting.files.atomic import as_file_error, foreign_file, write
 
 LONGEST = 2**28  # the most characters of a text
-DEEPEST = 20  # the deepest nesting of values of type Any
+DEEPEST = 20  # the deepest nesting of values
 WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -61,9 +58,7 @@ def write_json(path: Path, text: str, kind: str) -> None:
     """
     with as_file_error(path):
         if path.exists() and not (path.is_file() and _has_format(path.read_bytes(), kind)):
-            raise ProblemFileError(
-                f"{path} exists, was not written by forgetting, and is kept; move it away, or choose another name"
-            )
+            raise foreign_file(path)
         write(path, text.encode())
 
 
@@ -142,7 +137,7 @@ def _either(kinds: tuple[Any, ...], data: Any, where: str, unbounded: bool) -> A
         name = _of(data, Mapping, "an object", where).get("kind")
         named = {member.kind: member for member in candidates}
         if not isinstance(name, str) or name not in named:
-            raise ProblemFileError(f"{where}: the kind {_name(name)} is none of {', '.join(named)}")
+            raise ProblemFileError(f"{where}: unknown kind {_name(name)}; known kinds are {', '.join(named)}")
         candidates = [named[name]]
     return typed(candidates[0], data, where, unbounded=unbounded)
 

@@ -34,17 +34,6 @@ from forgetting.files.row_sources import (
     sliced,
 )
 
-__all__ = [
-    "LabelledBlock",
-    "LabelledRows",
-    "MatrixRows",
-    "Owners",
-    "ParquetRows",
-    "labelled_rows",
-    "owners_of",
-    "parquet_file",
-]
-
 
 class LabelledBlock(NamedTuple):
     """Some rows: the number of the first, the dense rows, and their labels as a matrix."""

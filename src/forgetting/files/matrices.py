@@ -20,8 +20,6 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import damaged, entry, open_regular, read_array, read_arrays
 
-__all__ = ["ENDINGS", "as_matrix", "checked_block", "read_matrix"]
-
 
 def as_matrix(matrix: Any, what: str = "A") -> Any:
     """A matrix in memory: float64 in C order, or a CSR array; copied only if it must be converted.

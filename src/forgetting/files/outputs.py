@@ -28,9 +28,6 @@ from forgetting.errors import ProblemFileError
 from forgetting.files import atomic
 from forgetting.files.atomic import as_file_error, kept, remove_ownerless, write
 
-__all__ = ["HIDDEN", "check_folder", "check_output", "current", "digest", "new_version", "write_output"]
-
-
 HIDDEN = ".forgetting"
 KEEP = "use --force to replace it, or another --out"
 

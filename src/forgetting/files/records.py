@@ -20,22 +20,10 @@ import numpy as np
 from forgetting.core.arrays import as_path
 from forgetting.errors import ForgettingError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, entry, read_arrays, write_arrays
-from forgetting.files.json_and_toml import decode_json
-
-__all__ = [
-    "Codec",
-    "add_codec",
-    "checked_fields",
-    "dataclass_codec",
-    "field_values",
-    "read_record",
-    "write_record",
-]
+from forgetting.files.json_and_toml import DEEPEST, WORDS, decode_json
 
 Record = TypeVar("Record")
 SEED_BITS = 128  # of seeds, which are the largest whole numbers in files
-DEEPEST = 20  # the deepest nesting of values
-WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 @dataclass(frozen=True)

@@ -24,19 +24,6 @@ from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitErr
 from forgetting.files.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
 from forgetting.files.matrices import checked_block, read_matrix
 
-__all__ = [
-    "FolderRows",
-    "RowSource",
-    "as_damage",
-    "as_source",
-    "block_starts",
-    "file_stamp",
-    "home_of",
-    "listed",
-    "names_in",
-    "sliced",
-]
-
 BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
 SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
 OWN = 2**22  # bytes from which on an array has memory of its own

@@ -25,9 +25,6 @@ from typing import Any
 from forgetting.core.text import visible
 from forgetting.errors import ProblemFileError
 
-__all__ = ["BEAT", "NoStoreError", "Owner", "Plan", "Store", "StoredCell", "code_digest", "is_alive"]
-
-
 BEAT = 60.0  # seconds between two signs of life of a process
 LEASE = 600.0  # seconds without a sign of life after which a process of another machine counts as dead
 _numbers = count()
@@ -157,7 +154,7 @@ class Store:
     Every result is one transaction of a write-ahead log: a kill at any moment loses no cell that was finished. Several
     processes of one machine may use the file at the same time; `claim` gives a cell to one of them. A file on a network
     drive may be used by several machines one after the other, not at the same time. A damaged file raises an error: a
-    digest of each result is kept with the result. With `create=False`, a file that is no store is left as it is.
+    digest of each result is kept with the result. With `create=False`, a file that is not a store is left as it is.
 
     >>> with Store(None) as store:
     ...     store.plan([Plan("a", 0, "module:function", '{"T": 3}', 7)])

@@ -25,8 +25,6 @@ from forgetting.geometry.rational import exact_rank
 if TYPE_CHECKING:
     from forgetting.geometry.reduction import Geometry
 
-__all__ = ["Bases", "plain_bases", "precise_bases"]
-
 Flags = NDArray[np.bool_]
 
 

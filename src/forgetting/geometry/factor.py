@@ -13,27 +13,13 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry.qr import is_tall, parts_of, spectrum_of, triangle_of
 from forgetting.geometry.row_blocks import RowBlocks
 
-__all__ = [
-    "Factor",
-    "Factors",
-    "Singular",
-    "Tolerance",
-    "factor_task",
-    "factor_tasks",
-    "joint_directions",
-    "more_directions",
-    "require_targets",
-    "singular",
-    "split_label",
-]
-
 
 @dataclass(frozen=True)
 class Tolerance:
     """The rank tolerance, relative to the largest singular value: max(shape) * eps, or its root for Gram matrices.
 
     `given` is the tolerance of the user, if any. `squared` says that the matrix comes from a Gram matrix. `columns` is
-    the number of columns of the data before the reduction: entries of the reduced data are sums of so many products.
+    the number of columns of the data before the reduction: entries of the reduced data are sums of that many products.
 
     >>> Tolerance(None, squared=False)((10, 4)) == 10 * EPS, Tolerance(None, squared=False, columns=50)((10, 4)) / EPS
     (True, 50.0)

@@ -42,9 +42,6 @@ from forgetting.geometry.qr import triangle
 if TYPE_CHECKING:
     from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["Factored", "factored", "tasks_from_source"]
-
-
 FORMAT = "forgetting/factors/1"
 
 

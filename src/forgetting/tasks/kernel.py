@@ -150,7 +150,7 @@ class KernelTasks(LinearTasks):
         given = real_array(coefficients, "coefficients")
         shape = self.point_shape
         if given.ndim not in (len(shape), len(shape) + 1) or given.shape[-len(shape) :] != shape:
-            several = "rows of so many" if self.outputs is None else "a stack of them"
+            several = "a matrix with such rows" if self.outputs is None else "a stack of such arrays"
             what = f"{self.dim} numbers" if self.outputs is None else f"shape {shape}"
             raise InvalidInputError(f"coefficients: expected {what}, or {several}, got {given.shape}")
         return np.asarray(given @ self.kernel if self.outputs is None else self.kernel @ given)

@@ -11,9 +11,6 @@ from forgetting.core.arrays import EPS, LARGEST, Array, any_array, as_list, as_w
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
-__all__ = ["Label", "LabelKind", "correct_share", "kind_of_labels", "one_hot", "signs"]
-
-
 Label = int | bool | str
 
 

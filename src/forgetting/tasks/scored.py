@@ -36,8 +36,6 @@ from forgetting.tasks.linear_tasks import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["ScoredTasks", "scored_tasks"]
-
 CLEAR = 1e-7  # of the largest singular value: above, singular vectors move values by less than (eps / CLEAR)^2
 EXACT_ROOT = 32  # order of covariances up to which roots are exact: at most 0.1 seconds
 FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
@@ -177,7 +175,7 @@ class ScoredTasks(LinearTasks):
 
     @cached_property
     def geometry(self) -> Geometry:
-        """Distinct tasks, then as many with their held-out data, of which there are 0."""
+        """The geometry of the distinct tasks, followed by their held-out data, which stand for no task."""
         index: list[int] = []
         known: dict[Any, int] = {}
         parts: list[tuple[Matrix, Array, float]] = []
@@ -259,7 +257,7 @@ class ScoredTasks(LinearTasks):
 
     def _without_noise(self, points: Array) -> Array:
         if self.noisy:
-            raise NotSupportedError("accuracy is no expectation over noise: leave out noise=")
+            raise NotSupportedError("accuracy has no expectation over noise: leave out noise=")
         return points
 
     def task_losses(self, w: Any) -> Array:

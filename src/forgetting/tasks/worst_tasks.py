@@ -30,23 +30,6 @@ from forgetting.files.arrays import open_regular
 from forgetting.files.json_and_toml import decode_json, typed, write_json
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = [
-    "FOLDER",
-    "PROOF",
-    "KnownWorst",
-    "Worst",
-    "entry_files",
-    "equiangular_loss",
-    "equiangular_tasks",
-    "known_worst",
-    "task_arrays",
-    "two_lines_forgetting",
-    "two_lines_loss",
-    "two_lines_power",
-    "worst_equiangular",
-]
-
-
 FOLDER = Path(__file__).with_name("known_worst")
 FORMAT = "forgetting/worst-tasks/1"
 PROOF = ".certificate.json"  # ending of the file beside an entry that proves its upper bound

@@ -39,8 +39,6 @@ from forgetting.tasks.readers.sheet import (
     sheet_of,
 )
 
-__all__ = ["ArrowTable", "read_parquet", "read_stream", "read_text"]
-
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # of which the first line has most
 BLOCK = 2**26  # bytes of text that pyarrow splits into rows at a time; no row may be longer
 COLUMN, CELL = 6500, 130  # bytes that Arrow takes for a column of text, and Python for a cell; times are in proportion

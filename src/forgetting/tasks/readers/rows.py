@@ -303,7 +303,7 @@ def index_columns(sheet: Sheet) -> tuple[Sheet, list[str], list[str]]:
                 )
             else:
                 doubts.append(
-                    f"column {shown!r} has no name, but is a feature; if it is none, leave it out with {option}"
+                    f"column {shown!r} has no name, but is a feature; if it is not one, leave it out with {option}"
                 )
         elif (_counts(values) and len(values) >= LONG) or (name.lower() in INDEX and _different(values)):
             doubts.append(
