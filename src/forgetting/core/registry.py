@@ -151,7 +151,7 @@ def saved_settings(registry: Registry[type], member: HasSettings) -> dict[str, A
 def from_settings(registry: Registry[type], saved: Any) -> Any:
     """The object of what `saved_settings` gave, made by its class, which checks the values."""
     if not isinstance(saved, dict) or not isinstance(saved.get("class"), str):
-        raise ForgettingError(f"no settings of a {registry.kind}")
+        raise ForgettingError(f"the settings of the {registry.kind} do not name its class")
     kind: Any = registered_class(registry, saved["class"])
     if kind is None:
         raise ForgettingError(f"there is no {registry.kind} {saved['class']!r:.80}")

@@ -70,7 +70,7 @@ def read_record(path: str | PathLike[str], kind: str, restore: Callable[[dict[st
     with damaged(path, kind):
         record = _decode(decode_json(str(entry(arrays, "record", "U", 0))), arrays, DEEPEST)
         if not isinstance(record, dict):
-            raise ForgettingError("no values by their names")
+            raise ForgettingError("the record is not a dictionary of values")
         return restore(record)
 
 
@@ -108,10 +108,10 @@ def _decode(node: Any, arrays: Mapping[str, Any], left: int) -> Any:
         raise ForgettingError("a list where a value was expected")
     if set(node) == {"object", "of"}:
         if node["object"] not in _codecs:
-            raise ForgettingError(f"there is nothing of the kind {node['object']!r:.80}")
+            raise ForgettingError(f"unknown kind of object: {node['object']!r:.80}")
         return _codecs[node["object"]].decode(_decode(node["of"], arrays, left - 1))
     if len(node) != 1:
-        raise ForgettingError("an object of no known kind")
+        raise ForgettingError("an object of an unknown kind")
     (kind, content), *_ = node.items()
     if kind in ("array", "scalar") and isinstance(content, str) and content in arrays:
         array = np.asarray(arrays[content])
@@ -123,7 +123,7 @@ def _decode(node: Any, arrays: Mapping[str, Any], left: int) -> Any:
         return {name: _decode(part, arrays, left - 1) for name, part in content.items()}
     if kind == "float" and content in WORDS:
         return WORDS[content]
-    raise ForgettingError(f"an object of no known kind ({kind!r:.40})")
+    raise ForgettingError(f"an object of an unknown kind ({kind!r:.40})")
 
 
 def _conforms(value: Any, hint: Any, left: int, bits: int = 63) -> bool:
@@ -163,13 +163,13 @@ def field_values(record: Any, skip: frozenset[str] = frozenset()) -> dict[str, A
 def checked_fields(cls: Any, values: Any) -> dict[str, Any]:
     """The values if they are fields of the dataclass, and of the declared types; else an error."""
     if not isinstance(values, dict):
-        raise ForgettingError(f"no fields of a {cls.__name__}")
+        raise ForgettingError(f"the fields of {cls.__name__} are not a dictionary")
     hints, known = get_type_hints(cls), {field.name for field in fields(cls)}
     for name, value in values.items():
         if name not in known:
             raise ForgettingError(f"{cls.__name__} has no field {name!r:.80}")
         if not _conforms(value, hints[name], DEEPEST, SEED_BITS if name == "seed" else 63):
-            raise ForgettingError(f"field {name!r} of {cls.__name__} does not hold what it should")
+            raise ForgettingError(f"field {name!r} of {cls.__name__} has a value of the wrong type")
     return values
 
 

@@ -169,7 +169,7 @@ def _equations_from(values: Any) -> RowEquations:
     equations = RowEquations(**checked_fields(RowEquations, values))
     for array in (*equations.matrices, *equations.labels):
         if not isinstance(array, np.ndarray) or array.dtype != np.float64:
-            raise ForgettingError("row equations are arrays of numbers")
+            raise ForgettingError("row equations must be arrays of float64")
     return equations
 
 

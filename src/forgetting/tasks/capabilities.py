@@ -215,14 +215,14 @@ def problem_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Problem:
 
     >>> problem_from({"format": np.array("spreadsheet")}, "tasks.npz")
     Traceback (most recent call last):
-    forgetting.errors.ProblemFileError: tasks.npz: no file of tasks that this library saved...
+    forgetting.errors.ProblemFileError: tasks.npz: not a file of tasks that this library saved...
     """
     name = str(arrays.get("format"))
     if name not in _formats and is_saved(arrays):
         raise ProblemFileError(f"{path}: {no_tasks(name)}")
     if name not in _formats:
         given = f"its 'format' entry is {name!r:.80}" if "format" in arrays else "there is no 'format' entry"
-        raise ProblemFileError(f"{path}: no file of tasks that this library saved ({given})")
+        raise ProblemFileError(f"{path}: not a file of tasks that this library saved ({given})")
     kind = _formats.get(name)
     with damaged(path, f"collection of {dashed(kind.__name__).replace('-', ' ')}"):
         made: Problem = kind.from_file_arrays(arrays)

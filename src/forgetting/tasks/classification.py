@@ -116,7 +116,7 @@ class ClassificationTasks(Problem):
         if len(X) != len(given):
             raise ForgettingError(f"{len(X)} rows for {len(given)} labels")
         if not np.isin(given, (-1, 1)).all():
-            raise ForgettingError("labels other than -1 and 1")
+            raise ForgettingError("entry 'y' holds labels other than -1 and 1")
         pair = entry(arrays, "label_names", "biuU", 1)
         if len(pair) != 2:
             raise ForgettingError(f"{len(pair)} names of labels, but there are two labels")

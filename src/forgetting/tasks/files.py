@@ -131,7 +131,7 @@ def preparation_from(arrays: dict[str, Any], dim: int) -> Preparation | None:
     if left:
         raise ForgettingError(f"an unknown entry {min(left)!r:.60}; a newer version may have written the file")
     if done is not None and done.dim != dim:
-        raise ForgettingError(f"a preparation that gives {done.dim} columns, of tasks that have {dim}")
+        raise ForgettingError(f"the preparation gives {done.dim} columns, but the tasks have {dim}")
     return done
 
 
@@ -148,9 +148,9 @@ def _step(arrays: dict[str, Any], prefix: str, names: set[str], before: Preparat
             f"an unknown entry {prefix + min(unknown)!r:.60}; a newer version may have written the file"
         )
     if features is None and width != columns:
-        raise ForgettingError(f"a preparation of {columns} columns that gives {width} without a feature map")
+        raise ForgettingError(f"a preparation makes {width} columns of {columns}, but has no feature map")
     if before is not None and before.dim != columns:
-        raise ForgettingError(f"a preparation of {columns} columns after one that gives {before.dim}")
+        raise ForgettingError(f"a preparation takes {columns} columns, but the one before it gives {before.dim}")
     ones = bool(entry(arrays, f"{prefix}intercept", "b", 0))
     return Preparation(columns, width, features, **statistics, intercept=ones, before=before)
 

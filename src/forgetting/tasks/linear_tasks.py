@@ -83,7 +83,9 @@ class LinearTasks(Problem):
     def adopt(self, geometry: Geometry) -> None:
         """Use a geometry that was computed before from the same tasks, such as that of a file, instead of a new one."""
         if geometry.num_tasks != self.num_tasks or geometry.frame.dim != self.dim:
-            raise ForgettingError(f"a geometry of {geometry.num_tasks} tasks for {self.num_tasks}")
+            raise ForgettingError(
+                f"the geometry is that of {geometry.num_tasks} tasks in dimension {geometry.frame.dim}, not of these"
+            )
         self.__dict__["geometry"] = geometry
 
     @property

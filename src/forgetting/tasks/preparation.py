@@ -101,7 +101,7 @@ class Preparation:
         for name in ("mean", "rest", "deviation"):
             values = getattr(self, name)
             if (values is None) != (self.standardize is None):
-                raise InvalidInputError(f"{name}: given where features are standardized, and else not")
+                raise InvalidInputError(f"{name} must be given if, and only if, features are standardized")
             if values is not None:
                 if values.shape != (self.width,) or not np.isfinite(values).all():
                     raise InvalidInputError(f"{name}: expected {self.width} finite numbers, got shape {values.shape}")

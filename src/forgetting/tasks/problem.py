@@ -138,7 +138,9 @@ class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
 
         `without` leaves one task out. A class that cannot do this raises `NotSupportedError`.
         """
-        raise NotSupportedError(f"{type(self).__name__} cannot be made of other numbers")
+        raise NotSupportedError(
+            f"{type(self).__name__} cannot be rebuilt with other numbers; give the class a `rebuilt`"
+        )
 
     def nearest_solution(self, w0: Array) -> Array:
         """The common solution nearest to w_0; an error if no common solution exists or is known."""
@@ -182,7 +184,7 @@ def as_problem(value: Problem) -> Problem:
 
 def _problem_of(arrays: Any) -> Problem:
     if not isinstance(arrays, dict) or not all(isinstance(array, np.ndarray) for array in arrays.values()):
-        raise ForgettingError("tasks are arrays by their names")
+        raise ForgettingError("tasks must be a dictionary of arrays")
     return problem_from(arrays, "tasks")
 
 

@@ -283,7 +283,7 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
         raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(problem).__name__}")
     tasks = linear.data
     if noise is not None and linear is not problem:
-        raise NotSupportedError(f"noise= is that of labels, which {type(problem).__name__} do not have")
+        raise NotSupportedError(f"noise= is the noise of labels, which {type(problem).__name__} do not have")
     tests, populations = (None, None) if test is None else _tests(tasks, test)
     return ScoredTasks(tasks, tests, None if noise is None else _noises(tasks, noise), populations)
 
