@@ -23,6 +23,7 @@ __all__ = [
     "Matrix",
     "dense",
     "is_tall",
+    "orthogonal_complement",
     "parts_of",
     "row_space_qr",
     "spectrum_of",
@@ -80,6 +81,15 @@ def triangle(rows: Array) -> Array:
     array([[5.]])
     """
     return rows if len(rows) <= rows.shape[1] else np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def orthogonal_complement(rows: Array) -> Array:
+    """Orthonormal rows that are orthogonal to these orthonormal rows, and together with them span everything.
+
+    >>> np.abs(orthogonal_complement(np.array([[0.0, 1.0]]))).tolist()
+    [[1.0, 0.0]]
+    """
+    return np.asarray(np.linalg.qr(rows.T, "complete")[0][:, len(rows) :].T)
 
 
 def triangle_of(part: Callable[[slice], Array], cuts: Sequence[slice]) -> Array:

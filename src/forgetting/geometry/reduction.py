@@ -26,6 +26,7 @@ from forgetting.errors import ForgettingError
 from forgetting.files.records import Codec, add_codec, checked_fields, field_values
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.frame import Data, Frame, RowEquations, frame_fits, seal_arrays
+from forgetting.geometry.qr import orthogonal_complement
 from forgetting.geometry.row_blocks import sizes_of
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class Geometry(Directions):
             rest = float(np.nextafter(1 - gap, 2.0))
             short = np.flatnonzero((self.ranks[: self.num_learned] < dim) & (drawn > 0))
             if gap > 0.5 and len(short) * dim**3 < LONG:
-                lost = [roots[m] * _complement(rows[self.block(m)]) for m in short.tolist()]
+                lost = [roots[m] * orthogonal_complement(rows[self.block(m)]) for m in short.tolist()]
                 largest = float(np.linalg.norm(np.concatenate(lost), 2)) if lost else 0.0
                 rest = min(rest, ((1 + 16 * EPS) * largest + float(np.linalg.norm(slips[short]))) ** 2)
             self._gaps[key] = gap, min(1.0, rest)
@@ -330,11 +331,6 @@ class Geometry(Directions):
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows and labels of the task in z coordinates, A z = b."""
         return self.row_equations(int(self.index[task]))
-
-
-def _complement(rows: Array) -> Array:
-    """Orthonormal rows that are orthogonal to these orthonormal rows, and together with them span everything."""
-    return np.asarray(np.linalg.qr(rows.T, "complete")[0][:, len(rows) :].T)
 
 
 # ------------------------------------------------------------------------------------------------------------ in files

@@ -28,6 +28,7 @@ from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.json_and_toml import decode_json, typed, write_json
+from forgetting.geometry import orthogonal_complement
 from forgetting.tasks.regression import RegressionTasks
 
 FOLDER = Path(__file__).with_name("known_worst")
@@ -162,7 +163,7 @@ class KnownWorst:
             return equiangular_tasks(self.T, self._share)
         dims = f"{self.T} tasks of up to {self.d} rows in {self.d} dimensions, given by their kernels,"
         require_memory(16.0 * self.T * self.d**2 * self.kernels, dims, "use fewer tasks or dimensions")
-        matrices = [_complement(matrix) if self.kernels else np.array(matrix) for matrix in self.matrices]
+        matrices = [_kernel_rows(matrix) if self.kernels else np.array(matrix) for matrix in self.matrices]
         return RegressionTasks(matrices, [matrix @ np.array(self.w_star) for matrix in matrices])
 
     def to_json(self) -> str:
@@ -221,7 +222,7 @@ def task_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     blocks = [geometry.rows[geometry.block(int(distinct))] for distinct in geometry.index]
     kernels = sum(map(len, blocks)) > 0.6 * len(blocks) * geometry.dim
     if kernels:
-        blocks = [_complement(block) for block in blocks]
+        blocks = [_kernel_rows(block) for block in blocks]
     matrices = [rows.tolist() if rows.any() else [[0.0] * geometry.dim] for rows in blocks]
     return {
         "w_star": tuple((w / norm).tolist()),
@@ -230,17 +231,17 @@ def task_arrays(tasks: RegressionTasks) -> dict[str, Any]:
     }
 
 
-def _complement(rows: Any) -> Array:
+def _kernel_rows(rows: Any) -> Array:
     """Orthonormal rows that span what is orthogonal to the given orthonormal rows; a row of zeros if nothing is.
 
-    >>> abs(_complement([[0.0, 1.0]])).round(12).tolist(), _complement(np.eye(2)).tolist()
+    >>> abs(_kernel_rows([[0.0, 1.0]])).round(12).tolist(), _kernel_rows(np.eye(2)).tolist()
     ([[1.0, 0.0]], [[0.0, 0.0]])
     """
     given = np.array(rows, dtype=np.float64)
     if not given.any():
         return np.eye(given.shape[1])
-    full = np.linalg.qr(given.T, mode="complete")[0].T
-    return full[len(given) :] if len(given) < given.shape[1] else np.zeros((1, given.shape[1]))
+    rest = orthogonal_complement(given)
+    return rest if len(rest) else np.zeros((1, given.shape[1]))
 
 
 def _names() -> list[str]:
