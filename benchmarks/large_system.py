@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.lib import format as npy
 
+from forgetting.files.records import read_record
 from forgetting.solver.checkpoints import KIND
-from forgetting.storage.records import read_record
 
 
 def write_system(folder: Path, rows: int, columns: int, noise: float, seed: int = 0) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import timing
 from forgetting.errors import ForgettingError
-from forgetting.storage.store import code_digest
+from forgetting.files.store import code_digest
 from forgetting.studies import Study
 
 FOLDER = Path(__file__).parent

@@ -24,7 +24,7 @@ from benchmarks.costs.contests import where_auto_changes
 from benchmarks.costs.measuring import measured
 from benchmarks.costs.page import write_page
 from benchmarks.costs.workers import with_workers
-from forgetting.storage.store import code_digest
+from forgetting.files.store import code_digest
 from forgetting.studies import Study
 from forgetting.studies.partial import finished_parts
 

@@ -16,7 +16,7 @@ from forgetting.core.names import only
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
 from forgetting.schemes import Kaczmarz, Scheme
-from forgetting.sets.conformance import check_convex_set
+from forgetting.sets.custom import check_convex_set
 from forgetting.tasks import KernelTasks, RegressionTasks, families
 
 __all__ = ["check_convex_set", "check_ordering", "check_scheme"]

@@ -15,7 +15,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.figures.items import Item, Table
 from forgetting.figures.notebook import notebook_html
 from forgetting.figures.terminal import table_text
-from forgetting.storage.records import checked_fields, field_values, read_record, write_record
+from forgetting.files.records import checked_fields, field_values, read_record, write_record
 
 __all__ = ["Result", "Shown", "pandas"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import forgetting as fg
-from forgetting.tasks.known_tasks import FOLDER
+from forgetting.tasks.worst_tasks import FOLDER
 from forgetting.worstcase import Entry, check_certificate
 
 COMMANDS = ("show", "verify", "improve")

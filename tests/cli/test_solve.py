@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 import forgetting as fg
 from forgetting.errors import ProblemFileError
+from forgetting.files.matrices import read_matrix
 from forgetting.report import load_report
-from forgetting.sources.files import read_matrix
 
 A = sp.random_array((60, 8), density=0.4, rng=np.random.default_rng(0)).tocsr()
 X = np.arange(1.0, 9.0)

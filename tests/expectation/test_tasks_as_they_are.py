@@ -360,7 +360,7 @@ def test_what_depends_on_the_noise_or_has_no_teacher_is_refused():
         fg.expect(NOISY, "with-replacement", 2, test=np.eye(1), quantities="test_loss")
     with pytest.raises(NotSupportedError, match="needs the data of RegressionTasks"):
         fg.expect(fg.KernelTasks(np.eye(2), [1.0, 2.0], [0, 1]), "cyclic", 2, noise=0.1)
-    with pytest.raises(NotSupportedError, match="noise= is that of labels, which ConvexSets do not have"):
+    with pytest.raises(NotSupportedError, match="noise= is the noise of labels, which ConvexSets do not have"):
         fg.expect(fg.ConvexSets([fg.Affine([[2.0]], [1.0])] * 2), "cyclic", 2, noise=0.1)
 
 

@@ -24,9 +24,9 @@ from tempfile import TemporaryDirectory
 
 import forgetting as fg
 from forgetting.figures.items import Table
+from forgetting.files import outputs
 from forgetting.report import Report, load_report, write_report
 from forgetting.report.document import Section
-from forgetting.storage import versions
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FAST = """
@@ -68,7 +68,7 @@ def write_for_ever(folder: Path) -> None:
 
 def the_number(folder: Path) -> int | None:
     """The number that all files of a report have; None if there is no report yet, an error if there is a mixture."""
-    if versions.current(folder) is None:
+    if outputs.current(folder) is None:
         assert not (folder / "report.html").exists()
         return None
     number = load_report(folder).meta["number"]
@@ -77,7 +77,7 @@ def the_number(folder: Path) -> int | None:
     for path in files:
         found = set(map(int, re.findall(r"number\W+(\d+)", path.read_text())))
         assert found == {number}, f"{path} has the numbers {found}, report.json has {number}"
-    versions.check_folder(folder, ["report.html", "report.json", "tables.tex", "figures", "data"], force=True)
+    outputs.check_folder(folder, ["report.html", "report.json", "tables.tex", "figures", "data"], force=True)
     return number
 
 
@@ -96,7 +96,7 @@ def leftovers(folder: Path) -> list[str]:
     """Temporary files and folders, and versions that do not count; not the finished parts of an interrupted report."""
     hidden = [path for path in folder.rglob(".*") if path.name.endswith(".partial")]
     for out in folder.glob("*/.forgetting"):
-        hidden += [path for path in out.glob("version-*") if path != versions.current(out.parent)]
+        hidden += [path for path in out.glob("version-*") if path != outputs.current(out.parent)]
     return [str(path.relative_to(folder)) for path in hidden]
 
 
@@ -168,7 +168,7 @@ def kill_a_hunt(folder: Path, arguments: list[str], times: int, rng: random.Rand
         assert _alive(workers) == [], "workers are left"
         if page.exists():
             return page.read_text(), done
-        from forgetting.storage.store import Store
+        from forgetting.files.store import Store
 
         with Store(folder / "page.md.partial") as store:
             done = len(store)

@@ -22,10 +22,10 @@ from forgetting.figures.lab import lab_html
 from forgetting.figures.sheets import to_csv
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.terminal import table_text
+from forgetting.files.json_and_toml import decode_json
 from forgetting.report.document import Report, Section
 from forgetting.report.html import to_html
 from forgetting.report.texts import summary_text, to_latex_file
-from forgetting.storage.json_text import decode_json
 
 EVIL = "</title></script><!--\"'><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;\u202e$\\input{x}"
 
@@ -145,7 +145,7 @@ def test_damaged_json_is_refused_in_one_line(text):
 
 
 def test_a_text_of_any_length_is_not_read(monkeypatch):
-    monkeypatch.setattr("forgetting.storage.json_text.LONGEST", 10)
+    monkeypatch.setattr("forgetting.files.json_and_toml.LONGEST", 10)
     with pytest.raises(ProblemFileError, match="20 characters, more than 10"):
         decode_json('{"a": 1, "b": 12345}')
 
@@ -224,7 +224,7 @@ def test_one_foreign_value_is_refused_or_shown(written, kind, data):
         (("title",), 3, "title: 3 where a text was expected"),
         (("unknown",), 3, "unknown 'unknown'"),
         (("sections", 0, "items", 0, "unknown"), 3, "unknown 'unknown'"),
-        (("sections", 0, "items", 0, "kind"), "cake", "the kind 'cake' is none of curves, regions, "),
+        (("sections", 0, "items", 0, "kind"), "cake", "unknown kind 'cake'; known kinds are curves, regions, "),
         (("sections", 0, "items", 0, "xlog"), 1, "xlog: 1 where true or false was expected"),
         (("sections", 0, "items", 0, "series", 0, "role"), "king", "role: 'king' where one of exact, simulated"),
         (("sections", 0, "items", 0, "series", 0, "group"), 0.5, "group: 0.5 where a whole number was expected"),

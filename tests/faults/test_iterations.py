@@ -8,7 +8,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic
 from forgetting.schemes import GradientDescent, WeaklyRegularized
-from forgetting.schemes._exponential import ExponentialTask
+from forgetting.schemes.weakly_regularized import ExponentialTask
 from forgetting.theory.draws import permuted
 
 RNG = np.random.default_rng(0)

@@ -19,12 +19,12 @@ from forgetting.cli import run_app
 from forgetting.compute.workers import run_parts
 from forgetting.errors import ProblemFileError, WorkerError
 from forgetting.figures.items import Curves, Series
+from forgetting.files import atomic, outputs
+from forgetting.files.outputs import check_output, write_output
+from forgetting.files.store import Plan, Store
 from forgetting.report import load_report, write_report
 from forgetting.report.document import Report, Section
 from forgetting.report.saving import write_file
-from forgetting.storage import atomic, versions
-from forgetting.storage.outputs import check_output, write_output
-from forgetting.storage.store import Plan, Store
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -137,7 +137,7 @@ import resource, sys
 from pathlib import Path
 import forgetting as fg
 from forgetting.errors import ProblemFileError
-from forgetting.storage.outputs import write_output
+from forgetting.files.outputs import write_output
 folder = Path(sys.argv[1])
 tasks = fg.families.gaussian(T=3, d=4, rank=2, seed=0)
 other = fg.families.gaussian(T=3, d=4, rank=2, seed=1)
@@ -225,9 +225,9 @@ def test_temporary_files_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
 
 
 def test_a_version_that_is_being_made_is_not_taken_for_one_without_an_owner(tmp_path):
-    with versions.new_version(tmp_path / "out", ["a.txt"], force=True) as slow:
+    with outputs.new_version(tmp_path / "out", ["a.txt"], force=True) as slow:
         (slow / "a.txt").write_text("slow")
-        with versions.new_version(tmp_path / "out", ["a.txt"], force=True) as fast:
+        with outputs.new_version(tmp_path / "out", ["a.txt"], force=True) as fast:
             (fast / "a.txt").write_text("fast")
         assert (tmp_path / "out" / "a.txt").read_text() == "fast"
     assert (tmp_path / "out" / "a.txt").read_text() == "slow"
@@ -396,12 +396,12 @@ def test_a_version_whose_manifest_was_not_finished_is_removed(tmp_path):
         raise KilledError
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(versions.os, "replace", killed)
-        patched.setattr(versions.shutil, "rmtree", lambda *_, **__: None)
-        with pytest.raises(KilledError), versions.new_version(tmp_path / "out", ["a.txt"]) as version:
+        patched.setattr(outputs.os, "replace", killed)
+        patched.setattr(outputs.shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(KilledError), outputs.new_version(tmp_path / "out", ["a.txt"]) as version:
             (version / "a.txt").write_text("one")
     assert sorted(path.name for path in version.iterdir()) == ["a.txt", "manifest.json.partial"]
-    with versions.new_version(tmp_path / "out", ["a.txt"]) as version:
+    with outputs.new_version(tmp_path / "out", ["a.txt"]) as version:
         (version / "a.txt").write_text("two")
     assert leftovers(tmp_path) == []
     assert (tmp_path / "out" / "a.txt").read_text() == "two"

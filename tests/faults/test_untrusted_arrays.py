@@ -16,8 +16,8 @@ from forgetting.auditing.reading import read_tasks
 from forgetting.claims import Instance
 from forgetting.core import memory
 from forgetting.errors import ProblemFileError
-from forgetting.storage import arrays as storage
-from forgetting.storage.arrays import read_arrays
+from forgetting.files import arrays as storage
+from forgetting.files.arrays import read_arrays
 
 GIB = 2**30
 SPARSE = fg.RegressionTasks(

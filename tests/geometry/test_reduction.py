@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
-import forgetting.geometry.row_space
+import forgetting.geometry.qr
 import forgetting.tasks.regression
 from forgetting.errors import NotRealizableError
 from forgetting.orderings import Cyclic, Explicit, GreedyResidual, Reshuffled, WithReplacement
@@ -245,7 +245,7 @@ def test_the_chunked_factorisation_agrees_with_the_direct_one(kind, d, monkeypat
     w0 = rng.standard_normal(d)
     runs, ranks = [], []
     for entries in (2**24, 1):  # one chunk; then the narrowest there are, 24 columns
-        monkeypatch.setattr(forgetting.geometry.row_space, "CHUNK_ENTRIES", entries)
+        monkeypatch.setattr(forgetting.geometry.qr, "CHUNK_ENTRIES", entries)
         tasks = realizable(matrices, seed=12)
         ranks.append((tasks.rank_joint, tasks.ranks.tolist()))
         runs.append(fg.run(tasks, Cyclic(), 8, w0=w0))
@@ -259,11 +259,11 @@ def test_the_chunked_factorisation_agrees_with_the_direct_one(kind, d, monkeypat
 @pytest.mark.parametrize("near", [1.0, 1e-4, 1e-7, 1e-12, 0.0])
 @pytest.mark.parametrize("entries", [2**24, 1])
 def test_the_factorisation_is_exact_and_orthonormal_however_near_the_rows(near, entries, monkeypatch):
-    monkeypatch.setattr(forgetting.geometry.row_space, "CHUNK_ENTRIES", entries)
+    monkeypatch.setattr(forgetting.geometry.qr, "CHUNK_ENTRIES", entries)
     rng = np.random.default_rng(18)
     X = rng.standard_normal((4, 90)) * np.array([[1e5], [1.0], [1e-5], [1.0]])
     X[3] = X[1] + near * X[3]
-    basis, triangle = forgetting.geometry.row_space.row_space_qr([X[:1], X[1:]], None)
+    basis, triangle = forgetting.geometry.qr.row_space_qr([X[:1], X[1:]], None)
     np.testing.assert_allclose(basis.T @ basis, np.eye(4), rtol=0, atol=1e-13)
     size = np.linalg.norm(X, axis=1, keepdims=True)
     np.testing.assert_allclose((basis @ triangle).T / size, X / size, rtol=0, atol=1e-14)
@@ -271,10 +271,10 @@ def test_the_factorisation_is_exact_and_orthonormal_however_near_the_rows(near, 
 
 def test_more_than_one_chunk_is_used_when_entries_are_few(monkeypatch):
     widths = []
-    dense = forgetting.geometry.row_space.dense
-    monkeypatch.setattr(forgetting.geometry.row_space, "CHUNK_ENTRIES", 1)
+    dense = forgetting.geometry.qr.dense
+    monkeypatch.setattr(forgetting.geometry.qr, "CHUNK_ENTRIES", 1)
     monkeypatch.setattr(
-        forgetting.geometry.row_space,
+        forgetting.geometry.qr,
         "dense",
         lambda X, columns: widths.append(dense(X, columns).shape[1]) or dense(X, columns),
     )

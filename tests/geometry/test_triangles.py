@@ -5,9 +5,9 @@ import pytest
 from joblib import parallel_config
 
 import forgetting as fg
-from forgetting.geometry import triangles
+from forgetting.geometry import qr as triangles
 from forgetting.geometry.factor import Tolerance, joint_directions
-from forgetting.geometry.triangles import parts_of, spectrum_of, triangle_of
+from forgetting.geometry.qr import parts_of, spectrum_of, triangle_of
 
 
 @pytest.fixture

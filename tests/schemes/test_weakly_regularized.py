@@ -12,7 +12,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.reductions import angle_between, classification_to_pocs
 from forgetting.schemes import WeaklyRegularized
-from forgetting.tasks.separability import decide
+from forgetting.tasks.classification import decide
 
 TOL = 1.1e-11  # of the scheme, and a little for rounding
 

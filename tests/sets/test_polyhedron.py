@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
-from forgetting.sets import polyhedron as module
+from forgetting.sets import polyhedra as module
 from forgetting.sets._certificate import best_combination, refined, vanishes
 
 

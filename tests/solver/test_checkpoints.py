@@ -233,7 +233,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
 
 
 def test_states_with_wrong_entries_are_refused(tmp_path, monkeypatch):
-    from forgetting.storage.records import read_record, write_record
+    from forgetting.files.records import read_record, write_record
 
     monkeypatch.setattr("forgetting.solver.methods.base.SMALL", 0.0)  # as a larger system
     path = tmp_path / "state.npz"

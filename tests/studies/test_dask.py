@@ -12,7 +12,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import WorkerError
-from forgetting.storage.store import Store
+from forgetting.files.store import Store
 from forgetting.studies import Study
 
 MEASURED = {"family": "gaussian", "T": [2, 3, 4], "d": 8, "rank": 2, "k": [1, 10, 100]}

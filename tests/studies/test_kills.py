@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from forgetting.storage.store import Store
+from forgetting.files.store import Store
 from forgetting.studies import Study
 
 LIVES = str(Path(__file__).with_name("lives.py"))
@@ -61,7 +61,7 @@ def test_driver_killed_many_times(tmp_path, jobs):
 TORN = """
 import os, signal, sys
 from pathlib import Path
-from forgetting.storage.store import Plan, Store
+from forgetting.files.store import Plan, Store
 
 path = Path(sys.argv[1])
 with Store(path) as store:

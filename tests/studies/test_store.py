@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.storage import owners
-from forgetting.storage.store import PROTECTED, Plan, Store, _digest
+from forgetting.files import store as owners
+from forgetting.files.store import PROTECTED, Plan, Store, _digest
 from forgetting.studies import Study
 
 ROWS = [{"x": number / 7, "name": f"cell {number}"} for number in range(30)]
@@ -206,7 +206,7 @@ def test_full_disk_is_an_error_and_finished_cells_are_kept(tmp_path):
 
 
 def test_many_processes_may_create_one_store(tmp_path):
-    code = "import sys; from pathlib import Path; from forgetting.storage.store import *; sys.stdin.readline(); " + (
+    code = "import sys; from pathlib import Path; from forgetting.files.store import *; sys.stdin.readline(); " + (
         "s = Store(Path(sys.argv[1])); s.plan([Plan(str(i), i, 'f', '{}', 0) for i in range(50)]); "
         "print(sum(s.claim(str(i)) for i in range(50))); sys.stdin.readline()"
     )
@@ -267,7 +267,7 @@ def test_number_of_a_dead_process_that_another_has_now():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_store_is_not_used_in_a_fork(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from forgetting.storage.store import *\n"
+        "import os, sys; from pathlib import Path; from forgetting.files.store import *\n"
         "s = Store(Path(sys.argv[1]))\n"
         "pid = os.fork()\n"
         "try: s.counts(); code = 0\n"
@@ -394,7 +394,7 @@ def _absolute(x):
 
 @pytest.mark.parametrize("content", [b"", b"database"])
 def test_what_only_looks_at_a_file_leaves_it_as_it_is(content, tmp_path, monkeypatch):
-    monkeypatch.setattr("forgetting.storage.store.CREATION", 0.0)
+    monkeypatch.setattr("forgetting.files.store.CREATION", 0.0)
     path = tmp_path / "empty.db"
     path.touch()
     if content:  # an empty database of SQLite

@@ -14,7 +14,7 @@ import pytest
 from forgetting.compute.threads import cores, one_core
 from forgetting.compute.workers import run_parts, some_parts, workers
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
-from forgetting.storage.store import Store
+from forgetting.files.store import Store
 from forgetting.studies import Study
 from forgetting.studies.partial import finished_parts
 

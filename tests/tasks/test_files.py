@@ -146,7 +146,7 @@ def test_an_array_or_an_archive_of_another_kind_is_refused(tmp_path):
     with pytest.raises(ProblemFileError, match="no archive; single arrays"):
         fg.RegressionTasks.load(tmp_path / "one.npy")
     np.savez(tmp_path / "other.npz", X=np.ones(3))
-    with pytest.raises(ProblemFileError, match="no file of tasks that this library saved"):
+    with pytest.raises(ProblemFileError, match="not a file of tasks that this library saved"):
         fg.RegressionTasks.load(tmp_path / "other.npz")
 
 

@@ -19,7 +19,7 @@ from forgetting.errors import (
     ProblemFileError,
     SmallRowWarning,
 )
-from forgetting.sources.readers import FileRows
+from forgetting.files.row_sources import FileRows
 
 D = 5
 SIZES = [40, 3, 1, 200, 6, 7]  # two tasks of more rows than d + 1, one of exactly d + 1

@@ -11,8 +11,8 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.engines import digits, moment_map
 from forgetting.geometry import RowBlocks
-from forgetting.tasks import stacking
-from forgetting.tasks.stacking import stacked
+from forgetting.tasks import task_data as stacking
+from forgetting.tasks.task_data import stacked
 
 
 def one_by_one(matrices, labels, monkeypatch, **options):

@@ -12,10 +12,10 @@ import forgetting as fg
 from forgetting.auditing import RandomFeatures as AuditingRandomFeatures
 from forgetting.auditing import apply_features, subsample_rows
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.files.arrays import read_arrays, write_arrays
 from forgetting.report import build_report
 from forgetting.report.provenance import problem_hash
 from forgetting.report.settings import Settings
-from forgetting.storage.arrays import read_arrays, write_arrays
 from forgetting.tasks import Preparation, RandomFeatures, prepare
 
 RNG = np.random.default_rng(7)
@@ -355,10 +355,10 @@ def test_plain_tasks_have_no_entries_about_it(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"preparation/0/columns": np.array(7)}, "a preparation of 7 columns that gives 3 without a feature map"),
+        ({"preparation/0/columns": np.array(7)}, "a preparation makes 3 columns of 7, but has no feature map"),
         ({"preparation/0/columns": np.array(-3)}, "is -3, but must be at least 1"),
         ({"preparation/0/width": np.array(1.5)}, "should be whole numbers"),
-        ({"preparation/0/intercept": np.array(False)}, "gives 3 columns, of tasks that have 4"),
+        ({"preparation/0/intercept": np.array(False)}, "gives 3 columns, but the tasks have 4"),
         ({"preparation/0/intercept": np.array("yes")}, "should be truth values"),
         ({"preparation/0/mean": np.zeros(2)}, r"mean: expected 3 finite numbers, got shape \(2,\)"),
         ({"preparation/0/mean": np.full(3, np.nan)}, "mean: expected 3 finite numbers"),
@@ -380,7 +380,7 @@ def test_plain_tasks_have_no_entries_about_it(tmp_path):
                 "preparation/1/width": np.array(9),
                 "preparation/1/intercept": np.array(False),
             },
-            "a preparation of 9 columns after one that gives 4",
+            "a preparation takes 9 columns, but the one before it gives 4",
         ),
     ],
 )

@@ -272,7 +272,9 @@ def test_an_index_of_tables_put_one_below_the_other_is_left_out():
     frame = pd.DataFrame({"": index, **COLUMNS, "task": ["a"] * 2 + ["b"] * 3 + ["a"] * 2 + ["c"] * 5})
     assert "taken for an index" in said(frame)[0][0]
     notes, warned = said(pd.DataFrame({"": [0, 1] * 6, **COLUMNS}))  # these numbers count nothing
-    assert notes[0] == "column '' has no name, but is a feature; if it is none, leave it out with drop='' (--drop '')"
+    assert (
+        notes[0] == "column '' has no name, but is a feature; if it is not one, leave it out with drop='' (--drop '')"
+    )
     assert warned == [notes[0]]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InfeasibleError, NotSeparableError
-from forgetting.tasks import separability as module
+from forgetting.tasks import classification as module
 
 
 def of_rows(rows):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import forgetting as fg
 from forgetting.errors import InvalidInputError, SmallRowWarning
 from forgetting.geometry import RowBlocks
-from forgetting.tasks.stacking import split_rows, stacked
+from forgetting.tasks.task_data import split_rows, stacked
 
 
 def rows(n, d=6, seed=0):

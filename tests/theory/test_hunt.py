@@ -343,7 +343,7 @@ def test_a_gap_and_a_correction_are_named_in_the_table():
 
 
 def test_make_hunt_may_replace_the_page():
-    from forgetting.storage.outputs import check_output
+    from forgetting.files.outputs import check_output
 
     check_output(DOCS / "claims.md", force=True)  # its manifest is kept with it
 

@@ -16,7 +16,7 @@ from forgetting.claims import Instance, get
 from forgetting.errors import ProblemFileError
 from forgetting.studies.ratios import improve, save_record
 from forgetting.studies.record_page import HEADING, with_records
-from forgetting.tasks.known_tasks import KnownWorst
+from forgetting.tasks.worst_tasks import KnownWorst
 from forgetting.theory import evidence as evidence_module
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.record import FOLDER, all_records, ratio_of, read_records

@@ -16,8 +16,17 @@ import pytest
 import forgetting as fg
 from effort import rounds
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, worst_equiangular
-from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
+from forgetting.tasks.worst_tasks import (
+    FOLDER,
+    PROOF,
+    KnownWorst,
+    _digest,
+    entry_files,
+    equiangular_loss,
+    equiangular_tasks,
+    known_worst,
+    worst_equiangular,
+)
 from forgetting.theory.starting import known_starts
 from forgetting.worstcase import Entry, frontier_data, frontier_improving
 from forgetting.worstcase.frontier_bounds import Upper, upper_bound

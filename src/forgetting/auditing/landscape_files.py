@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_kind, as_path, as_word, real_array
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.storage.arrays import open_regular, read_arrays
-from forgetting.storage.atomic import write
+from forgetting.files.arrays import open_regular, read_arrays
+from forgetting.files.atomic import write
 
 __all__ = [
     "KEYS",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import fingerprint
+from forgetting.files.store import code_digest
 from forgetting.report.provenance import problem_hash
-from forgetting.storage.store import code_digest
 from forgetting.studies.study import Study
 from forgetting.tasks import Problem
 

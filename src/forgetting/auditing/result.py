@@ -16,8 +16,8 @@ from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
+from forgetting.files.json_and_toml import decode_json, typed
 from forgetting.results import Result
-from forgetting.storage.json_text import decode_json, typed
 
 if TYPE_CHECKING:
     from forgetting.auditing.landscapes import Landscape

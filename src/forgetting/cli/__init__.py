@@ -18,7 +18,7 @@ from forgetting.core.plugins import blamed
 from forgetting.core.progress import shown
 from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError
-from forgetting.storage.atomic import clean_up, kept
+from forgetting.files.atomic import clean_up, kept
 
 __all__ = ["main"]
 

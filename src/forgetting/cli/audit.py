@@ -124,7 +124,7 @@ def audit_command(
     from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
     from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
-    from forgetting.storage.outputs import check_output, write_output
+    from forgetting.files.outputs import check_output, write_output
 
     if out is not None and out.suffix.lower() == ".txt":  # no ending of other commands
         check_output(out, force=force, inputs=tasks)

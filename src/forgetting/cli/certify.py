@@ -49,8 +49,8 @@ def certify_command(
     from forgetting.cli.output import diverging, not_finite, say, tell, write_and_show
     from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
+    from forgetting.files.outputs import check_output, write_output
     from forgetting.report.provenance import versions
-    from forgetting.storage.outputs import check_output, write_output
 
     if out is not None:
         if out.suffix.lower() not in (".json", ".txt"):

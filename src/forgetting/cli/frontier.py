@@ -113,7 +113,7 @@ def verify_frontier(
     import json
 
     from forgetting.cli.output import say, working
-    from forgetting.tasks.known_tasks import FOLDER, entry_files
+    from forgetting.tasks.worst_tasks import FOLDER, entry_files
     from forgetting.worstcase import Entry
 
     paths = list(files or [*entry_files(FOLDER), *entry_files(folder)])

@@ -68,8 +68,8 @@ def emit(
     """
 
     def write(path: Path) -> None:
+        from forgetting.files.outputs import write_output
         from forgetting.report.saving import write_file
-        from forgetting.storage.outputs import write_output
 
         if latex is not None and path.suffix.lower() == ".tex":
             write_output(path, latex().encode(), force=force)

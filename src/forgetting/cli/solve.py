@@ -74,9 +74,9 @@ def solve_command(
     import forgetting as fg
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, ready, result, write_and_show
-    from forgetting.sources.files import read_matrix
-    from forgetting.storage.atomic import kept
-    from forgetting.storage.outputs import check_output, write_output
+    from forgetting.files.atomic import kept
+    from forgetting.files.matrices import read_matrix
+    from forgetting.files.outputs import check_output, write_output
 
     inputs = [matrix, side, *([] if x0 is None else [x0])]
     as_array = out is not None and out.suffix.lower() == ".npy"

@@ -91,7 +91,7 @@ def run_study(
       forgetting study run my.toml --retry
     """
     from forgetting.cli.interrupts import uninterrupted
-    from forgetting.storage.atomic import kept
+    from forgetting.files.atomic import kept
     from forgetting.studies import Study
 
     if dask is not None and jobs is not None:

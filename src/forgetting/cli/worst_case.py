@@ -57,7 +57,7 @@ def worst_case_command(
     from forgetting.cli.output import emit, ready, result, say
     from forgetting.errors import InvalidInputError
     from forgetting.figures.items import Item, Table
-    from forgetting.storage.outputs import check_output, write_output
+    from forgetting.files.outputs import check_output, write_output
 
     ready(out, force)
     for path, ending in ((certificate, ".json"), (tasks, ".npz")):

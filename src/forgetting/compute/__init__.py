@@ -1,1 +1,1 @@
-"""How numbers are computed: compiled loops, 31 digits, threads, devices, and workers in other processes."""
+"""Computing: compiled loops, numbers of 31 digits, threads, devices, and workers in other processes."""

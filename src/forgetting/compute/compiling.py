@@ -30,8 +30,6 @@ from numba.misc.appdirs import AppDirs
 
 from forgetting.errors import NoCacheWarning
 
-__all__ = ["compiled", "compiled_fast", "folders", "inlined", "kept_in"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent.parent
 NAME = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"  # folder within a shared cache folder

@@ -1,4 +1,4 @@
-"""Where float64 arrays live and who computes with them: NumPy, or a device through the array API.
+"""Devices on which float64 arrays live and are computed with: NumPy, or others through the array API.
 
 Algorithms take a `Device` and write to its namespace `xp` (https://data-apis.org/array-api), which NumPy, torch and
 CuPy have in common. torch and CuPy are imported when such a device is asked for, and never else.
@@ -18,8 +18,6 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
-
-__all__ = ["HOST", "Device", "as_device"]
 
 STRICT = "array-api-strict"  # NumPy without all that the array API does not promise: for tests
 GPU_SPEED = 100.0  # against one core, in matrix products of float64, roughly: cards for desktops have less
@@ -183,7 +181,7 @@ def _torch(device: Any) -> Device:
         name = f"{name} ({torch.cuda.get_device_name(where)})"
 
     def free() -> float:
-        """What the driver has, and what torch keeps for later."""
+        """Free bytes of the driver, and those that torch keeps for later."""
         kept = torch.cuda.memory_reserved(where) - torch.cuda.memory_allocated(where)
         return float(torch.cuda.mem_get_info(where)[0] + kept)
 

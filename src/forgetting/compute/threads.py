@@ -14,8 +14,6 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-__all__ = ["cores", "one_core", "one_thread"]
-
 
 @cache
 def _libraries() -> Any:

@@ -16,26 +16,6 @@ import numpy as np
 from forgetting.compute.compiling import compiled, inlined
 from forgetting.core.arrays import Array
 
-__all__ = [
-    "UNIT",
-    "Pair",
-    "add",
-    "decimals",
-    "div",
-    "dot",
-    "from_decimals",
-    "jacobi",
-    "least_squares",
-    "mul",
-    "orthonormal_frame",
-    "products",
-    "root",
-    "sub",
-    "total",
-    "triangle",
-    "zeros",
-]
-
 UNIT = 2.0**-102  # the proven constants are below 2^-103 (Joldes, Muller and Popescu, ACM TOMS 44, 2017)
 SPLITTER = 134217729.0  # 2^27 + 1
 DIGITS = 50  # of decimal numbers

@@ -21,8 +21,6 @@ from forgetting.core.arrays import as_count
 from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError, WorkerError
 
-__all__ = ["lost_part", "run_parts", "some_parts", "workers"]
-
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 ALONE = 2  # how often a part is computed with no other beside it before it is given up because its process dies
@@ -78,7 +76,7 @@ def run_parts(
 
 
 def lost_part() -> str:
-    """What happened to a part that is given up."""
+    """The reason why a part is given up."""
     return "the process died each time (killed, or out of memory)"
 
 
@@ -169,7 +167,7 @@ def _dispatched(
 def _again(
     function: Callable[[Part], Result], parts: list[tuple[int, Part]], count: int | None, give_up: Callable[[int], None]
 ) -> Iterator[tuple[int, Result]]:
-    """Compute parts of which one may be why a process died: by halves, then alone, so that the others go on."""
+    """Compute parts of which one may have ended a process: by halves, then alone, so that the others go on."""
     if not parts:
         return
     left = dict(parts)

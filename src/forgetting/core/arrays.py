@@ -16,41 +16,6 @@ from numpy.typing import NDArray
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
-__all__ = [
-    "EPS",
-    "LARGEST",
-    "SQUARED",
-    "Array",
-    "IntArray",
-    "Seed",
-    "any_array",
-    "as_count",
-    "as_flag",
-    "as_function",
-    "as_index",
-    "as_kind",
-    "as_list",
-    "as_number",
-    "as_path",
-    "as_point",
-    "as_seed",
-    "as_task",
-    "as_vector",
-    "as_word",
-    "check_finite",
-    "check_index",
-    "fingerprint",
-    "group_codes",
-    "group_rows",
-    "is_sparse",
-    "numbers",
-    "one_column",
-    "read_only",
-    "real_array",
-    "sealed",
-    "seed_from",
-]
-
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator | np.random.SeedSequence | None  # what `seed_from` takes

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from forgetting.errors import MemoryLimitError
 
-__all__ = ["available_memory", "in_bytes", "require_memory"]
-
 UNNOTICED = 2**26  # bytes (64 MiB) that are used without a check
 
 

@@ -1,10 +1,8 @@
-"""What `dir` shows of a public module, and so what a notebook offers after a dot."""
+"""The names that `dir` shows of a public module, which a notebook offers after a dot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-
-__all__ = ["only"]
 
 
 def only(names: Iterable[str]) -> Callable[[], list[str]]:

@@ -17,8 +17,6 @@ from forgetting.core.registry import additions_only
 from forgetting.core.text import error_words, one_line
 from forgetting.errors import InvalidInputError
 
-__all__ = ["GROUP", "blamed", "load_missing", "load_plugin", "load_plugins", "loaded"]
-
 GROUP = "forgetting"  # of entry points
 LONG = 5.0  # seconds
 LONGEST = 400  # characters of an error
@@ -64,14 +62,14 @@ def _entry_points() -> Sequence[EntryPoint]:
     try:
         return tuple(entry_points(group=GROUP))
     except Exception:  # of any package that is installed, whatever its entry points are for
-        found: dict[tuple[str, str], EntryPoint] = {}
+        points: dict[tuple[str, str], EntryPoint] = {}
         for package in distributions():
             try:
-                found |= {(point.name, point.value): point for point in package.entry_points.select(group=GROUP)}
+                points |= {(point.name, point.value): point for point in package.entry_points.select(group=GROUP)}
             except Exception as error:
                 name = package.metadata["Name"]
                 warnings.warn(f"the entry points of {name!r} were left out: {error_words(error)}", stacklevel=3)
-        return tuple(found.values())
+        return tuple(points.values())
 
 
 def load_plugin(name: str) -> None:

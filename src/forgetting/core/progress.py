@@ -21,8 +21,6 @@ from typing import Any, Protocol, TypeVar, cast
 from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError
 
-__all__ = ["Progress", "Report", "progress_bar", "reports_progress", "shown", "track"]
-
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Report = Callable[[str, int, int], None]  # called as (name of the part, done, total)
@@ -33,7 +31,7 @@ EVERY = 0.2  # seconds between two pictures in a notebook
 
 @dataclass(eq=False)
 class _Audience:
-    """Who sees the progress: the calls of `report`, or a bar if that is None. Inside a bar, others are silent."""
+    """The audience of progress: calls of `report`, or a bar if that is None. Inside a bar, others are silent."""
 
     report: Report | None
     busy: bool = False

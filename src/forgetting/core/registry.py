@@ -17,20 +17,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 
-__all__ = [
-    "Registry",
-    "additions_only",
-    "call_with",
-    "class_decorator",
-    "dashed",
-    "from_settings",
-    "made_from",
-    "registered_class",
-    "saved_settings",
-    "values_in",
-    "watched",
-]
-
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 K = TypeVar("K")
@@ -136,19 +122,19 @@ def registered_class(registry: Registry[type[K]], name: str) -> type[K] | None:
 
     >>> from forgetting.sets import registry
     >>> registered_class(registry, "Box"), registered_class(registry, "Boxes")
-    (<class 'forgetting.sets.boxes.Box'>, None)
+    (<class 'forgetting.sets.balls_and_boxes.Box'>, None)
     """
     member = registry.get(dashed(name)) if dashed(name) in registry else None
     return member if member is not None and member.__name__ == name else None
 
 
-class Settings(Protocol):
+class HasSettings(Protocol):
     """An object that one call of its class with `settings` as keywords makes again."""
 
     def settings(self) -> dict[str, Any]: ...
 
 
-def saved_settings(registry: Registry[type], member: Settings) -> dict[str, Any]:
+def saved_settings(registry: Registry[type], member: HasSettings) -> dict[str, Any]:
     """The class name and the settings of an object of a registered class, for a file.
 
     >>> import forgetting as fg
@@ -165,7 +151,7 @@ def saved_settings(registry: Registry[type], member: Settings) -> dict[str, Any]
 def from_settings(registry: Registry[type], saved: Any) -> Any:
     """The object of what `saved_settings` gave, made by its class, which checks the values."""
     if not isinstance(saved, dict) or not isinstance(saved.get("class"), str):
-        raise ForgettingError(f"no settings of a {registry.kind}")
+        raise ForgettingError(f"the settings of the {registry.kind} do not name its class")
     kind: Any = registered_class(registry, saved["class"])
     if kind is None:
         raise ForgettingError(f"there is no {registry.kind} {saved['class']!r:.80}")

@@ -25,7 +25,7 @@ def _is_command() -> bool:
 def _end(number: int, frame: FrameType | None) -> None:
     """End now, with the exit code of the signal, and leave nothing half written."""
     try:
-        getattr(sys.modules.get("forgetting.storage.atomic"), "clean_up", int)()
+        getattr(sys.modules.get("forgetting.files.atomic"), "clean_up", int)()
         os.write(2, b"interrupted\n")
     finally:  # also if the terminal is gone
         os._exit(128 + number)

@@ -11,8 +11,6 @@ from io import StringIO
 from itertools import islice
 from typing import Any
 
-__all__ = ["csv_text", "encodable", "error_words", "escape", "from_csv_cell", "nearest", "one_line", "visible"]
-
 MOST_NAMED = 16  # names in a message
 
 #: control characters except newline and tab, marks that change the direction of text, characters without width, and

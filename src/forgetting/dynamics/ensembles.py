@@ -23,6 +23,7 @@ from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_r
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
+from forgetting.files.records import checked_fields, field_values
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering, drawn_orders
@@ -30,7 +31,6 @@ from forgetting.results import Result, pandas
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
-from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs

@@ -17,12 +17,12 @@ from forgetting.dynamics.space import Space
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps
+from forgetting.files.records import checked_fields, field_values
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.results import Result
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
-from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 

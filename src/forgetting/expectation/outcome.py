@@ -17,10 +17,10 @@ from forgetting.expectation.reliability import median_cells, promises, undecided
 from forgetting.expectation.request import steps_shown
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
+from forgetting.files.records import checked_fields
 from forgetting.orderings import Ordering
 from forgetting.results import Result
 from forgetting.schemes import Scheme
-from forgetting.storage.records import checked_fields
 from forgetting.tasks import Problem
 
 __all__ = ["Expectation", "Outcome", "Values", "accuracy"]

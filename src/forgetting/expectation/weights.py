@@ -18,11 +18,11 @@ from forgetting.expectation.engines.moment_setup import moment_map
 from forgetting.expectation.request import Request
 from forgetting.expectation.steering import ExpectedLoss, least_loss
 from forgetting.figures.items import Bars
+from forgetting.files.records import checked_fields
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike
-from forgetting.storage.records import checked_fields
 from forgetting.tasks import Problem
 
 __all__ = ["OptimalWeights", "optimal_weights"]

@@ -1,12 +1,13 @@
 """The reduction of tasks to subspaces of their joint row space, on which every engine works."""
 
-from forgetting.geometry.codecs import check_geometry
+from forgetting.geometry.assembly import from_data, from_gram
 from forgetting.geometry.directions import Directions
+from forgetting.geometry.frame import Data, Frame, Rooted
 from forgetting.geometry.own_rows import OwnRows, from_rows
+from forgetting.geometry.qr import Matrix, orthogonal_complement, spectrum_of
 from forgetting.geometry.rational import ExactRoot, exact_rank, exact_root, lift
-from forgetting.geometry.reduction import Data, Frame, Geometry, Matrix, Rooted, from_data, from_gram
+from forgetting.geometry.reduction import Geometry, check_geometry
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows, stack_of
-from forgetting.geometry.triangles import spectrum_of
 
 __all__ = [
     "Data",
@@ -26,6 +27,7 @@ __all__ = [
     "from_rows",
     "lift",
     "offsets_of",
+    "orthogonal_complement",
     "row_sums",
     "sizes_of",
     "spectrum_of",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, localcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from forgetting.compute import twofold
 from forgetting.compute.twofold import UNIT, Pair
 from forgetting.core.arrays import EPS, Array, IntArray, is_sparse
+from forgetting.geometry.frame import Data, Frame
+from forgetting.geometry.qr import spectrum_of
 from forgetting.geometry.rational import exact_rank
-from forgetting.geometry.reduction import Data, Frame, Geometry
-from forgetting.geometry.triangles import spectrum_of
 
-__all__ = ["Bases", "plain_bases", "precise_bases"]
+if TYPE_CHECKING:
+    from forgetting.geometry.reduction import Geometry
 
 Flags = NDArray[np.bool_]
 
@@ -212,7 +213,7 @@ def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
 
 
 def _known_to(geometry: Geometry) -> tuple[Array, Array]:
-    """For each distinct task, by how much the floats of rows and labels can be off, relative to their norms."""
+    """For each distinct task, bounds on the errors of the floats of rows and of labels, relative to their norms."""
     off = np.zeros((2, geometry.num_distinct))
     for m, root in {}.items() if geometry.data is None else geometry.data.roots.items():
         off[:, m] = root.rows_off, root.labels_off
@@ -231,7 +232,7 @@ def _fits(matrix: Array, label: Array, rank: int) -> bool:
 
 
 def _solved(leftover: Pair, learned: int) -> Pair:
-    """The leftover, of which so many numbers are only rounding errors and become zero."""
+    """The leftover, whose first `learned` numbers are only rounding errors and become zero."""
     high, low = leftover[0].copy(), leftover[1].copy()
     high[..., :learned], low[..., :learned] = 0.0, 0.0
     return high, low
@@ -376,7 +377,7 @@ def _solve(
             (np.ascontiguousarray(a), np.ascontiguousarray(b)) for a, b in zip(high, low, strict=True)
         ]
         each = [_solve(rows, column, rounded, owner, learned) for column in columns]
-        v, remainder = _stacked([found[0] for found in each]), _stacked([found[1] for found in each])
+        v, remainder = _stacked([solved[0] for solved in each]), _stacked([solved[1] for solved in each])
         return v, remainder, _slack(high, v[0], rounded, owner, 16 * (dim + 4) * UNIT)
     v, remainder, (count, own) = twofold.zeros(dim), targets, learned
     block = tuple(np.ascontiguousarray(part[:count, :own]) for part in rows)

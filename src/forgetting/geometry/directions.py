@@ -1,4 +1,4 @@
-"""Tasks as orthonormal directions with singular values: what a linear scheme steps on, in whatever coordinates."""
+"""Tasks as orthonormal directions with singular values, on which linear schemes step, in any coordinates."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Directions(ABC):
 
     @cached_property
     def counts(self) -> IntArray:
-        """How many tasks each distinct task stands for."""
+        """The number of tasks that each distinct task stands for."""
         return read_only(np.bincount(self.index, minlength=self.num_distinct).astype(np.int64))
 
     @cached_property

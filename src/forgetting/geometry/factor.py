@@ -10,22 +10,8 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, SQUARED, Array, IntArray
 from forgetting.errors import InvalidInputError
+from forgetting.geometry.qr import is_tall, parts_of, spectrum_of, triangle_of
 from forgetting.geometry.row_blocks import RowBlocks
-from forgetting.geometry.triangles import is_tall, parts_of, spectrum_of, triangle_of
-
-__all__ = [
-    "Factor",
-    "Factors",
-    "Singular",
-    "Tolerance",
-    "factor_task",
-    "factor_tasks",
-    "joint_directions",
-    "more_directions",
-    "require_targets",
-    "singular",
-    "split_label",
-]
 
 
 @dataclass(frozen=True)
@@ -33,7 +19,7 @@ class Tolerance:
     """The rank tolerance, relative to the largest singular value: max(shape) * eps, or its root for Gram matrices.
 
     `given` is the tolerance of the user, if any. `squared` says that the matrix comes from a Gram matrix. `columns` is
-    the number of columns of the data before the reduction: entries of the reduced data are sums of so many products.
+    the number of columns of the data before the reduction: entries of the reduced data are sums of that many products.
 
     >>> Tolerance(None, squared=False)((10, 4)) == 10 * EPS, Tolerance(None, squared=False, columns=50)((10, 4)) / EPS
     (True, 50.0)
@@ -89,9 +75,9 @@ def factor_task(matrix: Array, label: Array, tolerance: Tolerance) -> Factor:
     >>> len(factor.sigma), bool(factor.conditions.max() < 2)
     (2, True)
     """
-    found = singular(matrix, tolerance)
-    targets, unexplained = split_label(found.sigma, found.left, label)
-    return Factor(found.basis, found.sigma, targets, unexplained, found.conditions)
+    decomposed = singular(matrix, tolerance)
+    targets, unexplained = split_label(decomposed.sigma, decomposed.left, label)
+    return Factor(decomposed.basis, decomposed.sigma, targets, unexplained, decomposed.conditions)
 
 
 class Factors(NamedTuple):
@@ -274,5 +260,5 @@ def _solve_tall(rows: Array, rotation: Array | None, rhs: Array) -> Array:
     both = triangle_of(part, parts_of(rows))
     from scipy.linalg import solve_triangular
 
-    found = solve_triangular(both[:width, :width], both[:width, width:])
-    return np.asarray(found.reshape(width, *rhs.shape[1:]))
+    solution = solve_triangular(both[:width, :width], both[:width, width:])
+    return np.asarray(solution.reshape(width, *rhs.shape[1:]))

@@ -17,8 +17,8 @@ from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.directions import Directions
 from forgetting.geometry.factor import Tolerance, require_targets, singular, split_label
+from forgetting.geometry.qr import Matrix
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, squared_rows, stack_of
-from forgetting.geometry.row_space import Matrix
 
 __all__ = ["OwnRows", "from_rows"]
 
@@ -91,7 +91,7 @@ class OwnRows(Directions):
             row_kernels.advance_dense(self.rows, *setting, *results)
 
 
-class _Task(NamedTuple):
+class _OwnTask(NamedTuple):
     """A task of several rows: its directions, and L_m; `basis` if it is kept in the place of the rows, with L_m = I."""
 
     sigma: Array
@@ -161,7 +161,7 @@ def from_rows(
 
 def _tasks_of_several_rows(
     matrices: RowBlocks, labels: RowBlocks, weights: Array, rank_tol: float | None, which: list[int]
-) -> list[_Task]:
+) -> list[_OwnTask]:
     """The factorisation of each of the tasks `which`."""
     if not which:
         return []
@@ -177,21 +177,21 @@ def _tasks_of_several_rows(
     return [_factored(matrices[m], labels[m], float(weights[m]), tolerance) for m in which]
 
 
-def _factored(matrix: Matrix, label: Array, weight: float, tolerance: Tolerance) -> _Task:
+def _factored(matrix: Matrix, label: Array, weight: float, tolerance: Tolerance) -> _OwnTask:
     columns, block = _filled_columns(matrix)
-    found = singular(weight * block, tolerance)
-    targets, unexplained = split_label(found.sigma, found.left, weight * label)
-    rank, size = len(found.sigma), len(block)
+    decomposed = singular(weight * block, tolerance)
+    targets, unexplained = split_label(decomposed.sigma, decomposed.left, weight * label)
+    rank, size = len(decomposed.sigma), len(block)
     given = len(matrix.data) if is_sparse(matrix) else matrix.size
-    left, basis = weight * found.left.T / found.sigma[:, None], None
-    if rank and (found.sigma[0] > GRADED * found.sigma[-1] or found.basis.size <= given + rank * size):
-        left, basis = np.eye(rank), found.basis
+    left, basis = weight * decomposed.left.T / decomposed.sigma[:, None], None
+    if rank and (decomposed.sigma[0] > GRADED * decomposed.sigma[-1] or decomposed.basis.size <= given + rank * size):
+        left, basis = np.eye(rank), decomposed.basis
         if is_sparse(matrix):
             from scipy.sparse import csr_array
 
             at = np.arange(0, basis.size + 1, len(columns))
             basis = csr_array((basis.ravel(), np.tile(columns, rank), at), shape=(rank, matrix.shape[1]))
-    return _Task(found.sigma, targets, float(np.sum(unexplained)), left, basis)
+    return _OwnTask(decomposed.sigma, targets, float(np.sum(unexplained)), left, basis)
 
 
 def _filled_columns(matrix: Matrix) -> tuple[IntArray, Array]:

@@ -65,12 +65,12 @@ class ExactRoot:
 
     def decimals(self, factor: Fraction) -> Any:
         """The columns times sqrt(factor), with the digits of the current decimal context."""
-        found = np.zeros((self.size, len(self.columns)), dtype=object)
+        scaled = np.zeros((self.size, len(self.columns)), dtype=object)
         for j, (column, radicand) in enumerate(zip(self.columns, self.radicands, strict=True)):
             square = factor / radicand
             scale = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt()
-            found[:, j] = [Decimal(entry) * scale for entry in column]
-        return found
+            scaled[:, j] = [Decimal(entry) * scale for entry in column]
+        return scaled
 
 
 def exact_root(matrix: Array) -> ExactRoot | None:
@@ -89,8 +89,8 @@ def exact_root(matrix: Array) -> ExactRoot | None:
     size = len(matrix)
     ratios = [[value.as_integer_ratio() for value in row] for row in matrix.tolist()]
     most = max((bottom for row in ratios for _, bottom in row), default=1)
-    whole = [[top * (most // bottom) for top, bottom in row] for row in ratios]
-    rest = [[whole[i][j] + whole[j][i] for j in range(size)] for i in range(size)]  # 2 most times the matrix
+    integers = [[top * (most // bottom) for top, bottom in row] for row in ratios]
+    rest = [[integers[i][j] + integers[j][i] for j in range(size)] for i in range(size)]  # 2 most times the matrix
     left, columns, radicands, last = list(range(size)), [], [], 1
     while left:
         place = max(left, key=lambda i: rest[i][i])

@@ -13,9 +13,9 @@ from forgetting.core.arrays import IntArray, Seed, as_count, as_index, as_kind, 
 from forgetting.core.memory import require_memory
 from forgetting.core.registry import Registry, class_decorator, dashed, from_settings, made_from, saved_settings
 from forgetting.errors import InvalidInputError, OrderingError
+from forgetting.files.records import Codec, add_codec
 from forgetting.orderings import laws
 from forgetting.orderings.view import TaskView
-from forgetting.storage.records import Codec, add_codec
 
 __all__ = ["NO_UPDATE", "Ordering", "OrderingLike", "Visits", "as_ordering", "drawn_orders", "register", "registry"]
 

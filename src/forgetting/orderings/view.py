@@ -16,7 +16,7 @@ TIED = 1e-12  # distances that differ by less than this part are ties, because p
 
 
 def rounding_of(*points: Array, unit: float = EPS) -> float:
-    """Below this, the distance of a task from an iterate is rounding, for the points that it is a difference of.
+    """The distance of a task from an iterate that rounding alone may cause, if it is a difference of these points.
 
     >>> rounding_of(np.array([3.0, 4.0])) < 1e-13
     True
@@ -63,7 +63,7 @@ class TaskView:
         return np.where(losses <= 0.5 * (rounding * (1.0 if self.norms is None else self.norms)) ** 2, 0.0, losses)
 
     def rounding(self) -> float:
-        """How far rounding errors may have moved a distance; 0 if that is not known."""
+        """The largest change of a distance by rounding errors; 0 if it is not known."""
         return 0.0 if self._rounding is None else self._rounding()
 
     @staticmethod

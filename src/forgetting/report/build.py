@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from forgetting.figures.items import Curves, Series
+from forgetting.files.json_and_toml import typed
+from forgetting.files.store import code_digest
 from forgetting.report.document import Report, Section, finite
 from forgetting.report.provenance import preparation_of, problem_hash, versions
 from forgetting.report.section_registry import section_makers
 from forgetting.report.settings import Settings, Step, no_step
-from forgetting.storage.json_text import typed
-from forgetting.storage.store import code_digest
 from forgetting.studies.study import Study
 from forgetting.tasks.problem import no_common_solution
 

@@ -11,7 +11,7 @@ from typing import Any
 from forgetting.core.arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, check_key
-from forgetting.storage.json_text import decode_json, typed
+from forgetting.files.json_and_toml import decode_json, typed
 
 __all__ = ["Report", "Section", "finite"]
 

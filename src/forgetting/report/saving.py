@@ -11,13 +11,13 @@ from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.figures.items import Item
 from forgetting.figures.pictures import pictures
 from forgetting.figures.sheets import to_csv
+from forgetting.files import outputs
+from forgetting.files.arrays import open_regular
+from forgetting.files.atomic import write
+from forgetting.files.outputs import check_output, write_output
 from forgetting.report.document import Report
 from forgetting.report.html import to_html
 from forgetting.report.texts import to_latex_file
-from forgetting.storage import versions
-from forgetting.storage.arrays import open_regular
-from forgetting.storage.atomic import write
-from forgetting.storage.outputs import check_output, write_output
 
 __all__ = ["check_file", "check_folder", "load_report", "only_item", "write_file", "write_report"]
 
@@ -33,7 +33,7 @@ def check_folder(folder: Path, force: bool = False) -> None:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: /dev/null/out: cannot be written (Not a directory)
     """
-    versions.check_folder(folder, CONTENT, force=force)
+    outputs.check_folder(folder, CONTENT, force=force)
 
 
 def write_report(
@@ -46,7 +46,7 @@ def write_report(
 ) -> list[Path]:
     """Write HTML, JSON, LaTeX, and each figure as PNG, PDF and CSV; returns the files.
 
-    At every instant the old report or the new one is there, whole: see `forgetting.storage.versions`. If a figure
+    At every instant the old report or the new one is there, whole: see `forgetting.files.outputs`. If a figure
     cannot be drawn, the result is saved beside the folder as JSON, and the error says where.
 
     >>> from tempfile import TemporaryDirectory
@@ -55,7 +55,7 @@ def write_report(
     ...     [path.name for path in paths], load_report(Path(here) / "out").title
     (['report.html', 'report.json', 'tables.tex'], 'Title')
     """
-    with versions.new_version(folder, CONTENT, force=force) as version:
+    with outputs.new_version(folder, CONTENT, force=force) as version:
         (version / "report.json").write_text(report.to_json(), encoding="utf-8")
         try:
             _draw(report, version, progress, processes)

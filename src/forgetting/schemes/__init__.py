@@ -1,13 +1,12 @@
-"""Schemes: how a task is learned. One class per scheme, one file per idea."""
+"""Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
-from forgetting.schemes.linear import SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
-from forgetting.schemes.nlms import NLMS
+from forgetting.schemes.linear import NLMS, SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
-from forgetting.schemes.weakly import WeaklyRegularized
+from forgetting.schemes.weakly_regularized import WeaklyRegularized
 from forgetting.tasks.problem import Problem, as_problem
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, as_kind
 from forgetting.core.registry import Registry, class_decorator, from_settings, made_from, saved_settings
-from forgetting.storage.records import Codec, add_codec
+from forgetting.files.records import Codec, add_codec
 from forgetting.tasks.problem import Problem
 
 if TYPE_CHECKING:

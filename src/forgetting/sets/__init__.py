@@ -1,15 +1,12 @@
-"""Convex sets, each with project, distance and contains; one file per family."""
+"""Convex sets, each with project, distance and contains."""
 
 from forgetting.core.names import only
 from forgetting.sets.affine import Affine, Subspace
-from forgetting.sets.balls import Ball, SecondOrderCone
+from forgetting.sets.balls_and_boxes import Ball, Box, SecondOrderCone, Simplex
 from forgetting.sets.base import ConvexSet, register, registry
-from forgetting.sets.boxes import Box, Simplex
-from forgetting.sets.conformance import ProjectionCheckError, check_convex_set
-from forgetting.sets.custom import CustomSet
-from forgetting.sets.dykstra import CommonPoint, nearest_common_point, stacked
-from forgetting.sets.halfspaces import Halfspace, Slab
-from forgetting.sets.polyhedron import Polyhedron, Projection, WarmStart
+from forgetting.sets.common_point import CommonPoint, nearest_common_point, stacked
+from forgetting.sets.custom import CustomSet, ProjectionCheckError, check_convex_set
+from forgetting.sets.polyhedra import Halfspace, Polyhedron, Projection, Slab, WarmStart
 
 __all__ = [
     "Affine",

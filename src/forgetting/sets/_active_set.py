@@ -9,7 +9,10 @@ rows whose multiplier would turn negative. L is the triangular factor of A_W A_W
 - from A_W = L Q with orthonormal rows Q, by Gram-Schmidt done twice (Q is given): O(n d) per change of W.
 
 Only the second finds sets empty, and its caller checks the certificate. None is a type of its own: the functions are
-compiled for the first without the branches of the second, and for the second only where a projection needs it.
+compiled for the first without the branches of the second, and for the second only where a projection needs it. A
+literal number as an argument would be another type too, for which a function is compiled again.
+
+Only the first |W| rows of L and Q mean anything.
 """
 
 from __future__ import annotations
@@ -20,7 +23,94 @@ from numpy.typing import NDArray
 from forgetting.compute.compiling import compiled_fast
 from forgetting.compute.run_kernels import dot, fill
 from forgetting.core.arrays import Array, IntArray
-from forgetting.sets._factor import add, append, backward, extend, forward, remove
+
+
+@compiled_fast
+def add(x: Array, factor: float, row: Array) -> None:
+    """x += factor row, in place."""
+    for k in range(len(x)):
+        x[k] += factor * row[k]
+
+
+@compiled_fast
+def forward(L: Array, size: int, x: Array) -> None:
+    """L x = x, in place."""
+    for i in range(size):
+        total = x[i]
+        for k in range(i):
+            total -= L[i, k] * x[k]
+        x[i] = total / L[i, i]
+
+
+@compiled_fast
+def backward(L: Array, size: int, x: Array) -> None:
+    """L^T x = x, in place."""
+    for i in range(size - 1, -1, -1):
+        x[i] /= L[i, i]
+        factor = x[i]
+        for k in range(i):
+            x[k] -= factor * L[i, k]
+
+
+@compiled_fast
+def extend(
+    A: Array, K: Array, Q: Array | None, L: Array, W: IntArray, size: int, j: int, row: Array, rest: Array
+) -> float:
+    """The row of L that row j would add, without its diagonal; returns the squared diagonal (and `rest`, with Q)."""
+    if Q is None:
+        gram = K[j]
+        for i in range(size):
+            row[i] = gram[W[i]]
+        forward(L, size, row)
+        total = gram[j]
+        for i in range(size):
+            total -= row[i] * row[i]
+        return total
+    fill(rest, A[j], len(rest))
+    for i in range(size):
+        row[i] = 0.0
+    for _ in range(2):  # once leaves what cancellation left; twice is enough
+        for i in range(size):
+            q = Q[i]
+            along = dot(q, rest)
+            row[i] += along
+            add(rest, -along, q)
+    return dot(rest, rest)
+
+
+@compiled_fast
+def append(Q: Array | None, L: Array, W: IntArray, size: int, j: int, row: Array, square: float, rest: Array) -> None:
+    diagonal = np.sqrt(square)
+    fill(L[size], row, size)
+    L[size, size] = diagonal
+    W[size] = j
+    if Q is not None:
+        for k in range(len(rest)):
+            Q[size, k] = rest[k] / diagonal
+
+
+@compiled_fast
+def remove(Q: Array | None, L: Array, W: IntArray, lam: Array, size: int, k: int) -> None:
+    """Take out the k-th active row; Givens rotations make L triangular again."""
+    for i in range(k + 1, size):
+        W[i - 1] = W[i]
+        lam[i - 1] = lam[i]
+        fill(L[i - 1], L[i], i + 1)
+    for i in range(k, size - 1):
+        x, y = L[i, i], L[i, i + 1]
+        length = np.hypot(x, y)
+        c, s = x / length, y / length
+        L[i, i] = length
+        for m in range(i + 1, size - 1):
+            x, y = L[m, i], L[m, i + 1]
+            L[m, i] = c * x + s * y
+            L[m, i + 1] = c * y - s * x
+        if Q is not None:
+            for m in range(Q.shape[1]):
+                x, y = Q[i, m], Q[i + 1, m]
+                Q[i, m] = c * x + s * y
+                Q[i + 1, m] = c * y - s * x
+
 
 BoolArray = NDArray[np.bool_]
 
@@ -88,26 +178,26 @@ def guess(A: Array, b: Array, K: Array, Q: Array | None, p: Array, need: Array) 
 @compiled_fast
 def falling(lam: Array) -> IntArray:
     """The places of the positive numbers, largest first (Shell's sort)."""
-    found, size = np.empty(len(lam), dtype=np.int64), 0
+    places, size = np.empty(len(lam), dtype=np.int64), 0
     for i in range(len(lam)):
         if lam[i] > 0.0:
-            found[size] = i
+            places[size] = i
             size += 1
     gap = size // 2
     while gap > 0:
         for i in range(gap, size):
-            moving, k = found[i], i
-            while k >= gap and lam[found[k - gap]] < lam[moving]:
-                found[k] = found[k - gap]
+            moving, k = places[i], i
+            while k >= gap and lam[places[k - gap]] < lam[moving]:
+                places[k] = places[k - gap]
                 k -= gap
-            found[k] = moving
+            places[k] = moving
         gap //= 2
-    return found[:size]
+    return places[:size]
 
 
 @compiled_fast
 def most(slack: Array) -> float:
-    """By how much a row is missed at most."""
+    """The largest amount by which a row is missed."""
     missed = 0.0
     for i in range(len(slack)):
         missed = max(missed, -slack[i])

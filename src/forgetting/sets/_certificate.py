@@ -55,17 +55,17 @@ def refined(rows: Array, y: Array) -> Array:
 def _corrected(rows: Array, y: Array) -> Array:
     """The weights y with the least change by factors that makes all columns 0; y itself if the change is not small."""
     support = np.flatnonzero(y)
-    found = y[support].astype(np.float64)
+    weights = y[support].astype(np.float64)
     for _ in range(3):  # the first time leaves its own rounding
-        terms = rows[support] * found[:, None]
+        terms = rows[support] * weights[:, None]
         sizes = np.sum(np.abs(terms), axis=0)
         terms /= np.where(sizes > 0, sizes, 1.0)
         factors = np.linalg.lstsq(terms.T, -terms.sum(axis=0), rcond=None)[0]
         if not np.max(np.abs(factors), initial=0.0) < 0.5:
             return y  # all weights 0 is a combination, too, and no use
-        found *= 1 + factors
+        weights *= 1 + factors
     better = np.zeros(len(y))
-    better[support] = found
+    better[support] = weights
     return better
 
 
@@ -89,7 +89,7 @@ def best_combination(rows: Array, levels: Array) -> Array:
     if free.shape[1] == 0:
         return none
     size = float(np.max(np.abs(levels))) or 1.0
-    found = linprog(
+    programme = linprog(
         -(levels / size) @ free,
         A_ub=-free,
         b_ub=np.full(len(rows), error),
@@ -97,7 +97,7 @@ def best_combination(rows: Array, levels: Array) -> Array:
         b_eq=np.ones(1),
         bounds=(None, None),
     )
-    if found.status != 0:
+    if programme.status != 0:
         return none
-    y = free @ found.x
+    y = free @ programme.x
     return np.where(y > 2 * error, y, 0.0)

@@ -115,7 +115,7 @@ class ConvexSet(ABC):
         self.__dict__.update(values)
 
     def __getstate__(self) -> tuple[dict[str, Any], list[str]]:
-        """What defines the set, without what can be computed again, and which arrays are read-only."""
+        """The values that define the set, without what can be computed again, and the names of read-only arrays."""
         computed = {
             name for kind in type(self).__mro__ for name, v in vars(kind).items() if isinstance(v, cached_property)
         }

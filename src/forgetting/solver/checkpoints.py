@@ -19,12 +19,12 @@ import numpy as np
 
 from forgetting.core.arrays import as_path, fingerprint
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.files.arrays import damaged, entry
+from forgetting.files.records import checked_fields, read_record, write_record
 from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import Loop, Stops
 from forgetting.solver.methods import Measure, Method
 from forgetting.solver.request import Request
-from forgetting.storage.arrays import damaged, entry
-from forgetting.storage.records import checked_fields, read_record, write_record
 
 __all__ = ["Checkpoint", "as_checkpoint"]
 

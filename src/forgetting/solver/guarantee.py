@@ -11,8 +11,8 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, Array
 from forgetting.errors import ForgettingError
+from forgetting.files.records import Codec, add_codec
 from forgetting.orderings import Ordering, TaskView, laws
-from forgetting.storage.records import Codec, add_codec
 
 if TYPE_CHECKING:
     from forgetting.solver.sweepers import Sweeper

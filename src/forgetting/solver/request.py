@@ -23,6 +23,7 @@ from forgetting.core.arrays import (
 )
 from forgetting.core.memory import in_bytes
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.files.row_sources import RowSource, block_starts
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import ConvexSet
@@ -32,7 +33,6 @@ from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
 from forgetting.solver.sources import opened
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
-from forgetting.sources.readers import Source, block_starts
 
 __all__ = ["Request", "as_request"]
 
@@ -116,7 +116,7 @@ def as_request(
     matrix = opened(A, budget)
     shape = matrix.shape
     side, start = _sides(shape, b, x0)
-    if not isinstance(matrix, Source):
+    if not isinstance(matrix, RowSource):
         _check_steps(matrix, side)
     damp = as_number(damp, "damp", least=0)
     limits = _limits(shape, relations, bounds)
@@ -142,7 +142,7 @@ def as_request(
     if several > 1 and chosen is not None and chosen.adaptive:
         raise NotSupportedError("average= needs an ordering that does not look at x; leave ordering= or average= out")
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
-    if isinstance(matrix, Source):
+    if isinstance(matrix, RowSource):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
         system = System(streamed, side, start, damp, flag, number, others)
         return Request(system, _first(method, damp).usual_order() if chosen is None else chosen, method, words)
@@ -279,7 +279,7 @@ def _divided(
 
 
 def _streamed(
-    source: Source,
+    source: RowSource,
     blocks: Any,
     method: str,
     ordering: Ordering | None,

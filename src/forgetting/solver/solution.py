@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, Series
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.solver.guarantee import Guarantee
-from forgetting.storage.records import add_codec, dataclass_codec
 
 __all__ = ["History", "Solution"]
 

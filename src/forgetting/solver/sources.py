@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from forgetting.core.arrays import is_sparse
+from forgetting.files.matrices import as_matrix, read_matrix
+from forgetting.files.row_sources import RowSource, as_source
 from forgetting.solver.rows import DenseRows, Rows, SparseRows
-from forgetting.sources.blocks import as_matrix
-from forgetting.sources.files import read_matrix
-from forgetting.sources.readers import Source, as_source
 
 __all__ = ["as_rows", "opened", "rows_of"]
 
@@ -29,7 +28,7 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
     return rows_of(as_matrix(matrix, what))
 
 
-def opened(matrix: Any, budget: float) -> Rows | Source:
+def opened(matrix: Any, budget: float) -> Rows | RowSource:
     """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
 
     Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.

@@ -13,10 +13,10 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
+from forgetting.files.row_sources import RowSource
 from forgetting.solver.rows import Limits, Rows
 from forgetting.solver.sources import rows_of
 from forgetting.solver.sweepers import Iterate, RowSweeper, Sweeper
-from forgetting.sources.readers import Source
 
 __all__ = ["StreamSweeper"]
 
@@ -39,7 +39,7 @@ class StreamSweeper:
 
     in_memory: ClassVar[bool] = False
 
-    source: Source
+    source: RowSource
     starts: IntArray
     limits: Limits = field(default_factory=Limits)
     relaxation: float = 1.0

@@ -11,7 +11,7 @@ from typing import Any
 from forgetting.core.arrays import as_count, as_seed
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError
-from forgetting.storage.toml_text import read_toml
+from forgetting.files.json_and_toml import read_toml
 from forgetting.studies.cells import Function, NamedFunction, functions, grid, named_function, takes
 from forgetting.studies.measuring import measure
 

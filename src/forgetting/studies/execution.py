@@ -17,8 +17,7 @@ from forgetting.core.plugins import load_missing, loaded
 from forgetting.core.progress import Report, progress_bar
 from forgetting.core.text import error_words
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.storage.owners import BEAT
-from forgetting.storage.store import Store
+from forgetting.files.store import BEAT, Store
 from forgetting.studies.cells import Call, Cell, Function, as_rows
 
 __all__ = ["Finished", "execute"]

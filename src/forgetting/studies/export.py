@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from forgetting.core.text import csv_text, encodable
 from forgetting.errors import NotSupportedError, ProblemFileError
-from forgetting.storage.outputs import check_output, write_output
+from forgetting.files.outputs import check_output, write_output
 
 if TYPE_CHECKING:
     from forgetting.studies.study import Study

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from forgetting.errors import ProblemFileError
-from forgetting.storage.atomic import kept
-from forgetting.storage.store import Store
+from forgetting.files.atomic import kept
+from forgetting.files.store import Store
 
 __all__ = ["finished_parts"]
 

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from forgetting.errors import ForgettingError, NotSupportedError
-from forgetting.storage.atomic import write
-from forgetting.storage.outputs import write_output
+from forgetting.files.atomic import write
+from forgetting.files.outputs import write_output
 from forgetting.studies.record_page import with_records
 from forgetting.theory.claim import Check, Claim, Sides, Verdict
 from forgetting.theory.evidence import evidence_of

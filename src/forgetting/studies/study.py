@@ -15,8 +15,8 @@ from forgetting.core.progress import Progress, reports_progress
 from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.figures.items import Item, Table
+from forgetting.files.store import NoStoreError, Plan, Store, StoredCell
 from forgetting.results import Shown
-from forgetting.storage.store import Entry, NoStoreError, Plan, Store
 from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_function
 from forgetting.studies.execution import Finished, execute
 from forgetting.studies.measuring import measure
@@ -281,7 +281,7 @@ class Study(Shown):
     def __len__(self) -> int:
         return len(self.cells)
 
-    def _entries(self) -> list[Entry | None]:
+    def _entries(self) -> list[StoredCell | None]:
         """What the store has of each cell."""
         with self._store() as store:
             known = {entry.key: entry for entry in store.entries()}

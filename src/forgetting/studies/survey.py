@@ -13,9 +13,9 @@ from time import time
 from typing import Any
 
 from forgetting.errors import ForgettingError
-from forgetting.storage.atomic import kept
-from forgetting.storage.outputs import check_output, write_output
-from forgetting.storage.store import code_digest
+from forgetting.files.atomic import kept
+from forgetting.files.outputs import check_output, write_output
+from forgetting.files.store import code_digest
 from forgetting.studies.partial import finished_parts
 from forgetting.studies.record_page import with_records
 from forgetting.studies.study import Study

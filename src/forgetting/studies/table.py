@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forgetting.core.registry import dashed
-from forgetting.storage.store import Entry
+from forgetting.files.store import StoredCell
 from forgetting.studies.cells import FAILURE, Cell
 
 __all__ = ["cell_rows", "column_names", "glance", "shown", "table_rows"]
@@ -15,7 +15,7 @@ __all__ = ["cell_rows", "column_names", "glance", "shown", "table_rows"]
 Row = Mapping[str, Any]
 
 
-def cell_rows(cell: Cell, entry: Entry) -> list[dict[str, Any]]:
+def cell_rows(cell: Cell, entry: StoredCell) -> list[dict[str, Any]]:
     """The rows of a finished cell: the values of the cell, its seed, what the function gave, and why the cell failed.
 
     What the function gave replaces a value of the cell of the same name: a list of several k becomes one k in each row.
@@ -36,7 +36,9 @@ def _in_words(value: Any) -> Any:
     return " ".join((dashed(value["class"]), *settings))
 
 
-def table_rows(cells: Sequence[Cell], entries: Sequence[Entry | None], *, times: bool = False) -> list[dict[str, Any]]:
+def table_rows(
+    cells: Sequence[Cell], entries: Sequence[StoredCell | None], *, times: bool = False
+) -> list[dict[str, Any]]:
     """The rows of all finished cells, in the order of the cells.
 
     A failed cell has no row for each entry of its lists; they are left out where other cells have an entry in each row.

@@ -2,15 +2,13 @@
 
 from forgetting.core.names import only
 from forgetting.tasks import families
-from forgetting.tasks.classification import ClassificationTasks, one_versus_rest
+from forgetting.tasks.classification import ClassificationTasks, Separability, one_versus_rest
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.kernel import KernelTasks
 from forgetting.tasks.linear_tasks import LinearTasks, Realizability
-from forgetting.tasks.preparation import Preparation, prepare
+from forgetting.tasks.preparation import Preparation, RandomFeatures, prepare
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.random_features import RandomFeatures
 from forgetting.tasks.regression import RegressionTasks
-from forgetting.tasks.separability import Separability
 
 __all__ = [
     "ClassificationTasks",

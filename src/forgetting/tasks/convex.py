@@ -9,8 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from forgetting import sets as convex_sets
 from forgetting.core.arrays import Array, IntArray, as_kind, as_list, as_task, as_vector, read_only
-from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
+from forgetting.core.memory import require_memory
+from forgetting.core.registry import registered_class
+from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError, NotSupportedError
+from forgetting.files.arrays import entry, words
 from forgetting.geometry import Directions, Geometry
 from forgetting.sets import (
     Affine,
@@ -116,15 +120,35 @@ class ConvexSets(Problem):
             yield type(member).__name__, values
 
     def file_arrays(self) -> dict[str, Any]:
-        from forgetting.tasks.files import set_arrays
-
-        return set_arrays(self)
+        arrays: dict[str, Any] = {
+            "format": np.array(self.format),
+            "kinds": np.array([type(member).__name__ for member in self.sets]),
+            "names": np.array(self.names),
+        }
+        for position, member in enumerate(self.sets):
+            if registered_class(convex_sets.registry, type(member).__name__) is not type(member) or not member.parts:
+                raise NotSupportedError(
+                    f"set {position}: {type(member).__name__} cannot be saved; a class with `parts` under "
+                    "@fg.sets.register can"
+                )
+            values = {name: getattr(member, name) for name in member.parts}
+            arrays |= {f"{position}/{name}": np.asarray(value) for name, value in values.items() if value is not None}
+        return arrays
 
     @classmethod
     def from_file_arrays(cls, arrays: dict[str, Any]) -> ConvexSets:
-        from forgetting.tasks.files import sets_from
-
-        return sets_from(arrays)
+        members: list[ConvexSet] = []
+        for position, kind in enumerate(entry(arrays, "kinds", "U", 1).tolist()):
+            known: Any = registered_class(convex_sets.registry, kind)
+            if known is None or not known.parts:
+                raise ForgettingError(f"set {position}: there is no set {kind!r:.80}")
+            given = {name: arrays.get(f"{position}/{name}") for name in known.parts}
+            values = {name: value if value.ndim else value.item() for name, value in given.items() if value is not None}
+            members.append(known(**values))
+        require_memory(
+            16.0 * max((member.dim for member in members), default=0), "points of the sets", "use fewer dimensions"
+        )
+        return ConvexSets(members, names=words(arrays, "names", len(members)))
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
         return {**super()._columns(rows, full=full), "set": [repr(self.sets[row]) for row in rows]}
@@ -261,7 +285,7 @@ class ConvexSets(Problem):
 
     @property
     def directions(self) -> Directions | None:
-        """What linear schemes step on; None unless every set is affine."""
+        """The directions on which linear schemes step; None unless every set is affine."""
         return None if self.regression is None else self.regression.directions
 
     def require_realizable(self, what: str) -> None:

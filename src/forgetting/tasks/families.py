@@ -24,7 +24,7 @@ from forgetting.core.names import only
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
-from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import two_lines_forgetting, two_lines_loss
 
 __all__ = [
     "back_and_forth",

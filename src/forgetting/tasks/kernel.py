@@ -21,7 +21,9 @@ from forgetting.core.arrays import (
 )
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
+from forgetting.files.arrays import entry, words
 from forgetting.geometry import Geometry
+from forgetting.tasks.files import labels_from, linear_options, linear_options_from
 from forgetting.tasks.linear_tasks import LinearTasks
 
 __all__ = ["KernelTasks"]
@@ -96,15 +98,25 @@ class KernelTasks(LinearTasks):
         yield self.kernel, self.labels, self.rows_of
 
     def file_arrays(self) -> dict[str, Any]:
-        from forgetting.tasks.files import kernel_arrays
-
-        return kernel_arrays(self)
+        owner = np.empty(self.dim, dtype=np.int64)
+        for task, rows in enumerate(self.rows_of):
+            owner[rows] = task
+        return {
+            "format": np.array(self.format),
+            "kernel": self.kernel,
+            "y": self.labels,
+            "task": owner,
+            **linear_options(self),
+        }
 
     @classmethod
     def from_file_arrays(cls, arrays: dict[str, Any]) -> KernelTasks:
-        from forgetting.tasks.files import kernel_from
-
-        return kernel_from(arrays)
+        owner = entry(arrays, "task", "iu", 1)
+        tasks = KernelTasks(
+            entry(arrays, "kernel", "f", 2), labels_from(arrays), owner.astype(np.int64), **linear_options_from(arrays)
+        )
+        tasks.names = tuple(words(arrays, "names", tasks.num_tasks))
+        return tasks
 
     @cached_property
     def _weights(self) -> Array:
@@ -138,7 +150,7 @@ class KernelTasks(LinearTasks):
         given = real_array(coefficients, "coefficients")
         shape = self.point_shape
         if given.ndim not in (len(shape), len(shape) + 1) or given.shape[-len(shape) :] != shape:
-            several = "rows of so many" if self.outputs is None else "a stack of them"
+            several = "a matrix with such rows" if self.outputs is None else "a stack of such arrays"
             what = f"{self.dim} numbers" if self.outputs is None else f"shape {shape}"
             raise InvalidInputError(f"coefficients: expected {what}, or {several}, got {given.shape}")
         return np.asarray(given @ self.kernel if self.outputs is None else self.kernel @ given)

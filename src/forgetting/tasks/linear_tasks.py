@@ -12,7 +12,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word, numbers
 from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
-from forgetting.tasks.class_labels import correct_share, kind_of_labels
+from forgetting.tasks.labels import correct_share, kind_of_labels
 from forgetting.tasks.problem import Kind, Problem
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class LinearTasks(Problem):
 
     @property
     def directions(self) -> Directions:
-        """What linear schemes step on: the geometry, or the rows of the tasks where a geometry is not needed."""
+        """The directions on which linear schemes step: the geometry, or the rows of the tasks where none is needed."""
         return self.geometry
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
@@ -83,7 +83,9 @@ class LinearTasks(Problem):
     def adopt(self, geometry: Geometry) -> None:
         """Use a geometry that was computed before from the same tasks, such as that of a file, instead of a new one."""
         if geometry.num_tasks != self.num_tasks or geometry.frame.dim != self.dim:
-            raise ForgettingError(f"a geometry of {geometry.num_tasks} tasks for {self.num_tasks}")
+            raise ForgettingError(
+                f"the geometry is that of {geometry.num_tasks} tasks in dimension {geometry.frame.dim}, not of these"
+            )
         self.__dict__["geometry"] = geometry
 
     @property
@@ -93,7 +95,7 @@ class LinearTasks(Problem):
 
     @property
     def loss_meaning(self) -> str:
-        """Sums or means over the rows of a task."""
+        """Half the squared residual, summed or averaged over the rows of a task."""
         rows = "summed over its rows" if self.loss_kind == "sum" else "its mean over the rows"
         outputs = "" if self.outputs is None else f" and summed over {self.outputs} outputs"
         return f"half the squared residual of a task, {rows}{outputs}"
@@ -123,7 +125,7 @@ class LinearTasks(Problem):
 
     @cached_property
     def labels_stand_for(self) -> Literal["signs", "classes"] | None:
-        """What labels are, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None (numbers)."""
+        """The meaning of labels, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None."""
         return kind_of_labels([self.labels_of(task) for task in range(self.num_tasks)])
 
     def accuracy(self, w: Any) -> Array:

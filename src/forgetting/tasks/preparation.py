@@ -1,11 +1,11 @@
-"""What is done with the features before anything is learned: a feature map, standardizing, an intercept."""
+"""Preparations of X before anything is learned: a feature map such as random features, standardizing, an intercept."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from forgetting.core.arrays import (
     as_count,
     as_flag,
     as_kind,
+    as_number,
     as_task,
+    as_word,
     is_sparse,
     read_only,
+    real_array,
     seed_from,
 )
 from forgetting.core.memory import require_memory
@@ -26,14 +29,17 @@ from forgetting.core.text import nearest, one_line
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Matrix
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.random_features import RandomFeatures
-from forgetting.tasks.regression import RegressionTasks, as_task_matrix
+from forgetting.tasks.task_data import as_task_matrix
 
-__all__ = ["Preparation", "UnknownMap", "as_feature_map", "as_standardize", "prepare"]
+if TYPE_CHECKING:
+    from forgetting.tasks.regression import RegressionTasks
+
+__all__ = ["Preparation", "RandomFeatures", "UnknownMap", "as_feature_map", "as_standardize", "prepare"]
+
 
 LISTED = 5  # columns in a note
 MOST_STEPS = 8  # preparations one after the other
-ROWS = "rows to prepare"  # how messages call rows that belong to no task
+ROWS = "rows to prepare"  # the name, in messages, of rows that belong to no task
 Standardize = Literal["all", "first"]
 
 
@@ -52,7 +58,7 @@ class UnknownMap:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What was done with the columns of X, to be done with other rows alike, such as test data.
+    """A preparation of the columns of X, which can be applied to other rows too, such as test data.
 
     In this order: features, standardizing, intercept. Features come first, so that what is learned from is
     standardized, and not what the features are made of; the intercept comes last, since standardizing would turn a
@@ -95,7 +101,7 @@ class Preparation:
         for name in ("mean", "rest", "deviation"):
             values = getattr(self, name)
             if (values is None) != (self.standardize is None):
-                raise InvalidInputError(f"{name}: given where features are standardized, and else not")
+                raise InvalidInputError(f"{name} must be given if, and only if, features are standardized")
             if values is not None:
                 if values.shape != (self.width,) or not np.isfinite(values).all():
                     raise InvalidInputError(f"{name}: expected {self.width} finite numbers, got shape {values.shape}")
@@ -115,7 +121,7 @@ class Preparation:
 
     @property
     def features_name(self) -> str:
-        """How messages call the feature map."""
+        """The name of the feature map in messages."""
         return _map_name(self.features)
 
     @property
@@ -141,12 +147,12 @@ class Preparation:
 
     @property
     def in_words(self) -> str:
-        """What was done, in the order in which it was done."""
+        """All preparations in words, in the order in which they were made."""
         return "; then ".join(step.own_words for step in self.steps)
 
     @property
     def own_words(self) -> str:
-        """What was done last, if the tasks were prepared before."""
+        """The last preparation in words, without those before it."""
         steps = [_map_words(self.features)] if self.features is not None else []
         if self.standardize is not None:
             steps.append(f"features standardized by {'all tasks' if self.standardize == 'all' else 'the first task'}")
@@ -154,7 +160,7 @@ class Preparation:
         return ", ".join(steps) or "nothing"
 
     def notes(self, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """What was done last, and which columns are constant; `names` are those of the columns of X."""
+        """Notes on the last preparation and on columns that are constant; `names` are those of the columns of X."""
         said = [f"X was {'' if self.before is None else 'then '}prepared: {self.own_words}"]
         constant = np.flatnonzero(self.deviation == 0).tolist() if self.deviation is not None else []
         if constant:
@@ -221,7 +227,7 @@ class Preparation:
         return csr_array(hstack([mapped, csr_array(ones)]))
 
     def _with(self, tasks: RegressionTasks, matrices: list[Matrix], loss: Any) -> RegressionTasks:
-        """The tasks with these matrices for their distinct ones."""
+        """The tasks with these matrices in the place of their distinct matrices."""
         index = _distinct(tasks)[1]
         made = tasks.with_data(
             [matrices[i] for i in index], [tasks.task(m)[1] for m in range(tasks.num_tasks)], loss=loss
@@ -241,7 +247,7 @@ def prepare(
     *,
     first: int = 0,
 ) -> RegressionTasks:
-    """The tasks with X prepared; if nothing is asked for, the tasks as they are. See `RegressionTasks.prepared`.
+    """The tasks with X prepared; without any preparation, the tasks as they are. See `RegressionTasks.prepared`.
 
     `first` is the task that standardize="first" means: task 0, or the first task of another order.
 
@@ -301,7 +307,7 @@ def as_standardize(value: Any) -> Standardize | None:
 
 
 def as_feature_map(value: Any, seed: Seed = 0) -> Any:
-    """A number as that many random features; a function, a transformer and None as they are.
+    """Random features if `value` is their number; a function, a transformer and None as they are.
 
     >>> as_feature_map(20, seed=1)
     RandomFeatures(dim=20, kind='relu', scale=1.0, seed=1)
@@ -320,8 +326,8 @@ def _as_function(feature_map: Any, columns: int) -> Callable[[Any], Any] | None:
         return None
     if isinstance(feature_map, RandomFeatures):
         return feature_map.drawn(columns)
-    found: Callable[[Any], Any] = feature_map if callable(feature_map) else feature_map.transform
-    return found
+    function: Callable[[Any], Any] = feature_map if callable(feature_map) else feature_map.transform
+    return function
 
 
 def _map_words(feature_map: Any) -> str:
@@ -416,3 +422,66 @@ def _check_some_vary(deviation: Array, tasks: RegressionTasks, rows_of: Standard
         f"standardize='first': every feature is constant in the first task, {name!r:.60}, which has {rows} "
         f"row{'s' if rows > 1 else ''}, so that nothing would be left of X; use standardize='all'"
     )
+
+
+@dataclass(frozen=True)
+class RandomFeatures:
+    """A random feature map of a chosen dimension: the same seed gives the same map, whatever the rows.
+
+    With W of independent normal entries of deviation 1/scale and b uniform in [0, 2 pi):
+
+    - "relu": sqrt(2/D) max(0, x W) (an arc-cosine kernel of degree 1);
+    - "fourier": sqrt(2/D) cos(x W + b) (a Gaussian kernel of width `scale`; Rahimi and Recht 2007).
+
+    The map is a function of D, the kind, the scale, the seed and the number d of columns of X, and of nothing else.
+    Cost: d D random numbers, and n d D products for n rows.
+
+    >>> RandomFeatures(100)(np.eye(3)).shape
+    (3, 100)
+    """
+
+    dim: int
+    kind: Literal["relu", "fourier"] = "relu"
+    scale: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", as_count(self.dim, "the number of features", least=1))
+        object.__setattr__(self, "scale", as_number(self.scale, "scale", above=0))
+        object.__setattr__(self, "seed", seed_from(self.seed))
+        as_word(self.kind, ("relu", "fourier"), "the kind of random features")
+
+    def __call__(self, X: Any) -> Array:
+        matrix = X if is_sparse(X) else real_array(X, "X")
+        if matrix.ndim != 2:
+            raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
+        return self.drawn(matrix.shape[1])(matrix)
+
+    def drawn(self, columns: int) -> Callable[[Any], Array]:
+        """The map for rows with this number of columns; its random numbers are drawn once, for many matrices.
+
+        >>> lift = RandomFeatures(4).drawn(3)
+        >>> bool((lift(np.eye(3)) == RandomFeatures(4)(np.eye(3))).all())
+        True
+        """
+        rng, count = np.random.default_rng(self.seed), as_count(columns, "columns", least=1)
+        require_memory(8.0 * count * self.dim, f"{self.dim} random features of {count} columns", "use fewer")
+        weights = rng.normal(scale=1 / self.scale, size=(count, self.dim))
+        phases = rng.uniform(0, 2 * np.pi, self.dim) if self.kind == "fourier" else None
+        factor = float(np.sqrt(2 / self.dim))
+
+        def lift(X: Any) -> Array:
+            mixed = np.asarray(X @ weights, dtype=np.float64)
+            bent = np.maximum(mixed, 0.0) if phases is None else np.cos(mixed + phases)
+            return np.asarray(factor * bent, dtype=np.float64)
+
+        return lift
+
+    @property
+    def in_words(self) -> str:
+        """The map in words.
+
+        >>> RandomFeatures(50, "fourier", scale=2.0, seed=3).in_words
+        '50 random fourier features (scale 2, seed 3)'
+        """
+        return f"{self.dim} random {self.kind} features (scale {self.scale:.12g}, seed {self.seed})"

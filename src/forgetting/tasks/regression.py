@@ -18,20 +18,18 @@ from forgetting.core.arrays import (
     any_array,
     as_flag,
     as_index,
-    as_list,
     as_task,
     as_word,
-    check_finite,
     fingerprint,
     group_rows,
     is_sparse,
     one_column,
     read_only,
-    real_array,
     sealed,
 )
-from forgetting.core.progress import Progress
-from forgetting.errors import InvalidInputError, NotSupportedError, SmallRowWarning
+from forgetting.core.progress import Progress, shown
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, SmallRowWarning
+from forgetting.files.arrays import entry, words
 from forgetting.geometry import (
     Directions,
     Geometry,
@@ -40,14 +38,35 @@ from forgetting.geometry import (
     RowBlocks,
     offsets_of,
     row_sums,
+    sizes_of,
     squared_rows,
     stack_of,
 )
-from forgetting.tasks.class_labels import one_hot
+from forgetting.tasks.files import (
+    classes_from,
+    labels_from,
+    linear_options,
+    linear_options_from,
+    preparation_arrays,
+    preparation_from,
+    row_ends,
+    sparse_parts,
+)
+from forgetting.tasks.from_source import tasks_from_source
+from forgetting.tasks.labels import one_hot
 from forgetting.tasks.linear_tasks import LinearTasks
-from forgetting.tasks.stacking import as_slice, split_rows, stacked
+from forgetting.tasks.preparation import prepare
+from forgetting.tasks.task_data import (
+    as_slice,
+    as_task_data,
+    as_task_lists,
+    largest_entries,
+    outputs_in_words,
+    split_rows,
+    stacked,
+)
 
-__all__ = ["RegressionTasks", "as_task_lists", "as_task_matrix"]
+__all__ = ["RegressionTasks"]
 
 LARGE = 1e9  # N d min(N, d) beyond which sparse tasks and tasks of one row step on their own rows
 
@@ -120,7 +139,7 @@ class RegressionTasks(LinearTasks):
         for task, (raw_matrix, raw_label) in enumerate(zip(matrices, labels, strict=True)):
             identity = (id(raw_matrix), id(raw_label))
             if identity not in by_identity:
-                matrix, label = _normalise(raw_matrix, raw_label, task)
+                matrix, label = as_task_data(raw_matrix, raw_label, task)
                 if width is not None and matrix.shape[1] != width:
                     raise InvalidInputError(
                         f"task {task}: X has {matrix.shape[1]} columns, but task 0 has {width}; all need the same d"
@@ -128,8 +147,8 @@ class RegressionTasks(LinearTasks):
                 width = matrix.shape[1]
                 if known_labels and label.shape[1:] != known_labels[0].shape[1:]:
                     raise InvalidInputError(
-                        f"task {task}: y has {_outputs(label)}, but task 0 has {_outputs(known_labels[0])}; all need "
-                        "the same outputs"
+                        f"task {task}: y has {outputs_in_words(label)}, but task 0 has "
+                        f"{outputs_in_words(known_labels[0])}; all need the same outputs"
                     )
                 same = by_content.setdefault(fingerprint(matrix, label), len(known))
                 if same == len(known):
@@ -147,7 +166,7 @@ class RegressionTasks(LinearTasks):
         if self.rank_tol is not None:
             return
         for distinct in self._tasks_of_unlike_rows():
-            sizes = _row_sizes(self._matrices[distinct])
+            sizes = largest_entries(self._matrices[distinct])
             small = np.flatnonzero((sizes > 0) & (sizes < 1e-12 * sizes.max()))
             if small.size:
                 task = int(np.flatnonzero(self._index == distinct)[0])
@@ -170,7 +189,7 @@ class RegressionTasks(LinearTasks):
         """The distinct tasks that may have a row below 1e-12 of their largest row; a stack of rows is read at once."""
         several = self._sizes > 1
         if isinstance(self._matrices, RowBlocks) and several.any():
-            sizes = _row_sizes(self._matrices.stack)
+            sizes = largest_entries(self._matrices.stack)
             starts = self._matrices.starts[:-1]
             least = np.minimum.reduceat(np.where(sizes > 0, sizes, np.inf), starts)
             several = least < 1e-12 * np.maximum.reduceat(sizes, starts)
@@ -271,9 +290,6 @@ class RegressionTasks(LinearTasks):
         >>> tasks, tasks.rows_read.tolist(), tasks.w_star.round(12).tolist()
         (RegressionTasks(T=3, d=3, rows=7), [200, 299, 1], [1.0, 2.0, 3.0])
         """
-        from forgetting.core.progress import shown
-        from forgetting.tasks.from_source import tasks_from_source
-
         with shown(progress):
             return tasks_from_source(cls, X, y, groups, sizes, memory, cache, jobs, options)
 
@@ -314,15 +330,57 @@ class RegressionTasks(LinearTasks):
         return np.asarray(squares).ravel()
 
     def file_arrays(self) -> dict[str, Any]:
-        from forgetting.tasks.files import regression_arrays
+        matrices, labels = self._matrices, self._labels
+        arrays: dict[str, Any] = {
+            "format": np.array(self.format),
+            "rows": sizes_of(matrices),
+            "sparse": np.array([is_sparse(matrix) for matrix in matrices]),
+            "y": stack_of(labels),
+            "index": self._index,
+            **linear_options(self),
+        }
+        if self.rows_read is not None:
+            arrays["rows_read"] = self.rows_read
+        if self.classes is not None:
+            arrays["classes"] = np.array([name for names in self.classes for name in names])
+            arrays["classes_of"] = np.array([len(names) for names in self.classes])
+        if arrays["sparse"].any():
+            import scipy.sparse as sp
 
-        return regression_arrays(self)
+            stacked = sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
+            arrays |= {"data": stacked.data, "indices": stacked.indices, "indptr": stacked.indptr}
+            arrays["dim"] = np.array(self.dim)
+        else:
+            arrays["X"] = stack_of(matrices)
+        return arrays | preparation_arrays(self.preparation)
 
     @classmethod
     def from_file_arrays(cls, arrays: dict[str, Any]) -> RegressionTasks:
-        from forgetting.tasks.files import regression_from
-
-        return regression_from(arrays)
+        y = labels_from(arrays)
+        ends = row_ends(arrays, len(y))
+        if "X" in arrays:
+            X = entry(arrays, "X", "f", 2)
+            if len(X) != len(y):
+                raise ForgettingError(f"{len(X)} rows for {len(y)} labels")
+            matrices: list[Any] = np.split(X, ends[:-1])
+        else:
+            matrices = sparse_parts(arrays, ends)
+        labels = np.split(y, ends[:-1])
+        index = as_index(entry(arrays, "index", "iu", 1), len(ends), "index")
+        names = words(arrays, "names", len(index))
+        tasks = RegressionTasks(
+            [matrices[i] for i in index], [labels[i] for i in index], names=names, **linear_options_from(arrays)
+        )
+        if "rows_read" in arrays:
+            tasks.rows_read = entry(arrays, "rows_read", "i", 1).astype(np.int64)
+            if len(tasks.rows_read) != len(index) or (tasks.rows_read < tasks.num_rows).any():
+                raise ForgettingError("entry 'rows_read' must hold at least the number of rows of each task")
+        if "classes" in arrays:
+            tasks.classes = classes_from(arrays, len(index), tasks.outputs)
+        tasks.preparation = preparation_from(arrays, tasks.dim)
+        steps = () if tasks.preparation is None else tasks.preparation.steps
+        tasks.notes = tuple(note for step in steps for note in step.notes())
+        return tasks
 
     @property
     def num_tasks(self) -> int:
@@ -415,7 +473,7 @@ class RegressionTasks(LinearTasks):
 
     @property
     def directions(self) -> Directions:
-        """What linear schemes step on: `own_rows` if `steps_on_own_rows`, else the geometry."""
+        """The directions on which linear schemes step: `own_rows` if `steps_on_own_rows`, else the geometry."""
         return self.own_rows if self.steps_on_own_rows else self.geometry
 
     def adopt(self, geometry: Geometry) -> None:
@@ -491,79 +549,8 @@ class RegressionTasks(LinearTasks):
         >>> tasks.prepared(standardize="first", intercept=True).task(1)[0].tolist()
         [[3.0, 1.0], [5.0, 1.0]]
         """
-        from forgetting.tasks.preparation import prepare
-
         return prepare(self, intercept, standardize, features, seed, loss)
 
     def __repr__(self) -> str:
         several = "" if self.outputs is None else f", outputs={self.outputs}"
         return f"RegressionTasks(T={self.num_tasks}, d={self.dim}, rows={self.num_rows.sum()}{several})"
-
-
-def as_task_lists(
-    matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
-) -> tuple[Sequence[Any], Sequence[Any], tuple[str, ...]]:
-    """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers."""
-    matrices = matrices if isinstance(matrices, RowBlocks) else as_list(matrices, "the matrices of the tasks")
-    labels = labels if isinstance(labels, RowBlocks) else as_list(labels, "the labels of the tasks")
-    if not matrices:
-        raise InvalidInputError("no tasks given; a collection needs at least one")
-    if len(matrices) != len(labels):
-        raise InvalidInputError(f"{len(matrices)} matrices but {len(labels)} label vectors; give one per task")
-    called = range(len(matrices)) if names is None else as_list(names, "names")
-    if len(called) != len(matrices):
-        raise InvalidInputError(f"{len(called)} names for {len(matrices)} tasks")
-    return matrices, labels, tuple(map(str, called))
-
-
-def as_task_matrix(raw_matrix: Any, name: str) -> Matrix:
-    """Convert the matrix X of a task to float64, dense or CSR; `name` names the task in errors.
-
-    >>> as_task_matrix([1.0, 2.0], "task 0")
-    Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: task 0, X: expected a matrix of shape (rows, d), got shape (2,); ...
-    """
-    matrix: Matrix
-    if is_sparse(raw_matrix):
-        if raw_matrix.dtype.kind not in "biuf":
-            raise InvalidInputError(f"{name}, X: expected real numbers, got dtype {raw_matrix.dtype}")
-        from scipy.sparse import csr_array
-
-        matrix = csr_array(raw_matrix, dtype=np.float64)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # the conversion may share arrays with the caller; the next line works in place
-            matrix.sum_duplicates()
-        check_finite(matrix, f"{name}, X", squares=True)
-    else:
-        matrix = real_array(raw_matrix, f"{name}, X", squares=True)
-    if matrix.ndim != 2:
-        raise InvalidInputError(
-            f"{name}, X: expected a matrix of shape (rows, d), got shape {matrix.shape}; a single row is [x]"
-        )
-    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise InvalidInputError(f"{name}: X of shape {matrix.shape} is empty; leave the task out")
-    return matrix
-
-
-def _row_sizes(matrix: Matrix) -> Array:
-    """The largest magnitude in each row."""
-    if is_sparse(matrix):
-        return np.asarray(abs(matrix).max(axis=1).toarray(), dtype=np.float64).ravel()
-    return np.asarray(np.maximum(matrix.max(axis=1), -matrix.min(axis=1)))
-
-
-def _normalise(raw_matrix: Any, raw_label: Any, task: int) -> tuple[Matrix, Array]:
-    """Convert X and y of a task to float64 and check their shapes."""
-    name = f"task {task}"
-    matrix = as_task_matrix(raw_matrix, name)
-    label = one_column(real_array(raw_label, f"{name}, y", squares=True))
-    n = matrix.shape[0]
-    if label.ndim not in (1, 2) or len(label) != n or 0 in label.shape:
-        raise InvalidInputError(
-            f"{name}: X has {n} rows, but y has shape {label.shape}; expected ({n},), or ({n}, c) for c outputs"
-        )
-    return matrix, label
-
-
-def _outputs(label: Array) -> str:
-    return "one output" if label.ndim == 1 else f"{label.shape[1]} outputs"

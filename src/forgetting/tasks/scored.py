@@ -36,15 +36,13 @@ from forgetting.tasks.linear_tasks import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = ["ScoredTasks", "scored_tasks"]
-
 CLEAR = 1e-7  # of the largest singular value: above, singular vectors move values by less than (eps / CLEAR)^2
 EXACT_ROOT = 32  # order of covariances up to which roots are exact: at most 0.1 seconds
 FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
 
 
 class _Root(NamedTuple):
-    """q_j, in columns: the floats, and where exact, times which sqrt(factor) which numbers they are."""
+    """A root, with q_j in columns: as floats, and where it is known exactly, as an exact root times sqrt(factor)."""
 
     columns: Array
     exact: ExactRoot | None
@@ -56,7 +54,7 @@ class _Root(NamedTuple):
         return None if self.exact is None else self.exact.decimals(self.factor)
 
     def times(self, factor: int) -> _Root:
-        """The root of so many times the matrix."""
+        """The root of `factor` times the matrix."""
         if self.exact is None:
             return self._replace(columns=np.sqrt(factor) * self.columns)
         with localcontext(Context(prec=50)):
@@ -97,11 +95,11 @@ class _NoisyTask:
         return self.noise.separate
 
     def decimals(self) -> tuple[Any, Any] | None:
-        found = self.noise.root.decimals()
-        if found is None:
+        columns = self.noise.root.decimals()
+        if columns is None:
             return None
         labels = lift(self.labels)
-        labels[:, self.first : self.first + found.shape[1]] = found
+        labels[:, self.first : self.first + columns.shape[1]] = columns
         return lift(self.rows.toarray() if is_sparse(self.rows) else self.rows), labels
 
 
@@ -123,10 +121,10 @@ class _Population:
         return self.root.off
 
     def decimals(self) -> tuple[Any, Any] | None:
-        found = self.root.decimals()
-        if found is None:
+        columns = self.root.decimals()
+        if columns is None:
             return None
-        rows = _rows(found)
+        rows = _rows(columns)
         labels = rows @ lift(self.teacher)
         if self.noisy:
             labels = np.column_stack([labels, lift(np.zeros((len(rows), self.noisy)))])
@@ -177,7 +175,7 @@ class ScoredTasks(LinearTasks):
 
     @cached_property
     def geometry(self) -> Geometry:
-        """Distinct tasks, then as many with their held-out data, of which there are 0."""
+        """The geometry of the distinct tasks, followed by their held-out data, which stand for no task."""
         index: list[int] = []
         known: dict[Any, int] = {}
         parts: list[tuple[Matrix, Array, float]] = []
@@ -259,7 +257,7 @@ class ScoredTasks(LinearTasks):
 
     def _without_noise(self, points: Array) -> Array:
         if self.noisy:
-            raise NotSupportedError("accuracy is no expectation over noise: leave out noise=")
+            raise NotSupportedError("accuracy has no expectation over noise: leave out noise=")
         return points
 
     def task_losses(self, w: Any) -> Array:
@@ -285,7 +283,7 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
         raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(problem).__name__}")
     tasks = linear.data
     if noise is not None and linear is not problem:
-        raise NotSupportedError(f"noise= is that of labels, which {type(problem).__name__} do not have")
+        raise NotSupportedError(f"noise= is the noise of labels, which {type(problem).__name__} do not have")
     tests, populations = (None, None) if test is None else _tests(tasks, test)
     return ScoredTasks(tasks, tests, None if noise is None else _noises(tasks, noise), populations)
 
@@ -299,18 +297,18 @@ def _tests(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_R
     if isinstance(given, Problem):
         if given.linear is None or given.linear.data is None:
             raise InvalidInputError(f"test: expected regression tasks, got {type(given).__name__}")
-        found = _prepared(tasks, _in_order(tasks, given.linear.data))
+        tests = _prepared(tasks, _in_order(tasks, given.linear.data))
     elif _are_covariances(given):
-        found, roots = _from_covariances(tasks, given)
+        tests, roots = _from_covariances(tasks, given)
     else:
-        found = _prepared(tasks, _from_pairs(tasks, given))
-    if found.num_tasks != tasks.num_tasks:
-        raise InvalidInputError(f"test: {found.num_tasks} tasks, but {tasks.num_tasks} are learned; give one for each")
-    if found.dim != tasks.dim:
-        raise InvalidInputError(f"test: rows of {found.dim} numbers, but tasks have d = {tasks.dim}")
-    if found.outputs != tasks.outputs:
-        raise InvalidInputError(f"test: {found.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
-    return _with_classes(tasks, found), roots
+        tests = _prepared(tasks, _from_pairs(tasks, given))
+    if tests.num_tasks != tasks.num_tasks:
+        raise InvalidInputError(f"test: {tests.num_tasks} tasks, but {tasks.num_tasks} are learned; give one for each")
+    if tests.dim != tasks.dim:
+        raise InvalidInputError(f"test: rows of {tests.dim} numbers, but tasks have d = {tasks.dim}")
+    if tests.outputs != tasks.outputs:
+        raise InvalidInputError(f"test: {tests.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
+    return _with_classes(tasks, tests), roots
 
 
 def _with_classes(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
@@ -387,17 +385,17 @@ def _from_pairs(tasks: RegressionTasks, given: Any) -> RegressionTasks:
 def _from_covariances(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_Root]]:
     """Rows Sigma^(1/2), whose squared residual is (w - w*)^T Sigma (w - w*)."""
     T, d = tasks.num_tasks, tasks.dim
-    whole = real_array(given, "test", squares=True)
-    if whole.ndim == 2 and whole.shape == (d, d):
-        whole = np.broadcast_to(whole, (T, d, d))
-    if whole.shape != (T, d, d):
+    covariances = real_array(given, "test", squares=True)
+    if covariances.ndim == 2 and covariances.shape == (d, d):
+        covariances = np.broadcast_to(covariances, (T, d, d))
+    if covariances.shape != (T, d, d):
         raise InvalidInputError(
-            f"test: expected {T} covariances of shape ({d}, {d}), or one for all, got {whole.shape}"
+            f"test: expected {T} covariances of shape ({d}, {d}), or one for all, got {covariances.shape}"
         )
     tasks.require_realizable("test= by covariances, which are scored against w_star,")
     teacher = tasks.w_star
     # a population has no rows to sum over: its loss is not divided by their number either
-    roots = [_root(covariance, f"test, task {m}") for m, covariance in enumerate(whole)]
+    roots = [_root(covariance, f"test, task {m}") for m, covariance in enumerate(covariances)]
     if tasks.loss_kind == "mean":
         roots = [root.times(root.columns.shape[1]) for root in roots]
     rows = [_rows(root.columns) for root in roots]
@@ -453,12 +451,12 @@ def _noises(tasks: RegressionTasks, given: Any) -> list[_Noise]:
                 )
             made.append(_Noise(_root(covariance, f"noise, task {m}").times(c), 0.0, separate=False))
         return made
-    whole = any_array(given, "noise")
-    if whole.ndim == 2:
+    deviations = any_array(given, "noise")
+    if deviations.ndim == 2:
         raise InvalidInputError(
-            f"noise: expected a standard deviation, {T} of them, or {T} covariances, got shape {whole.shape}"
+            f"noise: expected a standard deviation, {T} of them, or {T} covariances, got shape {deviations.shape}"
         )
-    levels = [as_number(given, "noise", least=0)] * T if whole.ndim == 0 else _levels(whole, T)
+    levels = [as_number(given, "noise", least=0)] * T if deviations.ndim == 0 else _levels(deviations, T)
     check_finite(np.array(levels), "noise", squares=True)
     total = sum(min(int(n), tasks.dim) if n > FEW_ROWS else int(n) for n in rows)
     require_memory(8.0 * total * float(rows.sum()), f"the noise of {int(rows.sum())} labels", "use fewer rows")

@@ -16,11 +16,11 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
 from forgetting.figures.writers import text_table
+from forgetting.files.json_and_toml import decode_json, typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
-from forgetting.storage.json_text import decode_json, typed
 from forgetting.tasks import Problem
 from forgetting.theory.checking import regression
 from forgetting.theory.claim import TOLERANCE

@@ -12,7 +12,7 @@ import numpy as np
 from forgetting.core.arrays import Seed, as_flag, as_function, as_kind, as_number, as_word
 from forgetting.core.progress import Progress, shown
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.storage.records import add_codec, dataclass_codec
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.tasks import Problem
 from forgetting.theory.bound import STATUSES, Status
 from forgetting.theory.definition import DisagreementError

@@ -15,11 +15,11 @@ from forgetting.core.plugins import blamed
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
-from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import Problem
 from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
 from forgetting.theory.curves import bound_curves, tightest_curve

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 
 from forgetting.errors import ForgettingError
-from forgetting.tasks.known_tasks import KnownWorst, known_worst
-from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import KnownWorst, known_worst, two_lines_forgetting, two_lines_loss
 from forgetting.theory.bound import Bound
 from forgetting.theory.claim import Claim
 from forgetting.theory.instance import Instance

@@ -13,14 +13,15 @@ from forgetting import orderings, schemes
 from forgetting.core.arrays import Array, any_array, as_count, as_flag, as_kind, as_path, as_vector, seed_from
 from forgetting.core.registry import Registry, from_settings, saved_settings
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.files.arrays import damaged, read_arrays, whole_number, write_arrays
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme
-from forgetting.storage.arrays import damaged, read_arrays, whole_number, write_arrays
-from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, RegressionTasks
-from forgetting.tasks.problem import as_problem, problem_from
+from forgetting.tasks.capabilities import problem_from
+from forgetting.tasks.problem import as_problem
 
 __all__ = ["Instance"]
 

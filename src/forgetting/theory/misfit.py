@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from forgetting.core.arrays import EPS, Array, as_kind, as_number, real_array
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.geometry import Geometry
-from forgetting.storage.records import add_codec, dataclass_codec
 
 __all__ = ["Misfit", "minimiser"]
 

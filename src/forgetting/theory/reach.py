@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forgetting.storage.records import add_codec, dataclass_codec
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.theory.claim import Verdict
 
 __all__ = ["BranchReach", "Reach"]

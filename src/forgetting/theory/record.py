@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.storage.json_text import decode_json, typed
+from forgetting.files.json_and_toml import decode_json, typed
 from forgetting.theory.bound import Bound
 from forgetting.theory.claim import Claim, Verdict
 from forgetting.theory.instance import Instance

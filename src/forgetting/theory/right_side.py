@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from forgetting.storage.records import add_codec, dataclass_codec
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.theory.bound import Bound
 from forgetting.theory.setting import Setting
 

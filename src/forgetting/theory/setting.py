@@ -10,11 +10,11 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, Array, as_count, as_kind, as_number
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import Kaczmarz, natural_scheme
 from forgetting.schemes.base import SchemeLike, as_scheme
-from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.tasks import LinearTasks, Problem
 from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.tasks.problem import as_problem

@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting.orderings import WithReplacement, laws
 from forgetting.tasks import RegressionTasks, families
-from forgetting.tasks.known_tasks import KnownWorst, known_worst
+from forgetting.tasks.worst_tasks import KnownWorst, known_worst
 from forgetting.theory.claim import Claim
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import all_records
@@ -39,7 +39,7 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY, *, every: bool
     """The record of the claim, then known tasks under the ordering and the scheme of its own draws.
 
     Known are the worst pairs for the loss and for forgetting in closed form, orthogonal tasks, and the entries of
-    `forgetting.tasks.known_tasks`: of these the small ones at some k, or `every` one. Claims about other problems than
+    `forgetting.tasks.worst_tasks`: of these the small ones at some k, or `every` one. Claims about other problems than
     regression tasks have their record only.
 
     >>> import forgetting as fg

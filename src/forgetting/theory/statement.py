@@ -15,7 +15,7 @@ from typing import Any
 from forgetting.core.arrays import as_flag, as_kind
 from forgetting.core.registry import watched
 from forgetting.errors import InvalidInputError
-from forgetting.storage.records import Codec, add_codec
+from forgetting.files.records import Codec, add_codec
 from forgetting.theory.bound import Bound, Status, make_bound
 from forgetting.theory.claim import Check, Claim, Draw, Missing, Paths, Settle, always, unchanged
 from forgetting.theory.claim import Kind as ClaimKind

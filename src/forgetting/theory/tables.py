@@ -14,8 +14,8 @@ from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, through
 from forgetting.figures.numbers import spread_steps
 from forgetting.figures.writers import escape_latex, latex_number, latex_table, text_table, unbroken
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
-from forgetting.storage.records import add_codec, dataclass_codec
 from forgetting.theory.curves import bound_role
 from forgetting.theory.setting import Setting
 from forgetting.theory.statement import get_bound

@@ -14,8 +14,8 @@ import numpy as np
 
 from forgetting.core.arrays import Array, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.storage.arrays import open_regular
-from forgetting.storage.json_text import decode_json, typed, write_json
+from forgetting.files.arrays import open_regular
+from forgetting.files.json_and_toml import decode_json, typed, write_json
 from forgetting.worstcase.check_certificate import check, digest
 from forgetting.worstcase.program import Matrix, Program
 from forgetting.worstcase.solving import Solved

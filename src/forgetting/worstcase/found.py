@@ -11,9 +11,9 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.errors import ForgettingError
 from forgetting.figures.items import Curves, Series
+from forgetting.files.records import checked_fields
 from forgetting.orderings import Ordering
 from forgetting.results import Result
-from forgetting.storage.records import checked_fields
 from forgetting.tasks import RegressionTasks
 
 __all__ = ["TaskSearch"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from forgetting.errors import ForgettingError
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import Kaczmarz
-from forgetting.tasks.known_tasks import KnownWorst
+from forgetting.tasks.worst_tasks import KnownWorst
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
 from forgetting.theory.statement import all_bounds
 

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.storage.atomic import write
+from forgetting.files.atomic import write
 from forgetting.tasks import RegressionTasks
-from forgetting.tasks.equiangular import worst_equiangular
-from forgetting.tasks.known_tasks import FOLDER, PROOF, entry_files
+from forgetting.tasks.worst_tasks import FOLDER, PROOF, entry_files, worst_equiangular
 from forgetting.worstcase.api import worst_case
 from forgetting.worstcase.frontier_entry import TIGHT, Entry
 from forgetting.worstcase.frontier_improving import Search
@@ -125,7 +124,7 @@ def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
         T = max(counts, key=lambda count: worst_equiangular(count, k)[0])
     value, share = worst_equiangular(T, k)
     entry = Entry(
-        "loss", T, k, value=value, origin=f"forgetting.tasks.equiangular.worst_equiangular({T}, {k})",
+        "loss", T, k, value=value, origin=f"forgetting.tasks.worst_tasks.worst_equiangular({T}, {k})",
         construction=f"equiangular share={share!r}", evidence="closed form",
     )  # fmt: skip
     store(entry, folder)

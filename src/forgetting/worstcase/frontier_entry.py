@@ -13,13 +13,19 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
+from forgetting.files.arrays import open_regular
+from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
-from forgetting.storage.arrays import open_regular
-from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks import RegressionTasks, families
-from forgetting.tasks.equiangular import equiangular_loss
-from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, task_arrays
-from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import (
+    FOLDER,
+    PROOF,
+    KnownWorst,
+    equiangular_loss,
+    task_arrays,
+    two_lines_forgetting,
+    two_lines_loss,
+)
 from forgetting.worstcase.dual_certificate import DualCertificate
 
 __all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]

@@ -12,8 +12,8 @@ from typing import Any
 
 from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
+from forgetting.files.atomic import as_file_error, require_writable
 from forgetting.orderings.base import as_ordering
-from forgetting.storage.atomic import as_file_error, require_writable
 from forgetting.tasks import Problem, RegressionTasks
 from forgetting.worstcase.frontier_bounds import upper_bound
 from forgetting.worstcase.frontier_entry import Entry

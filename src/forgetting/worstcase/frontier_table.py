@@ -13,9 +13,9 @@ from forgetting.core.arrays import IntArray, as_count, as_flag, as_kind, as_path
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
+from forgetting.files.records import checked_fields
 from forgetting.results import Result
-from forgetting.storage.records import checked_fields
-from forgetting.tasks.known_tasks import entry_files, known_worst
+from forgetting.tasks.worst_tasks import entry_files, known_worst
 from forgetting.worstcase.frontier_bounds import KEPT, NOT_KEPT, Upper, upper_bound
 from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
 from forgetting.worstcase.frontier_slopes import SAYS, Slope, slope_between

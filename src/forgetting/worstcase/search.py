@@ -15,9 +15,9 @@ from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, a
 from forgetting.core.memory import in_bytes, require_memory
 from forgetting.errors import InvalidInputError, MemoryLimitError
 from forgetting.expectation import expect
+from forgetting.files.store import code_digest
 from forgetting.orderings import WithReplacement
 from forgetting.orderings.base import OrderingLike, as_ordering
-from forgetting.storage.store import code_digest
 from forgetting.studies.study import Study
 from forgetting.tasks import Problem, RegressionTasks
 from forgetting.worstcase.ascent import Point, probabilities, projections_of

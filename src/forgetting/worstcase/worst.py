@@ -8,9 +8,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from forgetting.core.arrays import IntArray
+from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import Ordering
 from forgetting.results import Result
-from forgetting.storage.records import Codec, add_codec
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.worstcase.dual_certificate import DualCertificate
 

@@ -25,20 +25,19 @@ from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
-from forgetting.sources.parquet import parquet_file
-from forgetting.storage.arrays import open_regular
-from forgetting.tasks.readers.memory import column_numbers, column_words
+from forgetting.files.arrays import open_regular
+from forgetting.files.labelled_rows import parquet_file
 from forgetting.tasks.readers.sheet import (
     NOTHING,
     Columns,
     Origin,
     Sheet,
+    column_numbers,
     column_places,
+    column_words,
     parse_number,
     sheet_of,
 )
-
-__all__ = ["ArrowTable", "read_parquet", "read_stream", "read_text"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # of which the first line has most
 BLOCK = 2**26  # bytes of text that pyarrow splits into rows at a time; no row may be longer
@@ -48,7 +47,7 @@ WIDE = 1000  # columns from which on that matters
 
 @dataclass(frozen=True, eq=False)
 class ArrowTable:
-    """Columns of Arrow, as a `Table`."""
+    """Columns of Arrow, as a `RowTable`."""
 
     origin: Origin
     names: list[str]
@@ -89,7 +88,7 @@ class TextTable(ArrowTable):
 
 @dataclass(frozen=True, eq=False)
 class WideTable(ArrowTable):
-    """Columns of few words each, as a `Table`: Arrow needs more memory and time for a column than for many cells."""
+    """Columns of few words each, as a `RowTable`: Arrow needs more memory and time for a column than for many cells."""
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         """A column as float64, NaN where a number is missing, and in which rows it has other words."""

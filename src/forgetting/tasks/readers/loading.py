@@ -14,12 +14,22 @@ from forgetting.core.arrays import is_sparse
 from forgetting.core.memory import require_memory
 from forgetting.core.text import one_line
 from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
-from forgetting.storage.arrays import open_regular, read_arrays
+from forgetting.files.arrays import open_regular, read_arrays
+from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
 from forgetting.tasks.preparation import prepare
-from forgetting.tasks.problem import Problem, is_saved, no_tasks, problem_from
-from forgetting.tasks.readers.memory import is_frame, sheet_from_arrays, sheet_from_frame, sheet_from_mapping
+from forgetting.tasks.problem import Problem
 from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
-from forgetting.tasks.readers.sheet import PREPARING, Columns, Origin, Sheet, first_repeated
+from forgetting.tasks.readers.sheet import (
+    PREPARING,
+    Columns,
+    Origin,
+    Sheet,
+    first_repeated,
+    is_frame,
+    sheet_from_arrays,
+    sheet_from_frame,
+    sheet_from_mapping,
+)
 
 __all__ = ["ENDINGS", "load", "read", "warn_of_doubts"]
 
@@ -97,7 +107,7 @@ def warn_of_doubts(reading: Reading, stacklevel: int) -> None:
 
 
 def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
-    """Read any source of `load`, and prepare its features; what is to be done with them may be in `options`, too."""
+    """Read any source of `load`, and prepare its features; their preparation may be in `options`, too."""
     preparing = {name: value for name, value in options.items() if name in PREPARING}
     columns = replace(columns, **preparing)
     reading = _read(source, columns, {name: value for name, value in options.items() if name not in PREPARING})
@@ -188,12 +198,12 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
 
 
 def _foreign(path: Path) -> str:
-    """What to say of a file with another ending; results of this library in JSON are known by their beginning."""
+    """The message for a file with another ending; results of this library in JSON are known by their beginning."""
     if path.suffix.lower() == ".json":
         with open_regular(path) as opened:
-            found = re.search(rb'"format": ?"(forgetting/[a-z]+/\d+)"', opened.read(1000))
-        if found:
-            return no_tasks(found[1].decode())
+            beginning = re.search(rb'"format": ?"(forgetting/[a-z]+/\d+)"', opened.read(1000))
+        if beginning:
+            return no_tasks(beginning[1].decode())
     return f"expected a {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file"
 
 

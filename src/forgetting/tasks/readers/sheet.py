@@ -1,18 +1,20 @@
-"""Rows with their labels and tasks: what every reader makes of a table, whatever the table is."""
+"""Rows with their labels and tasks: what every reader makes of a table, of a DataFrame, and of arrays in memory."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting.core.arrays import Array, as_flag, as_kind, as_word
+from forgetting.core.arrays import Array, any_array, as_flag, as_kind, as_word, is_sparse, numbers, one_column
+from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.geometry import Matrix
@@ -24,23 +26,28 @@ __all__ = [
     "Columns",
     "Origin",
     "Places",
+    "RowTable",
     "Sheet",
-    "Table",
     "column_places",
     "decimals",
     "first_repeated",
+    "is_frame",
     "parse_number",
+    "sheet_from_arrays",
+    "sheet_from_frame",
+    "sheet_from_mapping",
     "sheet_of",
 ]
 
+
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 
-PREPARING = ("intercept", "standardize", "features", "loss")  # fields of `Columns` about what is done with features
+PREPARING = ("intercept", "standardize", "features", "loss")  # fields of `Columns` about the preparation of features
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the caller says about the columns of a table, and what is to be done with them; see `fg.load`.
+    """The caller's options for the columns of a table: their names, and how features are prepared; see `fg.load`.
 
     >>> Columns(drop="id").drop, Columns(intercept=True).preparing
     (('id',), {'intercept': True})
@@ -79,7 +86,7 @@ class Columns:
 
     @property
     def preparing(self) -> dict[str, Any]:
-        """What is to be done with the features, and the loss, as far as the caller says: keywords of `prepare`."""
+        """The preparation of the features, and the loss, as far as the caller names them: keywords of `prepare`."""
         values = {name: getattr(self, name) for name in PREPARING}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
@@ -108,7 +115,7 @@ def _name(value: Any, what: str) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where rows come from: how messages call it, the file, if it is one, and the task, if all rows are one."""
+    """The source of rows: its name in messages, its file if it is one, and the task if all rows are one task."""
 
     name: str
     path: Path | None = None
@@ -129,7 +136,7 @@ class Origin:
         return InvalidInputError(text) if self.path is None else ProblemFileError(text)
 
 
-class Table(Protocol):
+class RowTable(Protocol):
     """Columns with names, which give numbers or words on demand."""
 
     @property
@@ -198,7 +205,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the columns are: tasks (None where the source is one task), labels, and features."""
+    """The places of the columns: of tasks (None where the source is one task), of labels, and of features."""
 
     task: int | None
     label: int
@@ -227,7 +234,7 @@ def column_places(origin: Origin, names: list[str], columns: Columns, several: b
     return Places(names.index(columns.task) if columns.task in names else None, names.index(columns.label), rest)
 
 
-def sheet_of(table: Table, columns: Columns, several: bool) -> Sheet:
+def sheet_of(table: RowTable, columns: Columns, several: bool) -> Sheet:
     """The rows of a table; an error names the first cell of a feature that is no number."""
     origin, names = table.origin, table.names
     places = column_places(origin, names, columns, several)
@@ -284,3 +291,167 @@ def first_repeated(names: Iterable[Any]) -> Any:
     ('a', None)
     """
     return next((name for name, times in Counter(names).items() if times > 1), None)
+
+
+# ------------------------------------------------------------------------------------------------------- rows in memory
+
+
+def sheet_from_arrays(origin: Origin, columns: Columns, X: Any, y: Any, tasks: Any = None, *, name: str = "X") -> Sheet:
+    """The rows of a matrix X, dense or sparse, with a label and, unless all are one task, a task for each row.
+
+    >>> sheet = sheet_from_arrays(Origin("mine"), Columns(), [[1.0], [2.0]], [[3], [4]], ["a", "b"])
+    >>> sheet.y.tolist(), sheet.tasks
+    ([3.0, 4.0], ['a', 'b'])
+    """
+    matrix = _matrix(origin, X, name)
+    rows = matrix.shape[0]
+    label = _column(origin, columns.label, y, rows, name)
+    features = tuple(map(str, X.columns)) if is_frame(X) else tuple(map(str, range(matrix.shape[1])))
+    sheet = Sheet(
+        origin,
+        features,
+        is_frame(X),
+        matrix,
+        column_numbers(label)[0],
+        lambda: column_words(label),
+        None if tasks is None else column_words(_column(origin, columns.task, tasks, rows, name)),
+        lambda row: row,
+    )
+    for dropped in columns.drop:
+        if dropped not in features:
+            raise origin.refusal(f": no column {dropped!r:.60} to drop{nearest(dropped, features, 'the columns are')}")
+    return sheet.without(columns.drop) if columns.drop else sheet
+
+
+def sheet_from_mapping(origin: Origin, columns: Columns, arrays: Mapping[str, Any], several: bool) -> Sheet:
+    """The rows of named arrays: a matrix X, labels and, unless each of several sources is a task, tasks."""
+    names = [str(name) for name in arrays]
+    column_places(origin, names, Columns(columns.task, columns.label), several)
+    rest = [name for name in arrays if name not in (columns.task, columns.label)]
+    name = "X" if "X" in rest else rest[0] if len(rest) == 1 else ""
+    if not name:
+        raise origin.refusal(f": expected one matrix X of features, found {', '.join(map(str, rest)) or 'none'}")
+    return sheet_from_arrays(
+        origin, columns, arrays[name], arrays[columns.label], arrays.get(columns.task), name=str(name)
+    )
+
+
+def _matrix(origin: Origin, X: Any, name: str) -> Matrix:
+    """X as a matrix of numbers; NaN is allowed."""
+    if is_sparse(X):
+        from scipy.sparse import csr_array
+
+        return csr_array(X)
+    raw = any_array(X, origin.part(name))
+    if raw.ndim != 2 or raw.dtype.kind not in "biuf":
+        raise origin.refusal(f", array {name!r}: expected a matrix of numbers, got {raw.dtype}, shape {raw.shape}")
+    return numbers(X, origin.part(name))
+
+
+def _column(origin: Origin, name: str, values: Any, rows: int, matrix: str) -> NDArray[Any]:
+    column = one_column(any_array(values, origin.part(name)))
+    if column.shape != (rows,):
+        several = column.ndim == 2 and len(column) == rows
+        way = "; RegressionTasks(Xs, ys) and RegressionTasks.from_arrays take several outputs" if several else ""
+        raise origin.refusal(f", array {name!r}: shape {column.shape} for {rows} rows of {matrix!r}{way}")
+    require_memory(64.0 * rows, f"{rows} labels", "give fewer rows")
+    return column
+
+
+# ---------------------------------------------------------------------------------------------------------- DataFrames
+
+
+def is_frame(value: Any) -> bool:
+    """Whether `value` has columns that are known by name and become arrays: a DataFrame of pandas, polars or the like.
+
+    >>> is_frame([1.0])
+    False
+    """
+    parts = ("to_numpy", "columns", "__getitem__", "__len__")  # of polars, a lazy frame has no `to_numpy`
+    return not isinstance(value, type) and all(hasattr(value, part) for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _FrameTable:
+    """The columns of a DataFrame, as a `RowTable`; none of its library is imported."""
+
+    origin: Origin
+    frame: Any
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.frame.columns]
+
+    def _values(self, column: int) -> NDArray[Any]:
+        return np.asarray(self.frame[list(self.frame.columns)[column]].to_numpy())
+
+    def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
+        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
+        return column_numbers(self._values(column))
+
+    def words(self, column: int) -> list[str]:
+        """A column as words, "" where a value is missing."""
+        return column_words(self._values(column))
+
+    def place(self, row: int) -> int:
+        """The row itself, whatever the index of the frame calls it."""
+        return row
+
+
+def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
+    """The rows of a DataFrame; its index is no column."""
+    table = _FrameTable(Origin(type(frame).__name__), frame)
+    if not len(frame):
+        raise table.origin.refusal(": columns without rows")
+    index = getattr(getattr(frame, "index", None), "names", ())
+    for name in (columns.task, columns.label):
+        if name not in table.names and name in index:
+            raise table.origin.refusal(f": {name!r:.60} is in the index; frame.reset_index() makes it a column")
+    return sheet_of(table, columns, False)
+
+
+# --------------------------------------------------------------------------------------------------- columns of arrays
+
+
+def column_numbers(values: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:
+    """A vector of any kind as float64, NaN where a number is missing, and in which entries it has anything else.
+
+    >>> column_numbers(np.array([1, "2.5", None, "cat"], dtype=object))
+    (array([1. , 2.5, nan, nan]), array([False, False, False,  True]))
+    """
+    if values.dtype.kind in "biuf":
+        return numbers(values, "a column"), np.zeros(len(values), dtype=bool)
+    parsed = [_number(value) for value in values.tolist()]
+    return (
+        np.array([np.nan if number is None else number for number in parsed], dtype=np.float64),
+        np.array([number is None for number in parsed], dtype=bool),
+    )
+
+
+def _number(value: Any) -> float | None:
+    """The number that a value is or spells, NaN if it is missing, None if it is something else."""
+    if isinstance(value, Real):
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf")
+    word = str(value).strip()
+    return float("nan") if word.lower() in NOTHING else parse_number(word)
+
+
+def column_words(values: NDArray[Any]) -> list[str]:
+    """A vector of any kind as words, "" where a value is missing; equal words are one object.
+
+    >>> column_words(np.array([1, 2, 1])), column_words(np.array(["na", None], dtype=object))
+    (['1', '2', '1'], ['na', ''])
+    """
+    if values.dtype.kind == "M":
+        values = np.datetime_as_string(values, unit="auto")
+    known: dict[Any, str] = {}
+    return [known.setdefault(word, word) for word in map(_word, values.tolist())]
+
+
+def _word(value: Any) -> str:
+    word = str(value).strip()
+    missing = value is None or (not isinstance(value, str) and word in ("<NA>", "NaT"))
+    return "" if missing else word

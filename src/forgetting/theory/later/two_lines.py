@@ -18,7 +18,7 @@ import numpy as np
 from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Permutation
 from forgetting.tasks import RegressionTasks, families
-from forgetting.tasks.worst_pairs import Worst, two_lines_forgetting, two_lines_loss, two_lines_power
+from forgetting.tasks.worst_tasks import Worst, two_lines_forgetting, two_lines_loss, two_lines_power
 from forgetting.theory.bound import Bound, Condition, Quantity, Range
 from forgetting.theory.checking import expected_at_most
 from forgetting.theory.draws import Draw, realizable

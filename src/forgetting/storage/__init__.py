@@ -1,1 +1,0 @@
-"""Files: checked when read, and written atomically."""
