@@ -155,12 +155,13 @@ def test_every_quantity_of_200_problems_agrees_with_enumeration(part):
 
 @pytest.mark.parametrize("seed", [4, 9, 18, 35, 101])
 def test_the_float64_path_agrees_with_31_digits_within_its_bounds(seed, monkeypatch):
-    from forgetting.expectation.engines import digits, moment_map
+    from forgetting.expectation.engines import exact as exact_engines
+    from forgetting.expectation.engines import moment_map
 
     case = problem(seed)
     _, precise = asked(case, TRAINING + HELD_OUT)
-    monkeypatch.setattr(digits, "QUICK", -1.0)
-    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", np.inf)
+    monkeypatch.setattr(exact_engines, "QUICK", -1.0)
+    monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", np.inf)
     monkeypatch.setattr(moment_map, "WIDE", 0)  # matrix products instead of compiled loops
     _, plain = asked(case, TRAINING + HELD_OUT)
     assert "16 digits" in plain.detail or "one run" in plain.detail
@@ -403,15 +404,15 @@ def test_the_spectrum_agrees_with_iterated_moments_and_with_the_limit(seed):
 
 @pytest.mark.parametrize("seed", [1, 2, 4, 8, 11, 35])
 def test_decimals_agree_with_31_digits_within_their_bounds(seed, monkeypatch):
-    from forgetting.expectation.engines import digits
+    from forgetting.expectation.engines import exact as exact_engines
 
     case = problem(seed)
     names = TRAINING + HELD_OUT
-    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", np.inf)
+    monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", np.inf)
     _, twofold = asked(case, names)
     assert "31 digits" in twofold.detail
-    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", 0.0)
-    monkeypatch.setattr(digits, "ENOUGH", -1.0)
+    monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", 0.0)
+    monkeypatch.setattr(exact_engines, "ENOUGH", -1.0)
     _, deep = asked(case, names)
     assert "some values with" in deep.detail
     for name, value in deep.values.items():

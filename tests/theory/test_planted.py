@@ -10,7 +10,7 @@ import pytest
 import forgetting as fg
 from forgetting import geometry
 from forgetting.errors import ForgettingError
-from forgetting.expectation.engines import deep, subsets
+from forgetting.expectation.engines import decimal_moments, subsets
 from forgetting.geometry.reduction import Geometry
 from forgetting.orderings import laws
 from forgetting.schemes import SGD, Kaczmarz
@@ -133,7 +133,7 @@ def wrong_order(patch):
     def rotated(self, wanted, epochs):
         return self.along(np.arange(max(wanted)) % len(self.steps), wanted)
 
-    patch.setattr(deep.Deep, "permutations", rotated)
+    patch.setattr(decimal_moments.Deep, "permutations", rotated)
 
     def uneven(instance, k, made=expectations.walk):
         for place, end in enumerate(made(instance, k)):

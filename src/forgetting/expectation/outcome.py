@@ -1,4 +1,4 @@
-"""What an engine returns, and what `expect` makes of it."""
+"""`Expectation`, the result of `expect`, and `Outcome`, what an engine returns and the result is made of."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.expectation.intervals import Range
-from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
+from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, is_useless
 from forgetting.expectation.quantities import LOSS, Quantity
-from forgetting.expectation.reliability import median_cells, promises, undecided_means
 from forgetting.expectation.request import steps_shown
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
@@ -23,7 +21,7 @@ from forgetting.schemes import Scheme
 from forgetting.storage.records import checked_fields
 from forgetting.tasks import Problem
 
-__all__ = ["Expectation", "Outcome", "Values", "accuracy"]
+__all__ = ["Expectation", "Outcome", "Values"]
 
 Values = dict[str, Array]
 ALL_ORDERS = "Expected values over all orders"
@@ -325,6 +323,50 @@ def accuracy(result: Expectation) -> list[str]:
     how_much = "about" if result.estimated else "at most"
     shares = ", ".join(f"{name} {share:.1g}" for name, share in worst.items())
     return [f"rounding moves values by {how_much} this part of them: {shares}"]
+
+
+def promises(result: Expectation) -> list[str]:
+    """What the intervals of simulated means are, and which means they leave undecided.
+
+    Nothing is said of normal approximations, on which the engine has a note.
+    """
+    lines = []
+    if result.ranges:
+        ranges = ", ".join(f"{name} in [{low:.4g}, {high:.4g}]" for name, (low, high) in result.ranges.items())
+        lines.append(
+            f"each interval holds with probability at least {result.confidence:g}, for any distribution of {ranges}"
+        )
+    first = undecided_means(result)
+    for k in sorted(set(first.values())):
+        names = " and ".join(name for name in first if first[name] == k)
+        lines.append(
+            f"{names} from k = {k}: the interval of the mean says little, since rare large values may decide it; the "
+            "median decides"
+        )
+    return lines
+
+
+def undecided_means(result: Expectation) -> dict[str, int]:
+    """The quantities whose mean has a useless interval that holds for any distribution, and the least such k.
+
+    >>> import forgetting as fg
+    >>> lines = fg.families.two_lines(np.pi / 3)
+    >>> undecided_means(fg.expect(lines, fg.orderings.WithReplacement(), [2, 100], method="monte-carlo", runs=512))
+    {'loss': 100, 'forgetting': 100}
+    """
+    found = {}
+    for name in result.ranges:
+        values, intervals = np.asarray(result.values[name]), result.intervals[name]
+        useless = is_useless(values, intervals, result.quantiles[name]).reshape(np.size(result.k), -1).any(axis=1)
+        if useless.any():
+            found[name] = int(np.min(np.atleast_1d(result.k)[useless]))
+    return found
+
+
+def median_cells(result: Expectation, name: str) -> list[str]:
+    """The median of a quantity with one value at each k, and its interval, as text."""
+    value, low, high = (np.atleast_1d(part) for part in result.median(name))
+    return [f"{a:.3g} [{b:.2g}, {c:.2g}]" for a, b, c in zip(value, low, high, strict=True)]
 
 
 def _cell(result: Expectation, name: str, row: int) -> str:

@@ -16,7 +16,7 @@ from forgetting.orderings.laws import Law
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["DEFAULT_RUNS", "FOREVER", "PATIENCE", "Request", "Simulation", "steps_shown"]
+__all__ = ["Request"]
 
 PATIENCE = 30.0  # the default of `expect`
 DEFAULT_RUNS, MOST_RUNS = 4096, 2**20  # of a simulation, and of one that goes on until `rtol` is reached

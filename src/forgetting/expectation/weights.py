@@ -11,12 +11,11 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_count, as_word
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.expectation.asking import ask, expect
-from forgetting.expectation.decaying import least_decay, rate_of
-from forgetting.expectation.engines.digits import refusal
-from forgetting.expectation.engines.moment_setup import moment_map
+from forgetting.expectation.api import ask, expect
+from forgetting.expectation.decay import least_decay, rate_of
+from forgetting.expectation.engines.exact import moment_map, refusal
+from forgetting.expectation.least_loss import ExpectedLoss, least_loss
 from forgetting.expectation.request import Request
-from forgetting.expectation.steering import ExpectedLoss, least_loss
 from forgetting.figures.items import Bars
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent

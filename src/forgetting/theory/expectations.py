@@ -17,7 +17,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import SGD, natural_scheme

@@ -16,8 +16,8 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import resolve, view_of
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.engines.counting import states_needed
-from forgetting.expectation.engines.deep import Deep, Moment
+from forgetting.expectation.engines.costs import states_needed
+from forgetting.expectation.engines.decimal_moments import Deep, Moment
 from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation

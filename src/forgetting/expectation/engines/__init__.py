@@ -1,8 +1,7 @@
 """The engines of `expect`, one file each. Registered first is preferred: moments, which are the most accurate, precede
 the spectrum."""
 
-from forgetting.expectation.engines.base import Cost, Engine, engines, register_engine
-from forgetting.expectation.engines.choice import as_simulated, choose, require
+from forgetting.expectation.engines.base import Cost, Engine, as_simulated, choose, engines, register_engine, require
 from forgetting.expectation.engines.deterministic import DeterministicEngine
 from forgetting.expectation.engines.moments import MomentsEngine
 from forgetting.expectation.engines.monte_carlo import MonteCarloEngine

@@ -28,15 +28,12 @@ from typing import Any
 import numpy as np
 
 from forgetting.compute.devices import HOST, Device
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.progress import progress_bar
-from forgetting.expectation.engines.doubts import Doubts, sensitivity
-from forgetting.expectation.engines.moment_state import Reading, Squares, State
-from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats
+from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, two_floats
+from forgetting.expectation.engines.moment_readings import Reading, Squares, State
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
-
-__all__ = ["BATCH", "Moments", "batches"]
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
@@ -398,7 +395,7 @@ class Moments:
         if len(high) > 1:
             completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
             steps = self.left[0][:rows], self.geometry.offsets[: self.geometry.num_learned + 1]
-            _plain().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
+            _kernels().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
         p = chance[owner]
         state.learnt[0][:rows] += p * np.maximum(quadratic[0], 0.0)
         doubt = np.maximum(quadratic[-1], 0.0) + self.doubts.noise[owner, 2] * trace + self.doubts.noise[owner, 3] * tau
@@ -437,7 +434,7 @@ class Moments:
         products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
         quadratic = np.empty((count, len(right)))
         if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
-            _plain().complete_blocks(left, right, offsets, products, quadratic)
+            _kernels().complete_blocks(left, right, offsets, products, quadratic)
             return products, quadratic
         for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
             block = slice(begin, end)
@@ -466,7 +463,7 @@ class Moments:
             completed, quadratic[:, own] = self._completed(stack, slice(first, last))
             half += weights[own].T @ completed.reshape(len(completed), size)
         result = stack.copy()
-        _plain().add_symmetric(result, half.reshape(stack.shape))
+        _kernels().add_symmetric(result, half.reshape(stack.shape))
         return result, quadratic
 
     def _cuts(self, size: int) -> list[int]:
@@ -526,13 +523,6 @@ def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
 
 def _kernels() -> Any:
     """Imported when first used: the module compiles."""
-    from forgetting.expectation.engines import _twofold_kernels
-
-    return _twofold_kernels
-
-
-def _plain() -> Any:
-    """Imported when first used: the module compiles."""
-    from forgetting.expectation.engines import _moment_kernels
+    from forgetting.expectation import _kernels as _moment_kernels
 
     return _moment_kernels

@@ -14,17 +14,14 @@ from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
 from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.timing import seconds_of_run, seconds_of_step
-from forgetting.expectation.intervals import caveats, column_intervals, value_range
+from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
+from forgetting.expectation.engines.single_runs import curve_at, made_run, next_at, values_of
+from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, least_and_most, value_range
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.paths import curve_at, made_run, next_at, values_of
-from forgetting.expectation.quantiles import column_quantiles, least_and_most
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import DEFAULT_RUNS, Request
 from forgetting.orderings.base import drawn_orders
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
-
-__all__ = ["MonteCarloEngine", "gathered"]
 
 RANDOM_ORDERS = "Expected values over random orders"
 

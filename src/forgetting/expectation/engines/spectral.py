@@ -20,27 +20,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.progress import track
 from forgetting.errors import NotSupportedError
+from forgetting.expectation.engines.affine_spectrum import AffineSpectrum
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.beyond import AffineSpectrum
-from forgetting.expectation.engines.deep import TINIEST
-from forgetting.expectation.engines.digits import concluded, refusal
-from forgetting.expectation.engines.divided import differences
-from forgetting.expectation.engines.krylov import (
-    Ritz,
-    SelfAdjoint,
-    diagonalise,
-    lanczos,
-    pack,
-    powers_watched,
-    stepped,
-)
-from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.engines.pairs import EPS
-from forgetting.expectation.engines.timing import (
+from forgetting.expectation.engines.costs import (
     chance_to_settle,
     lanczos_width,
     reduction,
@@ -49,12 +34,23 @@ from forgetting.expectation.engines.timing import (
     seconds_of_second_differences,
     seconds_of_visits,
 )
+from forgetting.expectation.engines.decimal_moments import TINIEST
+from forgetting.expectation.engines.exact import concluded, moment_map, refusal
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.powers import (
+    Ritz,
+    SelfAdjoint,
+    diagonalise,
+    differences,
+    lanczos,
+    pack,
+    powers_watched,
+    stepped,
+)
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import FOREVER, Request
 from forgetting.orderings.laws import Independent
-
-__all__ = ["SpectralEngine", "decay"]
 
 DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do

@@ -14,19 +14,14 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.counting import epochs_of, states_needed
-from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.costs import epochs_of, seconds_of_subsets, states_needed
+from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
+from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.engines.moment_state import Reading, Squares
-from forgetting.expectation.engines.pairs import Pair, scaled, two_floats
-from forgetting.expectation.engines.readings import Concluded, conclude, tables
-from forgetting.expectation.engines.timing import seconds_of_subsets
+from forgetting.expectation.engines.moment_readings import Concluded, Reading, Squares, conclude, tables
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled
-
-__all__ = ["Layer", "SubsetsEngine"]
 
 
 @register_engine

@@ -1,20 +1,40 @@
-"""By how much the pieces of a moment map can be off: the data, the gains, the start, and the rounding of each step."""
+"""By how much the pieces of a moment map can be off: the data, the gains, the start, and the rounding of each step.
+
+Numbers are floats, or pairs of floats (31 digits), whose arithmetic is compiled and imported when first used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
-from forgetting.expectation.engines.pairs import EPS, two_floats
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.geometry import Geometry, spectrum_of
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases  # compiled code, which `import forgetting` does not load
 
-__all__ = ["Doubts", "doubts_of", "sensitivity"]
+
+Pair = tuple[Array, Array]  # high and low parts
+
+
+def two_floats() -> Any:
+    """The module `forgetting.compute.twofold`."""
+    from forgetting.compute import twofold
+
+    return twofold
+
+
+def scaled(pair: Pair, factor: Array) -> Pair:
+    """The numbers times floats that are taken as exact.
+
+    >>> scaled((np.ones(1), np.zeros(1)), np.array([3.0]))[0]
+    array([3.])
+    """
+    product: Pair = two_floats().mul(*pair, factor, np.zeros_like(factor))
+    return product
 
 
 class Doubts(NamedTuple):

@@ -17,8 +17,6 @@ from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings.base import NO_UPDATE
 
-__all__ = ["Along", "averaged", "curve_at", "form_along", "made_run", "next_at", "values_of"]
-
 
 class Along(NamedTuple):
     """A form along a run.

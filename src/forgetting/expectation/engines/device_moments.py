@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
-from forgetting.expectation.engines.moment_state import Reading, Squares, State
-from forgetting.expectation.engines.pairs import Pair
-
-__all__ = ["DeviceMoments"]
+from forgetting.expectation.engines.moment_readings import Reading, Squares, State
 
 PART = 2**27  # numbers of the products that are held at once: a GiB
 

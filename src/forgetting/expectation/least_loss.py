@@ -22,8 +22,6 @@ from forgetting.core.memory import require_memory
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.quantities import LOSS
 
-__all__ = ["ExpectedLoss", "LossOptimum", "least_loss"]
-
 STORED = 2.0**28  # bytes of moments that are kept for the backward pass before they are computed twice instead
 QUICK = 1e8  # products in a gradient; the search takes fewer starts where a gradient takes more
 SEARCHES = 8  # local searches from the best of the weights that are only looked at; 1 if not quick
@@ -160,8 +158,6 @@ class _Steps:
 
 
 # ------------------------------------------------------------------------------------------------------ the search
-
-
 class _SolvedError(Exception):
     """Weights with loss 0 were found."""
 

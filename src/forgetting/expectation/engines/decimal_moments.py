@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import view_of
-from forgetting.expectation.engines.counting import states_needed
+from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry, lift
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import precise_gain
-
-__all__ = ["TINIEST", "Deep", "Moment", "Numbers", "answer", "products", "settle"]
 
 DIGITS = (60, 120, 480, 960)
 TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
@@ -358,8 +356,6 @@ def _products(request: Request) -> float:
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra
-
-
 def _trace(form: Numbers, moment: Numbers) -> Decimal:
     return Decimal(np.sum(form * moment))
 
