@@ -18,7 +18,8 @@ from forgetting.core.memory import require_memory
 from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
-from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
+from forgetting.dynamics.loop import recorded_steps, run
+from forgetting.dynamics.space import resolve, restored_space, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series

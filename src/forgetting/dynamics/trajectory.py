@@ -13,7 +13,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_index
 from forgetting.core.memory import require_memory
 from forgetting.dynamics import metrics
-from forgetting.dynamics.space import Space
+from forgetting.dynamics.space import Space, restored_space
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps
@@ -143,8 +143,6 @@ class Trajectory(Result):
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Trajectory:
-        from forgetting.dynamics.loop import restored_space
-
         geometry = values.pop("geometry", None)
         known = checked_fields(cls, values)
         space = restored_space(known["problem"], known["scheme"], known["w0"], geometry)

@@ -14,7 +14,7 @@ import numpy as np
 from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
 from forgetting.core.progress import Progress, reports_progress
-from forgetting.dynamics.loop import resolve
+from forgetting.dynamics.space import resolve
 from forgetting.dynamics.trajectory import overflow
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.engines import as_simulated, choose, engines, require

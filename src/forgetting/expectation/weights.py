@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_count, as_word
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.api import ask, expect
 from forgetting.expectation.decay import least_decay, rate_of

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request

@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 
 from forgetting.core.arrays import EPS, Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines import decimal_moments
 from forgetting.expectation.engines.device_moments import DeviceMoments
 from forgetting.expectation.engines.error_bounds import Pair, doubts_of, sensitivity, two_floats

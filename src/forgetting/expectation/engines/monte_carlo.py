@@ -11,8 +11,8 @@ from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
 from forgetting.core.progress import track
 from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
-from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret
+from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
 from forgetting.expectation.engines.single_runs import curve_at, made_run, next_at, values_of
