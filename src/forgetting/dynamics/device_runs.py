@@ -152,15 +152,15 @@ class DeviceRuns:
         """The loss of each task at such errors, and where some gain is not 1 the loss after the step."""
         xp = self.device.xp
         scaled = errors * xp.take(self.sigma, tasks, axis=0)
-        found = [0.5 * xp.sum(scaled * scaled, axis=1)]
+        losses = [0.5 * xp.sum(scaled * scaled, axis=1)]
         if self.gains is not None:
             left = scaled * (1 - xp.take(self.gains, tasks, axis=0))
-            found.append(0.5 * xp.sum(left * left, axis=1))
-        return found
+            losses.append(0.5 * xp.sum(left * left, axis=1))
+        return losses
 
     def _forgetting(self, orders: Any, keep: IntArray) -> Array:
         xp, device, (runs, k) = self.device.xp, self.device, orders.shape
-        count, wanted, found = self.table.shape[0], set(keep.tolist()), []
+        count, wanted, forgotten = self.table.shape[0], set(keep.tolist()), []
         z, visits, learned = self._start(runs), device.zeros(runs, count), device.zeros(runs)
         each = device.put_index(np.arange(count))
         rows = xp.reshape(self.table, (count * self.rank, self.geometry.dim))
@@ -176,5 +176,5 @@ class DeviceRuns:
                     missed = missed - self.targets[None, :, :]
                 missed = missed * self.sigma[None, :, :]
                 losses = 0.5 * xp.sum(missed * missed, axis=2)
-                found.append((xp.sum(visits * losses, axis=1) - learned) / t)
-        return device.take(xp.stack(found, axis=1)) if found else np.empty((runs, 0))
+                forgotten.append((xp.sum(visits * losses, axis=1) - learned) / t)
+        return device.take(xp.stack(forgotten, axis=1)) if forgotten else np.empty((runs, 0))

@@ -320,10 +320,10 @@ def batch_losses(
     if geometry.outputs is not None:
         starts = w0.T
         each = zip(geometry.each_output, starts, strict=True)
-        found = [
+        outputs = [
             batch_losses(part, scheme, orders, start, keep, threads=threads, device=device) for part, start in each
         ]
-        losses, before, after = (np.sum([one[i] for one in found], axis=0) for i in range(3))
+        losses, before, after = (np.sum([output[i] for output in outputs], axis=0) for i in range(3))
         return losses, before, after
     if not device.host:
         made = DeviceRuns.made(device, geometry, scheme, w0).losses(orders, keep)
@@ -356,10 +356,10 @@ def batch_losses(
 
 
 def _with_unexplained(
-    geometry: Geometry, orders: IntArray, found: tuple[Array, Array, Array]
+    geometry: Geometry, orders: IntArray, losses_before_after: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array]:
     """Mean losses, and losses before and after each step, with what no w can fit, added in place."""
-    losses, before, after = found
+    losses, before, after = losses_before_after
     if not geometry.explained:
         losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
         missed = geometry.unexplained[geometry.distinct(orders)]

@@ -132,13 +132,13 @@ class _Interpreted:
         if not self.parts:
             learned = self.scheme.learn(self.problem, task, self.state, self.memory)
             return self._point(learned, task, step), *learned[1:]
-        found = [
+        outputs = [
             self.scheme.learn(part, task, z, memory)
             for part, z, memory in zip(self.parts, self.state, self.memory, strict=True)
         ]
-        together = Learned(np.stack([learned.w for learned in found]))
-        complaint = next((learned.complaint for learned in found if learned.complaint), None)
-        return self._point(together, task, step), sum(learned.inner_steps for learned in found), complaint, None, None
+        together = Learned(np.stack([learned.w for learned in outputs]))
+        complaint = next((learned.complaint for learned in outputs if learned.complaint), None)
+        return self._point(together, task, step), sum(learned.inner_steps for learned in outputs), complaint, None, None
 
     def _point(self, learned: Any, task: int, step: int) -> Array:
         """The iterate in `learned`, checked and copied."""

@@ -362,10 +362,10 @@ def add_steps(base: Array, completed: Array, left: Array, offsets: IntArray, pro
             for j in range(i + 1):
                 row[j] = base[i, j]
             for r in range(offsets[m], offsets[m + 1]):
-                one, two = completed[r, i], left[r, i]
+                completed_i, left_i = completed[r, i], left[r, i]
                 a, z = left[r], completed[r]
                 for j in range(i + 1):
-                    row[j] += one * a[j] + two * z[j]
+                    row[j] += completed_i * a[j] + left_i * z[j]
             for j in range(i + 1):
                 sums[i, m, j] += p * row[j]
             for j in range(i):

@@ -174,15 +174,15 @@ def column_quantiles(samples: Array, confidence: float, ends: Range) -> Array:
     flat = samples.reshape(count, -1)
     places = np.array([_places(count, level, confidence) for level in LEVELS])
     inside = np.clip(places, 0, count - 1)
-    found = np.empty((flat.shape[1], len(LEVELS), 3))
-    for values, column in zip(found, flat.T, strict=True):
+    table = np.empty((flat.shape[1], len(LEVELS), 3))
+    for values, column in zip(table, flat.T, strict=True):
         if np.isnan(column).any():
             values[:] = np.nan
             continue
         values[:] = np.partition(column, np.unique(inside))[inside]
         values[places < 0] = min(ends[0], float(column.min()))
         values[places >= count] = max(ends[1], float(column.max()))
-    return found.reshape(*samples.shape[1:], len(LEVELS), 3)
+    return table.reshape(*samples.shape[1:], len(LEVELS), 3)
 
 
 def _places(count: int, level: float, confidence: float) -> tuple[int, int, int]:

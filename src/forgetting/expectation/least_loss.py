@@ -140,10 +140,10 @@ class _Steps:
     def completed(self, matrix: Array) -> Array:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A of all tasks, R x n; a_m times it, plus its transpose, is what m adds."""
         products = self.right @ matrix
-        found = -products
+        completed = -products
         for rows, (left, turned) in zip(self.groups, self.blocks, strict=True):
-            found[rows] += 0.5 * (products[rows] @ turned) @ left
-        return found
+            completed[rows] += 0.5 * (products[rows] @ turned) @ left
+        return completed
 
     def mixed(self, state: _Scaled, weights: Array) -> _Scaled:
         """sum_m p_m S_m A S_m^T, as A + (C + C^T): in this order, or an antisymmetric rounding error stays."""
@@ -202,13 +202,13 @@ def _candidates(count: int, *, pairs: bool) -> list[Array]:
 
 def _exchanges(p: Array) -> list[Array]:
     """The weights, with that of one task given to a task that has nearly none."""
-    found = []
+    exchanged = []
     for giver in np.flatnonzero(p > SMALL):
         for taker in np.flatnonzero(p <= SMALL):
             moved = p.copy()
             moved[[giver, taker]] = 0.0, p[giver]
-            found.append(moved / moved.sum())
-    return found
+            exchanged.append(moved / moved.sum())
+    return exchanged
 
 
 def _vertex(loss: ExpectedLoss, start: Array) -> LossOptimum:

@@ -354,13 +354,13 @@ def undecided_means(result: Expectation) -> dict[str, int]:
     >>> undecided_means(fg.expect(lines, fg.orderings.WithReplacement(), [2, 100], method="monte-carlo", runs=512))
     {'loss': 100, 'forgetting': 100}
     """
-    found = {}
+    least = {}
     for name in result.ranges:
         values, intervals = np.asarray(result.values[name]), result.intervals[name]
         useless = is_useless(values, intervals, result.quantiles[name]).reshape(np.size(result.k), -1).any(axis=1)
         if useless.any():
-            found[name] = int(np.min(np.atleast_1d(result.k)[useless]))
-    return found
+            least[name] = int(np.min(np.atleast_1d(result.k)[useless]))
+    return least
 
 
 def median_cells(result: Expectation, name: str) -> list[str]:

@@ -224,8 +224,8 @@ def resolved(given: Quantity | str | Sequence[Quantity | str]) -> tuple[Quantity
     odd = [entry for entry in several if not isinstance(entry, str | Quantity)]
     if odd:
         raise InvalidInputError(f"quantities must be names or Quantity objects, got {odd[0]!r:.80}")
-    found = [quantities.get(entry) if isinstance(entry, str) else entry for entry in several]
-    return tuple({quantity.name: quantity for quantity in found}.values())
+    chosen = [quantities.get(entry) if isinstance(entry, str) else entry for entry in several]
+    return tuple({quantity.name: quantity for quantity in chosen}.values())
 
 
 for _quantity in (

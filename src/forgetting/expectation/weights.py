@@ -172,14 +172,14 @@ def optimal_weights(
 def _for_decay(request: Request) -> OptimalWeights:
     moments = moment_map(request, homogeneous=True)
     uniform, weighted = _distinct(request, _uniform(request)), _distinct(request, _by_norms(request))
-    found = least_decay(moments, uniform)
+    optimum = least_decay(moments, uniform)
     candidates = {name: rate_of(moments, p) for name, p in (("uniform", uniform), ("norms", weighted))}
-    rate, weights = rate_of(moments, found.weights), found.weights
+    rate, weights = rate_of(moments, optimum.weights), optimum.weights
     for p, value in ((uniform, candidates["uniform"]), (weighted, candidates["norms"])):
         if value < rate:
             rate, weights = value, p
-    least = min(found.least, rate)
-    detail = f"{found.cuts} cuts leave a gap of {rate - least:.1g} to the least possible rate"
+    least = min(optimum.least, rate)
+    detail = f"{optimum.cuts} cuts leave a gap of {rate - least:.1g} to the least possible rate"
     return OptimalWeights(
         "decay", None, _shared(request, weights), rate, least, candidates["uniform"], candidates["norms"],
         "cutting planes", detail, rate - least, tuple(request.problem.names),
@@ -193,10 +193,10 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
     starts = [_distinct(request, uniform), _distinct(request, weighted)]
     if k > 1:
         starts.append(least_decay(moment_map(request, homogeneous=True), starts[0]).weights)
-    found = least_loss(loss, starts)
+    optimum = least_loss(loss, starts)
     values = {"uniform": _exact_loss(request, k, uniform), "norms": _exact_loss(request, k, weighted)}
-    p = _shared(request, found.weights)
-    value, slope = _exact_loss(request, k, p), found.slope
+    p = _shared(request, optimum.weights)
+    value, slope = _exact_loss(request, k, p), optimum.slope
     for other, reached in ((uniform, values["uniform"]), (weighted, values["norms"])):
         if reached < value:  # by rounding alone: both were starts
             value, p = reached, other
@@ -205,7 +205,7 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
     else:
         method, least = "local searches", None
         detail = (
-            f"{found.agreeing} of {found.searches} searches ended here; to first order, moving weight to one task "
+            f"{optimum.agreeing} of {optimum.searches} searches ended here; to first order, moving weight to one task "
             f"lowers the logarithm of the loss by at most {slope:.1g}; a lower minimum elsewhere is possible"
         )
     return OptimalWeights(
@@ -217,8 +217,8 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
 def _exact_loss(request: Request, k: int, p: Array) -> float:
     """E L(w_k), with the digits of `expect`."""
     ordering = WithReplacement(p=p)
-    found = expect(request.problem, ordering, k, request.scheme, request.w0, method="moments", quantities="loss")
-    return float(found.loss)
+    expectation = expect(request.problem, ordering, k, request.scheme, request.w0, method="moments", quantities="loss")
+    return float(expectation.loss)
 
 
 def _uniform(request: Request) -> Array:

@@ -17,7 +17,7 @@ from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import resolve, view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.costs import states_needed
-from forgetting.expectation.engines.decimal_moments import Deep, Moment
+from forgetting.expectation.engines.decimal_moments import DecimalMoments, Moment
 from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation
@@ -75,7 +75,7 @@ class Precise:
         realizable = tasks.realizability.holds
         self.solves = scheme.solves_task and realizable
         solution = tasks.nearest_solution(instance.start) if realizable else None
-        self.deep = Deep(tasks.geometry, scheme, instance.start, solution, averaged=averaged)
+        self.deep = DecimalMoments(tasks.geometry, scheme, instance.start, solution, averaged=averaged)
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""

@@ -40,7 +40,7 @@ class Functional:
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class AffineRecursion:
     """The centred recursion, in D coordinates that are learned, with q constants; lengths are divided by `unit`.
 
     Attributes:
@@ -168,7 +168,7 @@ class Affine:
         return Functional(matrix, -(rows.T * weights) @ misses, floor, size)
 
 
-def centred(moments: Moments) -> Affine:
+def centred(moments: Moments) -> AffineRecursion:
     """The centred recursion of a moment map, which may have any number of constants, or none.
 
     The centre is the minimum-norm minimiser of sum_i p_i g_i rho_i^2 over all directions, by a singular value
@@ -206,7 +206,7 @@ def centred(moments: Moments) -> Affine:
         constants, first = aside @ aside.T, z @ aside.T
     nothing = np.zeros_like(seen)
     left = gains[:, None] * seen
-    return Affine(
+    return AffineRecursion(
         moments=replace(moments, left=(left, nothing), right=(seen, nothing)),
         misses=misses,
         means=1 - decay,
@@ -240,7 +240,7 @@ class Modes:
         basis: E_i, packed, on the device of the map Q; empty where they are not needed.
     """
 
-    affine: Affine
+    affine: AffineRecursion
     values: Array
     start: Array
     coupling: Array
@@ -293,10 +293,10 @@ class Modes:
                 modes = np.power(values, k) * start
                 modes = modes + np.sum(coupling * differences(values[:, None], nodes, k), axis=1)
                 return float(weights @ modes + linear @ np.power(nodes[:-1], k))
-            one = np.ones(1)
-            modes = differences(values, one, k) * start
-            modes = modes + np.sum(coupling * second_differences(values[:, None], nodes, one, k), axis=1)
-            return float(weights @ modes + linear @ differences(nodes[:-1], one, k))
+            unity = np.ones(1)
+            modes = differences(values, unity, k) * start
+            modes = modes + np.sum(coupling * second_differences(values[:, None], nodes, unity, k), axis=1)
+            return float(weights @ modes + linear @ differences(nodes[:-1], unity, k))
 
         with np.errstate(over="ignore", invalid="ignore"):
             value = total(weights, linear, self.start, self.coupling, self.values, self.nodes)
@@ -362,7 +362,7 @@ def reach(top: float, k: int) -> float:
         return float(differences(np.array([top]), np.ones(1), k)[0])
 
 
-def diagonal_modes(affine: Affine) -> Modes:
+def diagonal_modes(affine: AffineRecursion) -> Modes:
     """All modes, by diagonalising Q."""
     values, basis = diagonalise(affine.moments)
     take = affine.moments.device.take
@@ -371,7 +371,7 @@ def diagonal_modes(affine: Affine) -> Modes:
 
 
 def by_lanczos(
-    affine: Affine, functional: Functional, steps: IntArray, summed: tuple[bool, ...], most: int
+    affine: AffineRecursion, functional: Functional, steps: IntArray, summed: tuple[bool, ...], most: int
 ) -> tuple[Modes, Array]:
     """The modes that one functional sees, by Lanczos from its matrix, and its weights on them."""
     features: list[Array] = []
@@ -390,17 +390,17 @@ def by_lanczos(
         return Modes(affine, values, seen[:, 0], seen[:, 1:], drift, settled)
 
     def watch(values: Array, vectors: Array, basis: Any, norm: float) -> tuple[Array, Array, Array]:
-        found = modes(values, vectors, basis)
+        seen = modes(values, vectors, basis)
         weights, linear = norm * vectors[0], np.sum(functional.linear * affine.first, axis=1)
         top = float(np.max(np.abs(values)))
         rows = []
         for k in steps.tolist():
             for over in summed:
                 if k == FOREVER:
-                    terms = weights * found.coupling[:, -1] / np.maximum(1 - values, EPS)
+                    terms = weights * seen.coupling[:, -1] / np.maximum(1 - values, EPS)
                     value, size = float(np.sum(terms)), float(np.sum(np.abs(terms)))
                 else:
-                    value, size, _ = found._terms(weights, linear, k, over)
+                    value, size, _ = seen._terms(weights, linear, k, over)
                 rows.append((value, size, 1e-13 * abs(value) + 4 * EPS * reach(min(top, 1.0), k) * size))
         current, sizes, slack = np.array(rows).T
         return current, sizes, slack

@@ -50,7 +50,7 @@ class AffineSpectrum:
         if not self.settles and (self.order <= dense or self.counted):
             self.modes = diagonal_modes(self.affine)
         self.settled = True
-        self.visits: dict[tuple[Form, bool], OverVisits] = {}
+        self.visits: dict[tuple[Form, bool], VisitSums] = {}
         self.seen: dict[int, tuple[Functional, Modes, Array]] = {}
 
     def solve(self) -> tuple[Values, Values, str]:
@@ -133,20 +133,20 @@ class AffineSpectrum:
         affine, factor = self.affine, self.affine.moments.unit**2
         identity, floor = affine.packed(np.eye(affine.size)), float(np.trace(affine.constants))
         functional = Functional(identity, np.zeros_like(affine.first), floor, float(np.sqrt(affine.size)))
-        found = self._evaluated("error", functional, k)
+        squared = self._evaluated("error", functional, k)
         off = affine.moments.geometry.best.misplaced / affine.moments.unit
-        doubt = found.doubt + 2 * np.sqrt(abs(found.value)) * off + off**2
-        return found.value * factor, doubt * factor
+        doubt = squared.doubt + 2 * np.sqrt(abs(squared.value)) * off + off**2
+        return squared.value * factor, doubt * factor
 
     # ------------------------------------------------------------------------------------------------------ parts
 
-    def _visited(self, form: Form, held_out: bool) -> OverVisits:
+    def _visited(self, form: Form, held_out: bool) -> VisitSums:
         if (form, held_out) not in self.visits:
             assert self.modes is not None
             geometry = self.affine.moments.geometry
             shift = geometry.num_learned if held_out else 0
             forms = [self._form(form, (geometry.owner == m + shift) * 1.0) for m in range(geometry.num_distinct)]
-            self.visits[form, held_out] = OverVisits(self.modes, forms)
+            self.visits[form, held_out] = VisitSums(self.modes, forms)
         return self.visits[form, held_out]
 
     def _read(self, key: tuple[Form, str | int, bool], share: Array, k: int) -> Estimate:
@@ -162,9 +162,9 @@ class AffineSpectrum:
         if self.settles:
             return Estimate(functional.floor, 8 * EPS * abs(functional.floor))
         if self.modes is None:
-            found = self._by_lanczos(key, functional)
-            if found is not None:
-                return found[0].evaluate(found[1], functional, k, summed=summed)
+            seen = self._by_lanczos(key, functional)
+            if seen is not None:
+                return seen[0].evaluate(seen[1], functional, k, summed=summed)
         assert self.modes is not None
         weights = self.affine.moments.device.take(self.modes.basis @ functional.matrix)
         return self.modes.evaluate(weights, functional, k, summed=summed)
@@ -182,15 +182,15 @@ class AffineSpectrum:
         return self.seen[name][1:]
 
     def _told(
-        self, form: Form, found: Estimate, share: Array | None, k: int, held: bool = False, size: float | None = None
+        self, form: Form, estimate: Estimate, share: Array | None, k: int, held: bool = False, size: float | None = None
     ) -> tuple[float, float]:
         """The number in the user's units, with what no w can fit of each task times its share, and its doubt.
 
         `held` says whether the form is that of held-out data. `size` is that of the forms that a difference is made of.
         """
         moments, factor = self.affine.moments, self.affine.moments.unit**2
-        value = found.value * factor
-        doubt = found.doubt + self._from_the_data(form, abs(found.value) if size is None else size, k, held)
+        value = estimate.value * factor
+        doubt = estimate.doubt + self._from_the_data(form, abs(estimate.value) if size is None else size, k, held)
         doubt *= factor
         if share is not None and form.with_unfitted:
             extra = float(share @ moments.unexplained[0])
@@ -217,11 +217,11 @@ class AffineSpectrum:
 
     def _top(self) -> float:
         """The largest eigenvalue that was found, of Q or M."""
-        found = [self.modes] if self.modes is not None else [modes for _, modes, _ in self.seen.values()]
-        return max([modes.top for modes in found], default=1 - self.affine.nearest)
+        several = [self.modes] if self.modes is not None else [modes for _, modes, _ in self.seen.values()]
+        return max([modes.top for modes in several], default=1 - self.affine.nearest)
 
 
-class OverVisits:
+class VisitSums:
     """sum_t f_tau(t) at w_k, expected, with one functional f_m for each distinct task.
 
     Cost: at most order^2 (D + 1) second differences at each k, with order = D (D + 1) / 2; a twentieth of that where

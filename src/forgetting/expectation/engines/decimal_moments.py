@@ -54,10 +54,10 @@ def settle(
             tables.append(compute())
         if len(tables) > 1:
             with localcontext(Context(prec=digits)):
-                found = {name: _compare(tables, name, which) for name, which in unsure.items()}
-            if digits == DIGITS[-1] or all(agreed for _, _, agreed in found.values()):
+                compared = {name: _compare(tables, name, which) for name, which in unsure.items()}
+            if digits == DIGITS[-1] or all(agreed for _, _, agreed in compared.values()):
                 break
-    return {name: (value, doubt) for name, (value, doubt, _) in found.items()}, digits
+    return {name: (value, doubt) for name, (value, doubt, _) in compared.items()}, digits
 
 
 def _compare(tables: list[tuple[dict[str, Numbers], Decimal]], name: str, unsure: Flags) -> tuple[Array, Array, bool]:
@@ -99,7 +99,7 @@ class Moment(NamedTuple):
     coming: Sequence[Numbers]
 
 
-class Deep:
+class DecimalMoments:
     """The tasks and steps of a request, at the precision of the current decimal context.
 
     With a `solution`, labels count as X_m solution, and the state is w - solution, without a constant. With `averaged`,
@@ -150,11 +150,11 @@ class Deep:
             self.factors = [(squares, errors[:, :-1]) for squares, errors in self.factors]
         self.size = len(self.start)
         if averaged:
-            one = lift(np.eye(self.size))
+            identity = lift(np.eye(self.size))
             self.start = np.append(self.start, 0 * self.start)
-            self.steps = [np.block([[step, 0 * one], [one, one]]) for step in self.steps]
+            self.steps = [np.block([[step, 0 * identity], [identity, identity]]) for step in self.steps]
             self.error, *self.losses = (
-                np.block([[form, 0 * one], [0 * one] * 2]) for form in (self.error, *self.losses)
+                np.block([[form, 0 * identity], [0 * identity] * 2]) for form in (self.error, *self.losses)
             )
             self.factors = [(squares, np.hstack([errors, 0 * errors])) for squares, errors in self.factors]
         self._forms: dict[Form, tuple[list[Numbers], list[Numbers]]] = {}
@@ -307,20 +307,20 @@ def answer(
         return {name: sum(table[name] for table in tables) for name in tables[0]}, max(scale for _, scale in parts)
 
     def part(geometry: Geometry, w0: Array) -> tuple[dict[str, Numbers], Decimal]:
-        deep = Deep(geometry, request.linear_scheme, w0, averaged=request.averaged)
+        tasks = DecimalMoments(geometry, request.linear_scheme, w0, averaged=request.averaged)
         repeats = dict(zip(*np.unique(request.steps, return_counts=True), strict=True))
         if order is not None:
-            moments = deep.along(order, repeats)
+            moments = tasks.along(order, repeats)
         elif isinstance(request.law, Independent):
             weights, _ = request.law.weights(view_of(request.problem))
-            moments = deep.independent(weights.tolist(), repeats, request.averages("visited"))
+            moments = tasks.independent(weights.tolist(), repeats, request.averages("visited"))
         else:
-            moments = deep.permutations(repeats, isinstance(request.law, Reshuffled))
+            moments = tasks.permutations(repeats, isinstance(request.law, Reshuffled))
         rows: dict[str, list[Any]] = {quantity.name: [] for quantity in request.quantities}
         for moment in moments:
             for quantity in request.quantities:
-                rows[quantity.name].extend([deep.value(quantity, moment)] * int(repeats[moment.k]))
-        return {name: np.array(row, dtype=object) for name, row in rows.items()}, deep.scale
+                rows[quantity.name].extend([tasks.value(quantity, moment)] * int(repeats[moment.k]))
+        return {name: np.array(row, dtype=object) for name, row in rows.items()}, tasks.scale
 
     return settle(compute, unsure)
 

@@ -17,7 +17,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
-from forgetting.expectation.engines.moment_readings import Reading, Squares, State
+from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 
 PART = 2**27  # numbers of the products that are held at once: a GiB
 
@@ -285,7 +285,7 @@ class DeviceMoments(Moments):
 
     # ---------------------------------------------------------------------------------------------------- reading them
 
-    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> Reading:
+    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         take = self.device.take
         first = take(state.stack[0][:, 0, :])[None]
         learnt, doubt = np.zeros(len(self.squares[0])), np.zeros(len(self.squares[0]))
@@ -315,11 +315,11 @@ class DeviceMoments(Moments):
         values = np.zeros(len(self.squares[0]))
         kinds = (0, geometry.num_learned) if geometry.held_out else (0,)
         blocks = [(place, geometry.block(m + kind)) for place, m in enumerate(self._sorted.tolist()) for kind in kinds]
-        found = [
+        parts = [
             xp.sum((right[block, :] @ stack[:, 1 + place, :]) * right[block, :], axis=1) for place, block in blocks
         ]
         values[np.concatenate([np.arange(block.start, block.stop) for _, block in blocks])] = self.device.take(
-            xp.concat(found)
+            xp.concat(parts)
         )
         return values
 

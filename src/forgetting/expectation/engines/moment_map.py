@@ -31,7 +31,7 @@ from forgetting.compute.devices import HOST, Device
 from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.progress import progress_bar
 from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, two_floats
-from forgetting.expectation.engines.moment_readings import Reading, Squares, State
+from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
 
@@ -159,7 +159,7 @@ class Moments:
         for task in order.tolist():
             self._plain_step(state, task)
 
-    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> Reading:
+    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         """What quantities are made of now.
 
         Args:
@@ -191,7 +191,7 @@ class Moments:
             first = state.stack[0][:1], state.stack[1][:1]
             squares, off, size = self.read_sums(first, state.error[None], state.steps)
             summed, total = Squares((squares[0][0], squares[1][0]), off[0]), float(size[0])
-        return Reading(
+        return MomentReading(
             k=state.steps,
             now=here,
             visited=visited,
@@ -304,8 +304,8 @@ class Moments:
         """
         right = self.right if rows is None else rows
         if self.twofold:
-            found = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
-            high, low = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+            pairs = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
+            high, low = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
             high = self.quadratic(moments[0], right[0])
             low = np.zeros_like(high)
@@ -318,8 +318,8 @@ class Moments:
         own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
         if rows is not None:
             own, reading, tau = 4 * own[tests], 4 * reading[tests], tau[:, tests]
-        found = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
-        return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
+        bound = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
+        return (high, low), bound + (UNDERFLOW if self.first[0].any() else 0.0)
 
     def quadratic(self, moments: Array, rows: Array) -> Array:
         """b_i^T A b_i in float64, for each of a stack of matrices; (count, R)."""
@@ -331,10 +331,10 @@ class Moments:
         traces = np.maximum(np.diagonal(errors, axis1=1, axis2=2)[:, : self.dim], 0.0).sum(axis=1)
         worst = float(np.max(self.doubts.noise[:, 3], initial=0.0)) + 4 * self.dim * EPS * (not self.twofold)
         if self.twofold:
-            found: Pair = two_floats().total((high, low))
+            sums: Pair = two_floats().total((high, low))
         else:
-            found = high.sum(axis=1), np.zeros(len(high))
-        return found, traces + worst * self.trace(moments[0])
+            sums = high.sum(axis=1), np.zeros(len(high))
+        return sums, traces + worst * self.trace(moments[0])
 
     def trace(self, moments: Array) -> Array:
         """tr(A) without the constant."""

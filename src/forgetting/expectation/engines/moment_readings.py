@@ -24,7 +24,7 @@ class Squares(NamedTuple):
     doubt: Array
 
 
-class Reading(NamedTuple):
+class MomentReading(NamedTuple):
     """What every quantity after k steps is made of.
 
     Attributes:
@@ -82,7 +82,9 @@ class Bounded(NamedTuple):
     doubt: Array
 
 
-def conclude(moments: Moments, reading: Reading, quantities: tuple[Quantity, ...]) -> dict[str, tuple[Array, Array]]:
+def conclude(
+    moments: Moments, reading: MomentReading, quantities: tuple[Quantity, ...]
+) -> dict[str, tuple[Array, Array]]:
     """Each quantity, and a bound on its error."""
     conclusion = _Conclusion(moments, reading)
     return {quantity.name: conclusion.of(quantity) for quantity in quantities}
@@ -97,7 +99,7 @@ def tables(concluded: Concluded) -> tuple[Values, Values]:
 
 
 class _Conclusion:
-    def __init__(self, moments: Moments, reading: Reading) -> None:
+    def __init__(self, moments: Moments, reading: MomentReading) -> None:
         self.moments, self.reading, self.k = moments, reading, reading.k
         self.geometry = moments.geometry
         self.factor = moments.unit**2  # a power of two: exact
@@ -114,11 +116,11 @@ class _Conclusion:
 
     def of(self, quantity: Quantity) -> tuple[Array, Array]:
         """The value in float64, and a bound on its error."""
-        found = self._of(quantity)
-        if found is None:
+        bounded = self._of(quantity)
+        if bounded is None:
             nothing = np.full(self.geometry.index.shape if quantity.average == "each" else (), np.nan)
             return nothing, nothing
-        (high, low), doubt = found
+        (high, low), doubt = bounded
         single = high + low
         if not quantity.subtracts_kept:  # a square cannot be negative; NaN is more than float64 can hold
             single = np.maximum(single, 0.0)

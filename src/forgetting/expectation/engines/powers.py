@@ -114,11 +114,11 @@ def lanczos(moments: SelfAdjoint, start: Any, watch: Watch, longest: int, most: 
     drift = top = 0.0
     check = 5
     for count in range(1, limit + 1):
-        last, found = basis[count - 1, :], basis[:count, :]
+        last, span = basis[count - 1, :], basis[:count, :]
         vector = pack(moments.apply(unpack(last, size, device)), device)
         diagonal[count - 1] = float(vector @ last)
         for _ in range(2):  # full re-orthogonalisation, twice is enough
-            vector -= found.T @ (found @ vector)
+            vector -= span.T @ (span @ vector)
         off[count - 1] = float(length_of(vector))
         if off[count - 1] < 10 * EPS * np.abs(diagonal[:count]).max():
             break
@@ -126,7 +126,7 @@ def lanczos(moments: SelfAdjoint, start: Any, watch: Watch, longest: int, most: 
         if count >= check or count == limit:
             check = count + max(5, count // 10)
             values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-            current, spread, slack = watch(values, vectors, found, norm)
+            current, spread, slack = watch(values, vectors, span, norm)
             if previous is not None:
                 moved = np.abs(current - previous)
                 drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))

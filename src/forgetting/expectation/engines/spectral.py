@@ -83,7 +83,7 @@ class SpectralEngine(Engine):
 
     def cost(self, request: Request) -> Cost:
         if _is_affine(request):
-            return _cost_beyond(request)
+            return _cost_of_affine(request)
         geometry, visited = request.geometry, request.averages("visited")
         order = geometry.dim * (geometry.dim + 1) / 2
         columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
@@ -105,7 +105,7 @@ class SpectralEngine(Engine):
         order = f"the map Q on matrices of order {request.geometry.learned_dim}"
         missed = moments.size > moments.dim or bool(moments.unexplained[0].any())
         if scored or (missed and not request.realizable):
-            values, doubts, how = _beyond(request, moments)
+            values, doubts, how = _solve_affine(request, moments)
             return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
         finite = replace(request, steps=request.steps[request.steps < FOREVER])
         values, doubts, how = _solve(finite, moments) if len(finite.steps) else ({}, {}, "")
@@ -119,7 +119,7 @@ class SpectralEngine(Engine):
             values[name], doubts[name] = values[name] + left, doubts[name] + off
         if request.forever:
             endless = replace(request, steps=request.steps[request.steps == FOREVER])
-            limits, limit_doubts, said = _beyond(endless, moments)
+            limits, limit_doubts, said = _solve_affine(endless, moments)
             values = {
                 name: np.concatenate([values[name], limits[name]] if values else [limits[name]]) for name in limits
             }
@@ -135,7 +135,7 @@ def _is_affine(request: Request) -> bool:
     return not request.realizable or any(quantity.held_out for quantity in request.quantities)
 
 
-def _beyond(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+def _solve_affine(request: Request, moments: Moments) -> tuple[Values, Values, str]:
     """Values, doubts and how they were found, by the affine recursion."""
     spectrum = AffineSpectrum(
         request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
@@ -143,7 +143,7 @@ def _beyond(request: Request, moments: Moments) -> tuple[Values, Values, str]:
     return spectrum.solve()
 
 
-def _cost_beyond(request: Request) -> Cost:
+def _cost_of_affine(request: Request) -> Cost:
     """Of tasks that no w solves."""
     geometry = request.geometry
     dim = geometry.learned_dim
@@ -240,10 +240,10 @@ class _Spectrum:
         if self.factor is not None:
             return Ritz(self.factor[0], device.take(self.factor[1] @ vector), self.factor[1])
         watch = powers_watched(against, self.steps, device)
-        found = lanczos(self.moments, vector, watch, max(1, int(np.max(self.steps, initial=1))), MAX_LANCZOS)
-        if not found.settled and vector.shape[0] <= UNSETTLED_LIMIT:
+        ritz = lanczos(self.moments, vector, watch, max(1, int(np.max(self.steps, initial=1))), MAX_LANCZOS)
+        if not ritz.settled and vector.shape[0] <= UNSETTLED_LIMIT:
             raise _UnsettledError
-        return found
+        return ritz
 
     def _functional(self, form: Form, kind: Kind) -> Any:
         """Packed matrices, one per row, whose inner product with E z z^T is a value at w_k (or just after a step)."""
@@ -354,14 +354,14 @@ def _evaluate(ritz: Ritz, inner: Array, size: Array, steps: IntArray, *, summed:
         return np.asarray(products @ terms)
 
     most, off = np.abs(ritz.values), ritz.off
-    found = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(inner))
-    spread = np.array([at(int(k), np.abs(inner), most) for k in steps]).reshape(found.shape)
-    raised = np.array([at(int(k), np.abs(inner), most + off) for k in steps]).reshape(found.shape)
+    results = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(inner))
+    spread = np.array([at(int(k), np.abs(inner), most) for k in steps]).reshape(results.shape)
+    raised = np.array([at(int(k), np.abs(inner), most + off) for k in steps]).reshape(results.shape)
     # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power, or eps^k), and of the sum
     alive = np.array([_at_most(float(most.max(initial=0.0)) + off, int(k), summed) for k in steps])[:, None]
     doubt = 16 * EPS * size * alive + (raised - spread) + (4 * EPS + ritz.drift) * spread
     missed = np.array([ritz.missed(int(k)) * (int(k) if summed else 1) for k in steps])[:, None]
-    return found, doubt + missed * size
+    return results, doubt + missed * size
 
 
 def _at_most(value: float, k: int, summed: bool) -> float:
@@ -418,11 +418,11 @@ def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
 
 def _over_visits(cross: Array, spread: Array, main: Ritz, mine: Ritz, steps: IntArray) -> tuple[Array, Array]:
     """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
-    found, doubt = np.empty(len(steps)), np.empty(len(steps))
+    sums, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
-        found[i] = float(np.vdot(cross, differences(mine.values[:, None], main.values, k)))
+        sums[i] = float(np.vdot(cross, differences(mine.values[:, None], main.values, k)))
         most = differences(np.abs(mine.values)[:, None], np.abs(main.values), k)
         raised = differences(np.abs(mine.values)[:, None] + mine.off, np.abs(main.values) + main.off, k)
         noise = 4 * EPS + main.drift + mine.drift
         doubt[i] = float(np.vdot(spread, (raised - most) + noise * most))
-    return found, doubt
+    return sums, doubt

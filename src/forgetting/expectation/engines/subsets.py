@@ -18,7 +18,7 @@ from forgetting.expectation.engines.costs import epochs_of, seconds_of_subsets, 
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_readings import Concluded, Reading, Squares, conclude, tables
+from forgetting.expectation.engines.moment_readings import Concluded, MomentReading, Squares, conclude, tables
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled
@@ -69,8 +69,8 @@ class Layer(NamedTuple):
     def first(cls, moment: Pair, error: Array, distinct: int) -> Layer:
         """Nothing is seen yet.
 
-        >>> one = np.eye(2), np.zeros((2, 2))
-        >>> Layer.first(one, np.zeros((2, 2)), 3).seen
+        >>> moment = np.eye(2), np.zeros((2, 2))
+        >>> Layer.first(moment, np.zeros((2, 2)), 3).seen
         array([[0, 0, 0]])
         """
         seen = np.zeros((1, distinct), dtype=np.int64)
@@ -79,7 +79,7 @@ class Layer(NamedTuple):
 
 def _permutations(moments: Moments, request: Request) -> Concluded:
     """Each quantity at each step; in epoch e (from 0), a task with multiplicity n_i was seen e n_i + c_i times."""
-    walk = Walk(moments, epochs=isinstance(request.law, Reshuffled))
+    walk = PermutationWalk(moments, epochs=isinstance(request.law, Reshuffled))
     pending = request.steps.tolist()
     concluded: Concluded = []
     for k in track(range(request.last + 1), "subsets"):
@@ -92,7 +92,7 @@ def _permutations(moments: Moments, request: Request) -> Concluded:
     return concluded
 
 
-class Walk:
+class PermutationWalk:
     """Learns one more task at a time, over all permutations at once."""
 
     def __init__(self, moments: Moments, *, epochs: bool = False) -> None:
@@ -175,7 +175,7 @@ class Walk:
             weights[0][where], weights[1][where] = tools.add(weights[0][where], weights[1][where], *more)
         return Layer(seen, weights, *sums)
 
-    def reading(self, *, coming: bool) -> Reading:
+    def reading(self, *, coming: bool) -> MomentReading:
         """What quantities are made of now; with `coming`, also the task that is learned next."""
         moments, layer, tools = self.moments, self.layer, two_floats()
         squares, doubts = moments.read(layer.moments, layer.errors)
@@ -194,7 +194,7 @@ class Walk:
         if coming and (self.epochs or self.k < self.num_tasks):
             ready, _ = self._ready()
             following = self._weighted(squares, doubts, self._chance(ready))
-        return Reading(
+        return MomentReading(
             k=self.k,
             now=self._weighted(squares, doubts, weights),
             visited=self._weighted(squares, doubts, scaled(weights, moments.with_tests(self._visits()))),
