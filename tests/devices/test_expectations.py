@@ -162,12 +162,12 @@ def test_auto_says_what_the_cpu_computed(device):
     here, there = (fg.expect(SOLVABLE, "without-replacement", 4, device=where) for where in (None, device))
     assert there.method == here.method == "subsets"
     assert there.loss == here.loss
-    assert any("computed on the CPU: the method 'subsets' has no form for" in note for note in there.notes)
+    assert any("computed on the CPU: the method 'subsets' cannot compute on" in note for note in there.notes)
     assert not any("computed on the CPU" in note for note in here.notes)
 
 
 def test_a_method_without_a_form_for_devices_is_refused(device):
     with pytest.raises(
-        NotSupportedError, match=r"'monte-carlo' has no form for .*the methods 'moments' and 'spectral'"
+        NotSupportedError, match=r"'monte-carlo' cannot compute on .*the methods 'moments' and 'spectral'"
     ):
         fg.expect(SOLVABLE, DRAWS, 4, method="monte-carlo", device=device)

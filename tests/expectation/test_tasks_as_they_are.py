@@ -297,7 +297,7 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
     assert low <= np.mean(every) <= high
     both = fg.expect(tasks, "without-replacement", 3, quantities=("loss", "accuracy"), runs=64)
     assert any("loss: simulated beside accuracy" in note for note in both.notes)
-    with pytest.raises(NotSupportedError, match="accuracy is no quadratic form"):
+    with pytest.raises(NotSupportedError, match="accuracy is not a quadratic form"):
         fg.expect(tasks, "with-replacement", 3, quantities="accuracy", method="moments")
 
 
@@ -344,7 +344,7 @@ NOISY = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]])
         ({"noise": [[[1.0, 2.0], [3.0]]] * 2}, InvalidInputError, "noise: rows of different lengths"),
         ({"noise": [np.eye(2)]}, InvalidInputError, "noise: 1 covariances for 2 tasks"),
         ({"noise": [np.eye(2), np.eye(3)]}, InvalidInputError, "noise, task 1: expected a covariance of its 2 labels"),
-        ({"noise": 0.1, "quantities": "error"}, NotSupportedError, "the quantity 'error' knows no noise"),
+        ({"noise": 0.1, "quantities": "error"}, NotSupportedError, "the quantity 'error' does not work with noise="),
         ({"noise": 0.1, "scheme": fg.schemes.GradientDescent()}, NotSupportedError, "noise= needs a linear scheme"),
         ({"noise": 0.1, "quantities": "accuracy"}, NotSupportedError, "accuracy"),
     ],

@@ -1,4 +1,4 @@
-"""Many runs at once on a device, in float64, written to the array API: what the compiled loops do on the CPU.
+"""Many runs at once on a device, in float64, written to the array API; on the CPU compiled loops make them.
 
 The state of all runs is one array (runs, D). In a step each run gathers the rows of its task from a table in which all
 tasks have as many rows, so that tasks of smaller rank have rows of zeros. Nothing is read back before the last step.
@@ -48,7 +48,7 @@ class DeviceRuns:
 
     @classmethod
     def made(cls, device: Device, geometry: Geometry, scheme: LinearScheme, w0: Array) -> DeviceRuns:
-        """The setting, moved to the device."""
+        """The runs of a scheme on these tasks, with their arrays moved to the device."""
         ranks, rank = geometry.ranks, max(1, int(np.max(geometry.ranks, initial=0)))
         there = np.arange(rank) < ranks[:, None]  # which rows of the table stand for a direction
         gains = linear_gains(geometry, scheme)
@@ -74,7 +74,7 @@ class DeviceRuns:
     def losses(self, orders: IntArray, keep: IntArray) -> tuple[Array, Array, Array]:
         """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after.
 
-        All without the part that no w can fit. Cost of a step: some ten passes over runs * rank * D numbers.
+        All losses are without the part that no w can fit. Cost of a step: some ten passes over runs * rank * D numbers.
         """
         form, shift, constant = self.geometry.loss_form
         matrix, shifts = self.device.put(form.T), self.device.put(shift)
@@ -91,7 +91,7 @@ class DeviceRuns:
     # ------------------------------------------------------------------------------------------------------ all at once
 
     def _parts(self, orders: IntArray) -> Iterator[Any]:
-        """The orders of distinct tasks, in parts of as many runs as fit, there."""
+        """The orders of distinct tasks on the device, in parts with as many runs as fit in its memory."""
         dim, tasks, k = self.geometry.dim, self.table.shape[0], orders.shape[1]
         each = 8.0 * (dim * (4 + 3 * self.rank) + 2 * tasks * self.rank + k * (4 + 2 * self.rank))
         count = max(1, int(SHARE * self.device.memory / each))

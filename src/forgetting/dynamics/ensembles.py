@@ -84,7 +84,7 @@ class Ensemble(Result):
         if not isinstance(i, int | np.integer):
             raise InvalidInputError(f"the number of a run must be a whole number, got {i!r:.60}")
         if not -len(self) <= i < len(self):
-            raise IndexError(f"no run of this number; runs are 0 to {len(self) - 1}")
+            raise IndexError(f"there is no run of this number; runs are 0 to {len(self) - 1}")
         # a list of tasks has no place for "no update", so that an ordering that skips has to choose again
         made = run(
             self.problem,
@@ -358,7 +358,7 @@ def batch_losses(
 def _with_unexplained(
     geometry: Geometry, orders: IntArray, losses_before_after: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array]:
-    """Mean losses, and losses before and after each step, with what no w can fit, added in place."""
+    """Mean losses, and losses before and after each step, with the part that no w can fit added in place."""
     losses, before, after = losses_before_after
     if not geometry.explained:
         losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
@@ -415,7 +415,7 @@ def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
 
 
 def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) -> tuple[Any, ...]:
-    """rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
+    """The rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
     gains = linear_gains(geometry, scheme)
     z0 = geometry.start(w0)
     start = geometry.errors(z0) if dual else z0

@@ -1,4 +1,4 @@
-"""The coordinates of a run: how iterates, losses and distances are computed from its states, and what orderings see."""
+"""The coordinates of a run: its states, the iterates, losses and distances at them, and the view that orderings get."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forgetting.tasks.problem import as_problem
 
 @dataclass(frozen=True)
 class Reduced:
-    """States are those of directions: errors z in the frame of a geometry, or iterates where tasks step on their rows.
+    """Coordinates along directions: errors z in the frame of a geometry, or iterates where tasks step on their rows.
 
     The states of a run that diverges may be infinite.
     """
@@ -67,7 +67,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Unreduced:
-    """States are iterates w; losses and distances are those of w / scale."""
+    """Coordinates without a reduction: states are iterates w; losses and distances are those of w / scale."""
 
     problem: Problem
     w0: Array

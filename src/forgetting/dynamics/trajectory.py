@@ -42,7 +42,7 @@ class Trajectory(Result):
         order: (k,) the tasks, in the order learned; -1 where the ordering said "no update" (`fg.orderings.Quantile`).
         steps: the recorded steps, from 0 to k.
         inner_steps: (k,) the number of steps of the inner solver; 0 at a step without an update.
-        ending: how the run ended; `status` adds the remarks.
+        ending: the end of the run in words; `status` adds the remarks.
         complaints: messages of the scheme about tasks whose learning did not converge.
         interrupted: whether Ctrl-C ended the run before step k.
         before, after: (k,) the loss of the task learned at each step, before and after the step; 0 without an update.
@@ -89,7 +89,7 @@ class Trajectory(Result):
 
     @property
     def status(self) -> str:
-        """How the run ended, and its remarks.
+        """The end of the run in words, and its remarks.
 
         >>> import forgetting as fg
         >>> fg.run(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=4).status
@@ -297,7 +297,7 @@ class Trajectory(Result):
 
     @property
     def _width(self) -> int:
-        """About how many numbers are in memory while the losses of all tasks at a step are computed."""
+        """The number of values in memory, roughly, while the losses of all tasks at a step are computed."""
         directions = self._space.directions
         return 2 * self.problem.num_tasks + (0 if directions is None else 3 * directions.targets.size)
 
@@ -344,7 +344,7 @@ class Trajectory(Result):
 
 
 def some_rows(steps: IntArray) -> IntArray:
-    """At most MOST_POINTS of the recorded steps, closer together at the start, as places in `steps`."""
+    """Places in `steps` of at most MOST_POINTS recorded steps, closer together at the start."""
     wanted = spread_steps(max(int(steps[-1]), 1), MOST_POINTS)
     return np.unique(np.append(0, np.searchsorted(steps, wanted).clip(max=len(steps) - 1)))
 
@@ -368,14 +368,14 @@ def remarks(runs: Any, losses: Callable[[], Array]) -> tuple[str, ...]:
 
 
 def _is_large(problem: Problem, before: Array, w0: Array) -> bool:
-    """Whether losses may overflow that are not those of the task that is learned: reason enough to compute them all."""
+    """Whether losses of tasks other than the learned one may overflow, so that all have to be computed."""
     if before.size and before.max() > LARGE**2:
         return True
     return not problem.steps_on_own_rows and max(problem.radius or 0.0, float(np.abs(w0).max(initial=0.0))) > LARGE
 
 
 def overflow(problem: Problem, scheme: Scheme, w0: Array) -> str:
-    """Why values are not finite, and what to do: the scheme diverges, or squares overflow.
+    """The reason why values are not finite, and a remedy: the scheme diverges, or squares overflow.
 
     >>> import forgetting as fg
     >>> tasks = fg.RegressionTasks([[[1.0]], [[1e149]]], [[0.0], [0.0]])

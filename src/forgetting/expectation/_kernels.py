@@ -38,7 +38,7 @@ def _copy(a: Array, b: Array) -> None:
 def _products(
     right: Array, right_low: Array, first: int, last: int, a: Array, al: Array, out: Array, out_low: Array
 ) -> None:
-    """Rows first..last of b^T A."""
+    """Compute the rows first..last of b^T A."""
     size = a.shape[0]
     for i in range(first, last):
         row, row_low = out[i], out_low[i]
@@ -139,7 +139,7 @@ def _step_of_error(left: Array, right: Array, first: int, last: int, p: float, a
 
 @compiled
 def read(right: Array, right_low: Array, a: Array, al: Array) -> tuple[Array, Array]:
-    """b_i^T A b_i for each of the R directions."""
+    """Compute b_i^T A b_i for each of the R directions."""
     rows, size = right.shape
     work, work_low = np.empty((rows, size)), np.empty((rows, size))
     _products(right, right_low, 0, rows, a, al, work, work_low)
@@ -179,7 +179,7 @@ def advance(
     dim: int, order: IntArray, stack: Array, stack_low: Array, error: Array, learnt: Array, learnt_low: Array,
     learnt_doubt: Array, sums: Array, base: float, noise: Array,
 ) -> None:  # fmt: skip
-    """As many steps as `order` is long, in place: the task to learn, or -1 for one drawn by `chance`.
+    """Make a step for each entry of `order`, in place: the task to learn, or -1 for one drawn by `chance`.
 
     `stack` holds E z z^T and, where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the
     first of them, and k times it the sum of those of the others. `learnt` sums the squares that a task has just before

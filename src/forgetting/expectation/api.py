@@ -150,7 +150,7 @@ def expect(
         engine, notes, request = engines.get(method), (), question.request
         require(engine, request)
     if not request.device.host and not engine.on_device:
-        notes += (f"computed on the CPU: the method {engine.name!r} has no form for {request.device}",)
+        notes += (f"computed on the CPU: the method {engine.name!r} cannot compute on {request.device}",)
         request = replace(request, device=HOST)
     with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
         outcome = engine.solve(request)
@@ -166,13 +166,13 @@ def expect(
 
 
 def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
-    """A note if quantities were simulated only because others have no exact method."""
+    """A note that quantities were simulated only because others have no exact method, if that is so."""
     plain = [quantity.name for quantity in request.quantities if quantity.form.quadratic]
     others = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
     if method != "auto" or not outcome.runs or not plain or not others or request.linear is None:
         return ()
     return (
-        f"{' and '.join(plain)}: simulated beside {others[0]}, which no exact method knows; a call without "
+        f"{' and '.join(plain)}: simulated because no exact method computes {others[0]}; a call without "
         f"{others[0]} may have exact values",
     )
 
@@ -310,7 +310,7 @@ def ask(
     test: Any = None,
     device: Any = None,
 ) -> Question:
-    """Check the arguments of `expect`."""
+    """The request of a call of `expect`, whose arguments are checked here."""
     ordering = as_ordering(ordering)
     scalar = any_array(k, "k").ndim == 0
     counted = [_as_steps(number) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
@@ -363,13 +363,13 @@ def _scored(
     if noise is not None and ordering.adaptive:
         raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")
     if any(quantity.average == "error" for quantity in wanted):
-        raise NotSupportedError(f"the quantity 'error' knows no {given[:-1]}; ask for it in a call of its own")
+        raise NotSupportedError(f"the quantity 'error' does not work with {given}; ask for it in a call of its own")
     scored = scored_tasks(problem, test, noise)
     return scored, scored.start(w0)
 
 
 def _as_steps(given: Any) -> int:
-    """A number of steps, FOREVER for inf."""
+    """Check a number of steps; FOREVER stands for inf."""
     number = given[()] if type(given) is np.ndarray and given.ndim == 0 else given
     if isinstance(number, float | np.floating) and number == np.inf:
         return FOREVER
@@ -377,12 +377,12 @@ def _as_steps(given: Any) -> int:
 
 
 def as_patience(seconds: float) -> float:
-    """Seconds to wait, or inf, checked."""
+    """Check `patience=`: seconds to wait, or inf."""
     return seconds if isinstance(seconds, float) and seconds == np.inf else as_number(seconds, "patience", above=0)
 
 
 def as_level(confidence: float) -> float:
-    """A confidence level, checked."""
+    """Check `confidence=`: a level between 0 and 1."""
     level = as_number(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {level:g}")

@@ -109,7 +109,7 @@ def _radius(moments: Moments, order: IntArray) -> float:
 
 
 class _Epoch:
-    """What the second moment becomes in an epoch, on average over permutations: a self-adjoint map, as Q is."""
+    """The map from a second moment to its mean over permutations after an epoch; self-adjoint, as Q is."""
 
     def __init__(self, moments: Moments) -> None:
         self.moments, self.size, self.device = moments, moments.size, moments.device
@@ -174,7 +174,7 @@ def rate_of(moments: Moments, weights: Array) -> float:
 
 
 class _EnoughError(Exception):
-    """As many evaluations as are worth it."""
+    """The allowed number of evaluations was made."""
 
 
 class _Search:
@@ -203,7 +203,7 @@ class _Search:
         return cuts
 
     def cut_until(self, most: int) -> None:
-        """Evaluate the rate where the cuts are least, until the gap is closed or so many evaluations are made."""
+        """Evaluate the rate where the cuts are least, until the gap is closed or `most` evaluations are made."""
         from scipy.optimize import linprog
 
         while True:
@@ -266,13 +266,13 @@ def _weighted(moments: Moments, p: Array) -> Moments:
 
 
 def _on_simplex(p: Array) -> Array:
-    """The weights without what rounding took below 0 or away from the sum 1."""
+    """The weights, corrected where rounding took one below 0 or their sum away from 1."""
     positive = np.maximum(p, 0.0)
     return np.asarray(positive / positive.sum())
 
 
 def _top(moments: Moments, count: int, guess: Array | None, *, rough: bool) -> tuple[Array, Array, bool]:
-    """The largest eigenvalues of Q on symmetric matrices, ascending, packed eigenvectors (rows), and if they settled.
+    """The largest eigenvalues of Q on symmetric matrices, ascending, their packed vectors (rows), whether they settled.
 
     Rough eigenvectors serve for cuts, and cost little where many eigenvalues are close to the largest.
     """

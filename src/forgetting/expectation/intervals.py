@@ -85,7 +85,7 @@ def _most_of_tests(form: Form, geometry: Geometry, distance: float) -> float:
 
 
 def caveats(request: Request, ranges: Iterable[Range | None]) -> list[str]:
-    """What a reader of simulated values should know; `ranges` are those of `value_range`, for each quantity."""
+    """Warnings for a reader of simulated values; `ranges` are those of `value_range`, for each quantity."""
     normal = [quantity.name for quantity, known in zip(request.quantities, ranges, strict=True) if known is None]
     if not normal:  # there is a common solution, which the ranges come from
         return []
@@ -162,7 +162,7 @@ class Quantile(NamedTuple):
 def column_quantiles(samples: Array, confidence: float, ends: Range) -> Array:
     """Quantiles of each column of samples (along the first axis) at all LEVELS: last axes (level, (value, low, high)).
 
-    `ends` are what no value can leave; an interval ends there if there are too few samples for another end. NaN in a
+    `ends` is the range of the values; an interval ends there if there are too few samples for another end. NaN in a
     column makes all its quantiles NaN. Cost: a selection in each column.
 
     >>> samples = np.random.default_rng(0).standard_cauchy(4000)
@@ -186,7 +186,9 @@ def column_quantiles(samples: Array, confidence: float, ends: Range) -> Array:
 
 
 def _places(count: int, level: float, confidence: float) -> tuple[int, int, int]:
-    """Which of `count` sorted values are the quantile and the ends of its interval, from 0; outside, if there is none.
+    """The places of the quantile and of the ends of its interval among `count` sorted values, from 0.
+
+    A place outside means that there are too few values for this end.
 
     >>> _places(10, 0.5, 0.95), _places(4, 0.5, 0.95)   # P(Bin(10, 1/2) <= 1) = 0.0107, P(Bin(4, 1/2) = 0) = 0.0625
     ((4, 1, 8), (1, -1, 4))
@@ -194,7 +196,7 @@ def _places(count: int, level: float, confidence: float) -> tuple[int, int, int]
     from scipy.special import bdtr
 
     def below(share: float) -> int:
-        """How many numbers j have P(Bin(count, share) <= j) <= (1 - confidence) / 2."""
+        """The number of j with P(Bin(count, share) <= j) <= (1 - confidence) / 2."""
         return bisect_right(range(count), (1 - confidence) / 2, key=lambda j: float(bdtr(j, count, share)))
 
     # the number of values above the quantile is binomial, too
@@ -202,7 +204,7 @@ def _places(count: int, level: float, confidence: float) -> tuple[int, int, int]
 
 
 def least_and_most(quantity: Quantity, known: Range | None) -> Range:
-    """What values of a quantity cannot leave: its range, if that is known; else, squares are not negative."""
+    """The range of a quantity if it is known; else [0, inf], or [-inf, inf] for differences."""
     return known or ((-np.inf if quantity.subtracts_kept else 0.0), np.inf)
 
 

@@ -138,7 +138,7 @@ class _Steps:
         self.blocks = [(left[rows], np.swapaxes(right[rows], 1, 2)) for rows in self.groups]
 
     def completed(self, matrix: Array) -> Array:
-        """1/2 (b_m^T A b_m) a_m^T - b_m^T A of all tasks, R x n; a_m times it, plus its transpose, is what m adds."""
+        """1/2 (b_m^T A b_m) a_m^T - b_m^T A of all tasks, R x n; task m adds a_m times it, plus its transpose."""
         products = self.right @ matrix
         completed = -products
         for rows, (left, turned) in zip(self.groups, self.blocks, strict=True):

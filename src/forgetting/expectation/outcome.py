@@ -32,8 +32,8 @@ class Expectation(Result):
     """Expected quantities at the steps k, with intervals and the method that gave them.
 
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
-    (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` says how far rounding can
-    have moved the value: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
+    (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` limits the rounding error
+    of the value: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
     "spectral". A deterministic run of any other scheme has no uncertainty. Simulated values have intervals, and their
     uncertainty is half the width. They also have quantiles over single runs, which are not decided by rare large values
     as means are, with intervals that hold for any distribution.
@@ -47,16 +47,16 @@ class Expectation(Result):
         uncertainty: of every quantity that has one.
         confidence: of the intervals; 1 for exact methods.
         runs: simulated runs, 0 for exact methods.
-        notes: what a reader should know before quoting a number.
+        notes: warnings for a reader who quotes a number.
         estimated: whether uncertainties are estimates rather than bounds.
         quantiles: of simulated values: for every quantity (value, low, high), the last axis, at the levels 0.05, 0.25,
             0.5, 0.75 and 0.95, the axis before; empty for exact methods, which have means alone.
-        ranges: of simulated quantities: what no value of a run can leave. The interval of a quantity that has a range
-            holds for any distribution on it; others are normal approximations.
+        ranges: of simulated quantities: the interval that no value of a run can leave. The confidence interval of a
+            quantity that has a range holds for any distribution on it; others are normal approximations.
         seed: of the simulation; None for exact methods.
-        heading: what the values are, in words.
-        unit: what a loss is, in words; empty if that is not known, or if no value is a loss.
-        problem, ordering, scheme, w0: what was asked for; None in a difference of two ways of learning.
+        heading: the meaning of the values, in words.
+        unit: the meaning of a loss, in words; empty if that is not known, or if no value is a loss.
+        problem, ordering, scheme, w0: the arguments of the call; None in a difference of two ways of learning.
     """
 
     kind = "expectation"
@@ -162,7 +162,7 @@ class Expectation(Result):
         return self._get(name, self.intervals)
 
     def quantile(self, name: str, level: float) -> Quantile:
-        """(value, low, high) of a simulated quantity: what a share `level` of the runs does not exceed.
+        """(value, low, high) of a simulated quantity: the value that a share `level` of the runs does not exceed.
 
         Levels are 0.05, 0.25, 0.5, 0.75 and 0.95. The interval holds with probability `confidence`, whatever the
         distribution is.
@@ -182,12 +182,12 @@ class Expectation(Result):
         return at_level(self._get(name, self.quantiles), level)
 
     def median(self, name: str) -> Quantile:
-        """(value, low, high) of a simulated quantity: what half of the runs do not exceed."""
+        """(value, low, high) of a simulated quantity: the value that half of the runs do not exceed."""
         return self.quantile(name, 0.5)
 
     @property
     def headline(self) -> str:
-        """What the values are and how they were obtained, in plain words."""
+        """The meaning and the origin of the values, in plain words."""
         how = "exact" if self.exact else f"simulated: {self.runs} runs, seed {self.seed}"
         return f"{self.heading}, {how}"
 
@@ -244,8 +244,8 @@ class Expectation(Result):
     def figure(self, quantity: str | None = None, bounds: bool = False) -> Curves | None:
         """The expected quantities against all finite k, or one of them; None for a single k.
 
-        With `bounds`, also what is guaranteed: every bound on the quantity that applies, or the smallest one at each k
-        where several quantities are shown.
+        With `bounds`, also guarantees: every bound that applies to the quantity, or the smallest bound at each k where
+        several quantities are shown.
 
         >>> import forgetting as fg
         >>> e = fg.expect(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), [1, 10, 100])
@@ -291,7 +291,7 @@ _bound_curves: list[BoundCurves] = []
 
 
 def use_bound_curves(curves: BoundCurves) -> None:
-    """Say where `Expectation.figure` finds the bounds that it draws."""
+    """Give `Expectation.figure` the function that computes the bounds that it draws."""
     _bound_curves[:] = [curves]
 
 
@@ -302,7 +302,7 @@ def _guarantees(result: Expectation, quantities: Sequence[str]) -> tuple[Series,
 
 
 def accuracy(result: Expectation) -> list[str]:
-    """How far values can be off, in sentences: what rounding did to exact ones, what intervals of simulated ones mean.
+    """The accuracy of the values, in sentences: rounding errors of exact ones, the meaning of simulated intervals.
 
     >>> import forgetting as fg
     >>> e = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
@@ -326,9 +326,9 @@ def accuracy(result: Expectation) -> list[str]:
 
 
 def promises(result: Expectation) -> list[str]:
-    """What the intervals of simulated means are, and which means they leave undecided.
+    """The meaning of the intervals of simulated means, and the means that they leave undecided, in sentences.
 
-    Nothing is said of normal approximations, on which the engine has a note.
+    Normal approximations are left out: the engine has a note on them.
     """
     lines = []
     if result.ranges:
@@ -422,7 +422,7 @@ class Outcome:
     ) -> Expectation:
         """The result for steps in the order, and of the shape, in which the caller gave them.
 
-        `source` are the fields of `Expectation` that say what was asked for.
+        `source` are the fields of `Expectation` that hold the arguments of the call.
         """
         notes = list(self.notes)
         means = [quantity.name for quantity in quantities if quantity.needs_steps]

@@ -1,4 +1,4 @@
-"""`optimal_weights`: how often to draw each task."""
+"""`optimal_weights`: the best probabilities of independent draws of the tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOALS = ("decay", "loss")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimalWeights(Result):
-    """Weights of independent draws, what they reach, and what uniform and norm-weighted draws reach.
+    """Weights of independent draws, and the values of the goal with these, uniform and norm-weighted weights.
 
     Attributes:
         goal: "decay", the factor by which the squared error falls per step in the long run, or "loss", E L(w_k).
@@ -41,7 +41,7 @@ class OptimalWeights(Result):
         least: a bound that no weights go below; None where none is known.
         uniform, norm_weighted: the value with equal weights, and with weights in proportion to squared spectral norms.
         method: "cutting planes", "local searches" or "best single task".
-        detail: how well that went, in words.
+        detail: the quality of the result, in words.
         gap: `value` less `least` where that is known; else how much log E L falls, to first order, if all weight moves
             to the best single task. 0 at a minimum.
         names: of the tasks.
@@ -78,7 +78,7 @@ class OptimalWeights(Result):
 
     @property
     def headline(self) -> str:
-        """The goal, and what three kinds of weights reach."""
+        """The goal, and its value with three kinds of weights."""
         return (
             f"Weights for the least {self.what}: {self.value:.6g} "
             f"(uniform {self.uniform:.6g}, norm-weighted {self.norm_weighted:.6g})"
@@ -108,7 +108,7 @@ class OptimalWeights(Result):
     def _restored(cls, values: dict[str, Any]) -> Self:
         made = cls(**checked_fields(cls, values))
         if made.probabilities.shape != (len(made.names),):
-            raise ForgettingError("as many probabilities as names of tasks are needed")
+            raise ForgettingError("the number of probabilities is not that of the names of tasks")
         return made
 
 

@@ -148,7 +148,7 @@ class AffineRecursion:
         return self._read(self.rows, self.misses, share * self.moments.weights(form)[0])
 
     def tests_after(self, form: Form) -> Functional:
-        """sum_m p_m times the form of the held-out data of m just after m was learned, without what no w can fit."""
+        """sum_m p_m times the form of the held-out data of m just after m was learned, less what no w can fit."""
         geometry, weights = self.moments.geometry, self.moments.weights(form)[0]
         rows, misses, share = self.rows.copy(), self.misses.copy(), np.zeros(len(weights))
         for m in self.drawn:
@@ -228,7 +228,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Q as some functionals see it.
+    """Eigenvalues or Ritz values of Q, and the components of the recursion along their eigenvectors.
 
     Attributes:
         affine: the recursion.
@@ -255,12 +255,12 @@ class Modes:
 
     @property
     def off(self) -> float:
-        """By how much an eigenvalue can be off."""
+        """A bound on the error of an eigenvalue."""
         return 4 * EPS * max(1.0, float(np.abs(self.values).max(initial=0.0)))
 
     @property
     def loose(self) -> Array:
-        """By how much each node can be off: 1 is exact."""
+        """A bound on the error of each node; the node 1 is exact."""
         return np.append(np.full(self.affine.size, self.off), 0.0)
 
     @property
@@ -305,7 +305,7 @@ class Modes:
             return value, total(*sizes, values, nodes), total(*sizes, values + self.off, nodes + self.loose)
 
     def room(self, k: int, *, summed: bool = False) -> float:
-        """At most how large W_k, or its sum over steps, can be: what rounding of inner products is multiplied by."""
+        """A bound on |W_k|, or on its sum over steps, by which rounding errors of inner products are multiplied."""
         affine, top = self.affine, np.array([self.top])
         pushes = np.array([np.linalg.norm(affine.pushes[m], 2) for m in affine.drawn])
         pushed = float(np.sum(affine.moments.probability[0][affine.drawn] * pushes)) if len(pushes) else 0.0
@@ -355,7 +355,7 @@ class Modes:
 
 
 def reach(top: float, k: int) -> float:
-    """1 + top + ... + top^(k-1): over how many steps a push lasts."""
+    """1 + top + ... + top^(k-1), the number of steps over which a push lasts."""
     if k == FOREVER:
         return 1 / max(1 - top, EPS)
     with np.errstate(over="ignore"):

@@ -89,39 +89,43 @@ class AffineSpectrum:
                 pairs = [self._task(form, first + m, k) for m in range(geometry.num_learned)]
                 return tuple(np.array([pair[part] for pair in pairs])[geometry.index] for part in range(2))  # type: ignore[return-value]
             case "tasks":
-                share = self._of_tests(geometry.counts / geometry.num_tasks, held)
-                return self._told(form, self._read((form, "tasks", held), share[geometry.owner], k), share, k, held)
+                share = self._of_held_out(geometry.counts / geometry.num_tasks, held)
+                return self._in_user_units(
+                    form, self._read((form, "tasks", held), share[geometry.owner], k), share, k, held
+                )
             case "next":
-                return self._told(form, self._read((form, "drawn", False), p, k), plain, k)
+                return self._in_user_units(form, self._read((form, "drawn", False), p, k), plain, k)
             case "learnt":
-                return self._told(form, self._mean((form, "drawn", False), self._form(form, p), k), plain, k)
+                return self._in_user_units(form, self._mean((form, "drawn", False), self._form(form, p), k), plain, k)
         if quantity.subtracts_kept and k == 1:
             return 0.0, 0.0  # nothing is forgotten yet
         if k == FOREVER and not held:
             share = p * (1 - left) if quantity.subtracts_kept else p
             gap = self._read((form, "forgotten" if quantity.subtracts_kept else "drawn", False), share, k)
-            return self._told(form, gap, None if quantity.subtracts_kept else plain, k)
-        shares = self._of_tests(plain, held)
+            return self._in_user_units(form, gap, None if quantity.subtracts_kept else plain, k)
+        shares = self._of_held_out(plain, held)
         seen = Estimate(0.0, 0.0)
         if k == FOREVER:
             seen = self._read((form, "drawn", True), shares[geometry.owner], k)
         elif k > 1 or not moments.solves or held:  # else the only task that was visited is solved
             seen = Estimate(*(number / k for number in self._visited(form, held).at(k)))
         if not quantity.subtracts_kept:
-            return self._told(form, seen, shares, k, held)
+            return self._in_user_units(form, seen, shares, k, held)
         after = self.affine.tests_after(form) if held else self._form(form, p * left)
         kept = self._mean((form, "kept", held), after, k)
         size = abs(seen.value) + abs(kept.value)
-        return self._told(form, Estimate(seen.value - kept.value, seen.doubt + kept.doubt), None, k, held, size)
+        return self._in_user_units(
+            form, Estimate(seen.value - kept.value, seen.doubt + kept.doubt), None, k, held, size
+        )
 
     def _task(self, form: Form, task: int, k: int) -> tuple[float, float]:
         geometry = self.affine.moments.geometry
         chosen = (np.arange(geometry.num_distinct) == task).astype(float)
         held = task >= geometry.num_learned
-        return self._told(form, self._read((form, task, False), chosen[geometry.owner], k), chosen, k, held)
+        return self._in_user_units(form, self._read((form, task, False), chosen[geometry.owner], k), chosen, k, held)
 
-    def _of_tests(self, shares: Array, held_out: bool) -> Array:
-        """Shares of distinct tasks, given to their held-out data instead."""
+    def _of_held_out(self, shares: Array, held_out: bool) -> Array:
+        """Shares of distinct tasks, moved from the tasks to their held-out data if `held_out`."""
         half = self.affine.moments.geometry.num_learned
         return np.concatenate([0 * shares[:half], shares[:half]]) if held_out else shares
 
@@ -170,7 +174,7 @@ class AffineSpectrum:
         return self.modes.evaluate(weights, functional, k, summed=summed)
 
     def _by_lanczos(self, key: object, functional: Functional) -> tuple[Modes, Array] | None:
-        """What one functional sees; None if Q was diagonalised instead, because Lanczos did not settle."""
+        """The modes that a functional sees, and its weights; None if Lanczos did not settle and Q was diagonalised."""
         name = hash(key)
         if name not in self.seen:
             modes, weights = by_lanczos(self.affine, functional, self.steps, (False, True), self.most)
@@ -181,10 +185,10 @@ class AffineSpectrum:
             self.seen[name] = functional, modes, weights
         return self.seen[name][1:]
 
-    def _told(
+    def _in_user_units(
         self, form: Form, estimate: Estimate, share: Array | None, k: int, held: bool = False, size: float | None = None
     ) -> tuple[float, float]:
-        """The number in the user's units, with what no w can fit of each task times its share, and its doubt.
+        """The number in the user's units, plus the part of each task that no w can fit times its share, and its doubt.
 
         `held` says whether the form is that of held-out data. `size` is that of the forms that a difference is made of.
         """
@@ -199,7 +203,7 @@ class AffineSpectrum:
         return value, doubt
 
     def _from_the_data(self, form: Form, value: float, k: int, held: bool) -> float:
-        """What errors of the bases, the gains, the labels and the probabilities do: an estimate."""
+        """An estimate of the error that errors of the bases, the gains, the labels and the probabilities cause."""
         moments, geometry = self.affine.moments, self.affine.moments.geometry
         doubts, top = moments.doubts, self._top()
         lasting = reach(top, k) if top < 1 or k < FOREVER else 1 / EPS

@@ -1,4 +1,4 @@
-"""What an engine is, the registry of engines, and how `auto` chooses one of them."""
+"""The base class of engines, their registry, and the choice that `auto` makes among them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Engine(ABC):
 
     @abstractmethod
     def covers(self, request: Request) -> str | None:
-        """None if the engine can answer; else why not, as a clause that a message can end with."""
+        """None if the engine can answer; else the reason why not, as a clause that ends a message."""
 
     @abstractmethod
     def cost(self, request: Request) -> Cost:
@@ -85,7 +85,7 @@ def register_engine(cls: E) -> E:
 
 
 def require_realizable(request: Request, what: str) -> None:
-    """Raise unless one w solves all tasks; `what` is the operation that needs such a w."""
+    """Raise unless one w solves all tasks; `what` names the operation that needs such a w."""
     if request.problem.linear is not None:
         request.problem.linear.require_realizable(what)
     elif not request.realizable:
@@ -104,7 +104,7 @@ class _Offer(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What `auto` does: the engine, notes on what exactness costs or would have cost, and the request to solve."""
+    """The engine that `auto` takes, notes on the cost of exact values, and the request to solve."""
 
     engine: Engine
     notes: tuple[str, ...]
@@ -163,7 +163,7 @@ def _simulating(request: Request, offer: _Offer, *, fits: bool = True) -> str:
 
 
 def _simulations(request: Request, limit: float) -> Iterator[tuple[Request, _Offer]]:
-    """Each simulating engine with as many runs as take no longer than `limit`, or with the fewest that make sense."""
+    """Each simulating engine, with the most runs that take no longer than `limit`, but at least FEWEST_RUNS."""
     for offer in _offers(request, exact=False):
         fewer = request
         while offer.seconds > limit and request.simulation.runs is None and fewer.simulation.most > FEWEST_RUNS:
@@ -173,7 +173,7 @@ def _simulations(request: Request, limit: float) -> Iterator[tuple[Request, _Off
 
 
 def _fewer(request: Request, simulated: Request) -> list[str]:
-    """A note if there are fewer runs than there would be without a limit."""
+    """A note on the number of runs if `patience` made it smaller."""
     runs = simulated.simulation.most
     if runs >= min(request.simulation.most, DEFAULT_RUNS):
         return []
@@ -183,7 +183,7 @@ def _fewer(request: Request, simulated: Request) -> list[str]:
 
 
 def _too_long(request: Request, exact: _Offer | None, simulation: _Offer | None, without: str) -> PatienceError:
-    """The error that says what each way would cost, and what to do."""
+    """The error for a request that takes too long: the cost of each method, and the remedies."""
     quickest = min((offer for offer in (exact, simulation) if offer), key=lambda offer: offer.seconds)
     said = [without]
     if exact is not None:
@@ -207,7 +207,8 @@ def require(engine: Engine, request: Request) -> None:
     if not request.device.host and not engine.on_device:
         able = " and ".join(repr(other.name) for other in engines.members() if other.on_device)
         raise NotSupportedError(
-            f"the method {engine.name!r} has no form for {request.device}; leave out device=, or use the methods {able}"
+            f"the method {engine.name!r} cannot compute on {request.device}; leave out device=, or use the methods "
+            f"{able}"
         )
     reason = _refusal(engine, request)
     if reason is not None:
@@ -227,7 +228,7 @@ def require(engine: Engine, request: Request) -> None:
 
 
 def _refusal(engine: Engine, request: Request) -> str | None:
-    """Why the engine does not cover the request; None if it does."""
+    """The reason why the engine does not cover the request; None if it does."""
     if request.forever and not engine.endless:
         return f"{ENDLESS}, by the method 'spectral'"
     return engine.covers(request)
@@ -276,7 +277,7 @@ def _offers(request: Request, *, exact: bool) -> Iterator[_Offer]:
 
 
 def _cost(engine: Engine, request: Request) -> Cost:
-    """Of an engine where it would compute: on the device of the request, or on the CPU."""
+    """Cost of an engine on the device of the request if it computes there, else on the CPU."""
     if not engine.on_device:
         return engine.cost(replace(request, device=HOST))
     cost = engine.cost(request)
@@ -284,7 +285,7 @@ def _cost(engine: Engine, request: Request) -> Cost:
 
 
 def _allowed(request: Request, engine: Engine) -> float:
-    """Bytes that an engine may use; the memory of a device says nothing about engines that compute on the CPU."""
+    """Bytes that an engine may use; engines that compute on the CPU may use half of the available memory."""
     if request.device.host or engine.on_device:
         return request.memory
     return min(request.memory, available_memory() / 2)
@@ -313,7 +314,7 @@ def _named(several: Sequence[Quantity]) -> str:
 
 
 def _too_slow(request: Request, quickest: _Offer) -> str:
-    """What the quickest exact engine would take, and for which quantities."""
+    """A note on the seconds of the quickest exact engine, and on the quantities that need them."""
     taken, by = in_time(quickest.seconds), f"the method {quickest.engine.name!r}"
     cheap, costly, seconds = _cheap(request, request.patience)
     if not cheap:
@@ -325,7 +326,7 @@ def _too_slow(request: Request, quickest: _Offer) -> str:
 
 
 def _too_large(request: Request, offer: _Offer) -> str:
-    """What an exact engine would need, and whether it is for some quantities alone."""
+    """A note on the bytes of an exact engine, and on the quantities that need them."""
     cheap, costly, _ = _cheap(request, request.patience)
     less = f"; {costly} needs that, {cheap} alone would fit" if cheap else ""
     return (
@@ -335,7 +336,7 @@ def _too_large(request: Request, offer: _Offer) -> str:
 
 
 def _slowed(request: Request, chosen: _Offer) -> tuple[str, ...]:
-    """A note if some quantities make exact values take long that others would not."""
+    """A note on the quantities that took most of the time, if there are such."""
     if chosen.seconds <= SOON:
         return ()
     cheap, costly, seconds = _cheap(request, chosen.seconds / 10)

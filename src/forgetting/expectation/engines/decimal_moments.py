@@ -38,7 +38,7 @@ Flags = NDArray[np.bool_]
 def settle(
     compute: Callable[[], tuple[dict[str, Numbers], Decimal]], unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """Values with bounds on their errors, and the digits at which the unsure values did not change any more.
+    """Values with bounds on their errors, and the number of digits at which the unsure values stopped changing.
 
     `compute` gives a table of decimal numbers by name, at the precision of the context, and the scale of these numbers.
 
@@ -161,7 +161,7 @@ class DecimalMoments:
 
     @cached_property
     def scale(self) -> Decimal:
-        """The size of what is computed, at the start."""
+        """The largest form at the start, to which results are compared."""
         last = self.size - 1
         first = [abs(form[last, last]) for form in self.losses] + [self.error[last, last]]
         return Decimal(max([*first, Decimal("1e-300")]))
@@ -296,7 +296,10 @@ class DecimalMoments:
 def answer(
     request: Request, order: IntArray | None, unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """All quantities of a request, and the digits it took; `order` holds the distinct tasks where it is not random."""
+    """All quantities of a request, and the number of digits that they took.
+
+    `order` holds the distinct tasks where it is not random.
+    """
 
     def compute() -> tuple[dict[str, Numbers], Decimal]:
         # every quantity is a sum over outputs
@@ -383,7 +386,7 @@ def _frame(rows: Numbers, dim: int) -> Numbers | None:
 
 
 def _factor(matrix: Numbers, label: Numbers, rank: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Squared singular values, right singular vectors and targets, as many as `rank`, by one-sided Jacobi."""
+    """The `rank` largest squared singular values, their right singular vectors and targets, by one-sided Jacobi."""
     both = np.column_stack([matrix, label])
     small = Decimal(10) ** (4 - getcontext().prec)
     floor = [small**2 * (row[:-1] @ row[:-1]) for row in both]

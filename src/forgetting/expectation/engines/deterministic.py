@@ -134,7 +134,7 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
 
 
 def _doubts(request: Request, trajectory: Trajectory, moments: Moments, values: Values) -> Values:
-    """How far the quantities of a run in float64 can be off: z is off by what all steps together add to it."""
+    """Bounds on the errors of the quantities of a run in float64, where the errors of all steps in z add up."""
     bounds = _RunBounds(request, trajectory, moments)
     return {quantity.name: bounds.of(quantity, values[quantity.name]) for quantity in request.quantities}
 
@@ -180,7 +180,7 @@ class _RunBounds:
         return result
 
     def _doubt(self, form: Form, values: Array, which: IntArray, far: Array) -> Array:
-        """Of the forms of given tasks."""
+        """Bounds on the errors of the forms of the tasks `which`, where z is off by `far`."""
         geometry, moments = self.request.geometry, self.moments
         largest = np.zeros(geometry.num_distinct)
         np.maximum.at(largest, geometry.owner, moments.weights(form)[0])

@@ -92,13 +92,13 @@ class DeviceMoments(Moments):
 
     @cached_property
     def _noise(self) -> tuple[Any, Any]:
-        """What reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
+        """The error that reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
         noise = self.doubts.noise[self.geometry.owner[self._places]]
         return self.device.put(noise[:, 2]), self.device.put(noise[:, 3])
 
     @cached_property
     def _step_noise(self) -> tuple[float, float, float]:
-        """What a step adds to E, as multiples of A, of tr(A) I and of tr(E) I."""
+        """The error that a step adds to E, as multiples of A, of tr(A) I and of tr(E) I."""
         noise, chance = self.doubts.noise, self.probability[0]
         relative, _, errors, _ = np.max(noise[chance > 0], axis=0, initial=0.0).tolist()
         return relative, float(chance @ noise[:, 1]), errors
@@ -113,7 +113,7 @@ class DeviceMoments(Moments):
 
     @cached_property
     def _tests(self) -> tuple[Any, ...]:
-        """For directions of held-out data: b^T S_m, p of their task, and what reading adds, as for `_noise`."""
+        """For directions of held-out data: b^T S_m, p of their task, and the error of reading, as for `_noise`."""
         assert self.watched is not None
         tests = slice(self.geometry.rows_learned, None)
         noise, chance = 4 * self.doubts.noise[self.geometry.owner[tests]], self.probability[0][self.observer[tests]]
@@ -223,7 +223,7 @@ class DeviceMoments(Moments):
         state.steps += 1
 
     def _noisy_there(self, error: Any, moments: Any, tau: Any, trace: Any) -> Any:
-        """Add to E what one step adds."""
+        """Add the error of one step to E."""
         xp, (identity, own, _), (relative, each, errors) = self.device.xp, self._identity, self._step_noise
         after = xp.linalg.trace(error)
         after = xp.clip(after, 0.0)
@@ -235,7 +235,7 @@ class DeviceMoments(Moments):
         return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0))
 
     def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
-        """Add p_m S_m A S_m^T to what counts the visits to m, in place, from A and its completed products."""
+        """Add p_m S_m A S_m^T to the moment that counts visits to m, in place, from A and its completed products."""
         xp, left, n = self.device.xp, self._learned[0], self.size
         chance = self._task_chance
         most = max(1, PART // n**2)
@@ -250,7 +250,7 @@ class DeviceMoments(Moments):
                 following[:, 1 + start : 1 + stop, :] += xp.permute_dims(moved, (1, 0, 2))
 
     def _watch_there(self, state: State) -> None:
-        """Add what held-out data will have lost just after the next step."""
+        """Add the losses of held-out data just after the next step."""
         if state.kept is None:
             return
         xp, (rows, chance, own, reading) = self.device.xp, self._tests
@@ -263,7 +263,7 @@ class DeviceMoments(Moments):
         state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
 
     def _gather_there(self, state: State) -> None:
-        """(x, s) becomes (x, s + x)."""
+        """Let (x, s) become (x, s + x)."""
         if not self.averaged:
             return
         xp, half = self.device.xp, self.size // 2
@@ -276,7 +276,7 @@ class DeviceMoments(Moments):
         state.error = error + rounded
 
     def _grown(self, matrix: Any) -> Any:
-        """A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
+        """A after A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, so that A stays symmetric to the last bit."""
         xp, half = self.device.xp, self.size // 2
         now, cross = matrix[:half, :half], matrix[half:, :half]
         part = cross + 0.5 * now

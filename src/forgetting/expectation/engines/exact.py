@@ -1,4 +1,4 @@
-"""What the exact engines share: the requests they cover, the moment map of a request, its digits, and the outcome.
+"""The parts that exact engines share: the requests they cover, the moment map of a request, digits, and the outcome.
 
 Digits are those of float64, of two floats (31 digits), or as many as it takes.
 """
@@ -28,17 +28,20 @@ SECONDS_PER_PRODUCT = 2.5e-6  # of decimal numbers, roughly, all precisions take
 
 
 def refusal(request: Request, *laws: type[Law]) -> str | None:
-    """Why moments do not cover a request; None if they do: a linear scheme, and an ordering with one of these laws."""
+    """The reason why moments do not cover a request; None if they do.
+
+    They cover quadratic forms under a linear scheme and an ordering with one of these laws.
+    """
     if not isinstance(request.law, laws):
         return f"it does not cover {request.ordering}"
     if request.linear is None:
         return f"it needs a linear scheme on regression tasks, not {request.scheme}"
     odd = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
-    return f"{odd[0]} is no quadratic form of w" if odd else None
+    return f"{odd[0]} is not a quadratic form of w" if odd else None
 
 
 def products_of_step(request: Request) -> float:
-    """Products of two numbers that one step of Q takes, roughly; sums of iterates double the order of the moments."""
+    """The number of products in one step of Q, roughly; sums of iterates double the order of the moments."""
     geometry, times = request.geometry, 4 if request.averaged else 1
     size, rows = geometry.dim + request.constants, geometry.rows_learned
     single = times > 1 or request.scores_tests  # steps are made one by one
@@ -46,7 +49,7 @@ def products_of_step(request: Request) -> float:
 
 
 def in_two_floats(request: Request, products: float) -> bool:
-    """Whether to compute with 31 digits: where the data allow it and so many products take a second or two."""
+    """Whether to compute with 31 digits: the data allow it, and so many products take a second or two."""
     geometry = request.geometry
     return request.device.host and geometry.refinement + products <= QUICK and geometry.precise is not None
 
@@ -129,22 +132,22 @@ def _probability(request: Request) -> tuple[Pair, float]:
 
 
 def _by_output(pair: Pair) -> Pair:
-    """One row an output, also where there is one."""
+    """The numbers with a row for each output, also where there is one output."""
     return np.atleast_2d(pair[0]), np.atleast_2d(pair[1])
 
 
 def _widened(pair: Pair, columns: Pair) -> Pair:
-    """More columns."""
+    """The numbers with more columns on the right."""
     return np.hstack([pair[0], columns[0]]), np.hstack([pair[1], columns[1]])
 
 
 def _doubled(pair: Pair) -> Pair:
-    """As many columns of zeros again."""
+    """The numbers with an equal number of columns of zeros on the right."""
     return np.hstack([pair[0], 0 * pair[0]]), np.hstack([pair[1], 0 * pair[1]])
 
 
 def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
-    """The gain of each direction, and for each task by how much it can be off."""
+    """The gain of each direction, and for each task a bound on the error of its gains."""
     plain = linear_gains(geometry, scheme)
     if twofold:
         learned = geometry.rows_learned
@@ -173,7 +176,7 @@ def refined(
     order: IntArray | None = None,
     notes: tuple[str, ...] = (),
 ) -> Outcome:
-    """The outcome, with values computed again where their digits leave doubts and more digits take no second."""
+    """The outcome; values with a large doubt are computed again with more digits if that takes less than a second."""
     digits = f"{31 if moments.twofold else 16} digits"
     unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
     # more digits of rows whose last digits were taken for rounding say nothing

@@ -85,16 +85,16 @@ class Moments:
 
     @property
     def dim(self) -> int:
-        """D, how many of the n coordinates are those of z."""
+        """D, the number of coordinates of z among the n coordinates."""
         return self.geometry.dim
 
     @property
     def growth(self) -> Any:
-        """At least 1: by how much a step can multiply an error."""
+        """The largest factor, at least 1, by which a step can multiply an error."""
         return np.maximum(1.0, np.max(np.abs(1 - self.gains[0]), initial=0.0))
 
     def begin(self, *, visits: bool) -> State:
-        """Nothing is learned yet; with `visits`, those to each task will be counted."""
+        """The state before the first step; with `visits`, visits to each task will be counted."""
         count, n, rows = 1 + (self.geometry.num_learned if visits else 0), self.size, len(self.squares[0])
         stack = np.zeros((count, n, n)), np.zeros((count, n, n))
         stack[0][0], stack[1][0] = self.second()
@@ -102,7 +102,7 @@ class Moments:
         return State(stack, self.doubts.first.copy(), learnt, np.zeros(rows), self.nothing_kept())
 
     def nothing_kept(self) -> Squares | None:
-        """What held-out data have lost before the first step; None if they are not watched."""
+        """The losses of held-out data summed over no step: zeros; None if they are not watched."""
         if self.watched is None:
             return None
         count = len(self.watched[0])
@@ -129,7 +129,7 @@ class Moments:
         return total
 
     def advance(self, state: State, order: IntArray) -> None:
-        """As many steps as `order` is long: the distinct task to learn, or -1 for one drawn by the probabilities."""
+        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one."""
         if (self.averaged or self.watched is not None) and len(order) != 1:
             for i in range(len(order)):
                 self.advance(state, order[i : i + 1])
@@ -160,7 +160,7 @@ class Moments:
             self._plain_step(state, task)
 
     def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
-        """What quantities are made of now.
+        """The squares and sums that quantities are computed from, at this step.
 
         Args:
             state: the moments.
@@ -208,7 +208,7 @@ class Moments:
         )
 
     def _watch(self, state: State, task: int) -> None:
-        """Add what held-out data will have lost just after the next step, where it learns their task."""
+        """Add the losses of held-out data just after the next step, where that step learns their task."""
         if state.kept is None:
             return
         first = state.stack[0][:1], state.stack[1][:1]
@@ -218,7 +218,7 @@ class Moments:
         state.kept = self.kept_after(first, state.error[None], (chance[0][None], chance[1][None]), state.kept)
 
     def kept_after(self, moments: Pair, errors: Array, chance: Pair, before: Squares) -> Squares:
-        """`before`, and what held-out data lose just after a step, for several moments.
+        """`before` plus the losses of held-out data just after a step, for several moments.
 
         `chance` holds for each moment and each distinct task how likely both are together.
         """
@@ -233,14 +233,14 @@ class Moments:
     # --------------------------------------------------------------------------------------------- sums of iterates
 
     def gather(self, moments: Pair, errors: Array) -> None:
-        """(x, s) becomes (x, s + x), in place, for each matrix of a stack and the bound on its error."""
+        """Let (x, s) become (x, s + x), in place, for each matrix of a stack and the bound on its error."""
         if not self.averaged:
             return
         half = self.size // 2
         x, s = slice(half), slice(half, None)
 
         def grow(high: Array, low: Array, plus: Any) -> None:
-            """A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
+            """Compute A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
             now, cross = (high[:, x, x], low[:, x, x]), (high[:, s, x].copy(), low[:, s, x].copy())
             part = plus(*cross, 0.5 * now[0], 0.5 * now[1])
             both = plus(*part, *(np.swapaxes(number, 1, 2) for number in part))
@@ -259,7 +259,7 @@ class Moments:
         )
 
     def read_sums(self, moments: Pair, errors: Array, steps: int) -> tuple[Pair, Array, Array]:
-        """`read` of the sum of the iterates of so many steps, and at most how large its square is on average."""
+        """`read` of the sum of the iterates of `steps` steps, and a bound on its mean square."""
         half = self.size // 2
         high, low, error = (np.roll(part, half, axis=(1, 2)) for part in (*moments, errors))
         squares, doubts = self.read((high, low), error, steps)
@@ -272,7 +272,7 @@ class Moments:
         return self._form(form)[0]
 
     def slips(self, form: Form) -> Array:
-        """For each distinct task, by how much the root of the form can be off at |z| = 1."""
+        """For each distinct task, a bound on the error of the root of the form at |z| = 1."""
         return self._form(form)[1]
 
     def _form(self, form: Form) -> tuple[Pair, Array]:
@@ -300,7 +300,7 @@ class Moments:
     ) -> tuple[Pair, Array]:
         """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error.
 
-        `summed` is of how many iterates z is the sum. `rows` are other b_i, of directions of held-out data.
+        `summed` is the number of iterates whose sum z is. `rows` are other b_i, of directions of held-out data.
         """
         right = self.right if rows is None else rows
         if self.twofold:
@@ -413,7 +413,7 @@ class Moments:
         state.travelled += tau
 
     def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
-        """Add to bounds on errors what one step adds."""
+        """Add the errors of one step to bounds on errors."""
         after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
         errors = errors + noise[0] * moments
         places = np.arange(self.size)
@@ -424,7 +424,7 @@ class Moments:
     def _completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
 
-        `tasks` are those whose R directions are wanted, if not all.
+        `tasks` selects tasks; None for all.
         """
         size, count, _ = stack.shape
         first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
@@ -467,7 +467,7 @@ class Moments:
         return result, quadratic
 
     def _cuts(self, size: int) -> list[int]:
-        """Where parts of the tasks begin, and where the last ends; each takes PART products of `size` numbers or so."""
+        """The tasks at which parts of about PART products of `size` numbers begin, and the end of the last part."""
         offsets, tasks = self.geometry.offsets, self.geometry.num_learned
         step = max(1, PART // max(size, 1))
         inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
@@ -522,7 +522,7 @@ def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
 
 
 def _kernels() -> Any:
-    """Imported when first used: the module compiles."""
+    """The module of compiled loops, which is imported when it is first used."""
     from forgetting.expectation import _kernels as _moment_kernels
 
     return _moment_kernels

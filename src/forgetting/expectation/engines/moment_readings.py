@@ -25,7 +25,7 @@ class Squares(NamedTuple):
 
 
 class MomentReading(NamedTuple):
-    """What every quantity after k steps is made of.
+    """The squares and sums after k steps that every quantity is computed from.
 
     Attributes:
         k: the number of steps.
@@ -60,7 +60,7 @@ class MomentReading(NamedTuple):
 
 @dataclass(eq=False)
 class State:
-    """Moments on their way: E z z^T, E c_m z z^T where visits are counted, and the bound E on errors of the first."""
+    """Moments after some steps: E z z^T, E c_m z z^T if visits are counted, and the bound E on errors of the first."""
 
     stack: Pair  # (1 + tasks) x n x n
     error: Array
@@ -108,7 +108,7 @@ class _Conclusion:
 
     @cached_property
     def drift(self) -> float:
-        """By how much labels that are only known up to rounding keep z from where it should be."""
+        """A bound on the error of z after k steps because labels are only known up to rounding."""
         growth = self.moments.growth
         with np.errstate(over="ignore"):
             steps = self.k + 1.0 if growth == 1.0 else float((growth ** (self.k + 1.0) - 1) / (growth - 1))
@@ -159,7 +159,7 @@ class _Conclusion:
         return None
 
     def _own(self, quantity: Quantity, each: Bounded) -> Bounded:
-        """Of values of all distinct tasks those that a quantity is about: learned tasks, or their held-out data."""
+        """The values of the learned tasks, or of their held-out data, from those of all distinct tasks."""
         learned = self.geometry.num_learned
         return _picked(each, slice(learned, None) if quantity.held_out else slice(learned))
 
@@ -204,7 +204,7 @@ class _Conclusion:
         return self._own(quantity, self._losses(quantity.form, self.reading.visited, float(self.k), reach))
 
     def _kept(self, quantity: Quantity) -> Bounded:
-        """The form of each distinct task just after it was learned, summed over its visits, without what no w fits."""
+        """The form of each distinct task just after it was learned, summed over its visits, less what no w can fit."""
         moments, tools, reach = self.moments, two_floats(), self._reach(final=False)
         if quantity.held_out:
             assert self.reading.kept is not None
@@ -225,9 +225,9 @@ class _Conclusion:
         return self._own(quantity, self._losses(quantity.form, self._learnt, float(self.k), reach, share))
 
     def _beyond_kept(self, quantity: Quantity) -> Bounded:
-        """The mean over visits of the form at w_k less the form that was left when the visit ended.
+        """The mean over visits of the form at w_k less the form just after the visit.
 
-        What no w can fit is in both.
+        The part that no w can fit is in both.
         """
         if self.k == 1:  # nothing has been forgotten, by definition
             return Bounded((np.zeros(()), np.zeros(())), np.zeros(()))
@@ -238,7 +238,7 @@ class _Conclusion:
         return self._divided(Bounded(total.value, total.doubt + lost), float(self.k))
 
     def _sum(self, quantity: Quantity, each: Bounded, visits: Pair) -> Bounded:
-        """The sum over tasks, with what no w can fit of each task times its visits."""
+        """The sum over tasks, plus the part of each task that no w can fit times its visits."""
         total = self._weighted(each, self._ones(len(each.doubt)))
         if not quantity.form.with_unfitted:
             return total
@@ -249,7 +249,7 @@ class _Conclusion:
         return Bounded(two_floats().add(*total.value, *extra.value), doubt)
 
     def _reach(self, *, final: bool) -> Array:
-        """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps.
+        """The root mean square of the factor of errors of rows: |z| now, or summed over all steps.
 
         For each distinct task.
         """
@@ -270,7 +270,7 @@ class _Conclusion:
         """sum_i weight_i / 2 share_i squares_i for each distinct task, with a bound on its error.
 
         A share is known up to the errors of the gains from which it is computed; without shares all are exactly 1.
-        `moved` is for each task by how much its directions are off beyond the errors of its rows.
+        `moved` bounds for each task the errors of its directions beyond those of its rows.
         """
         tools, moments = two_floats(), self.moments
         factors = moments.weights(form)

@@ -51,7 +51,7 @@ def _counted(request: Request) -> int:
 
 
 def _products(request: Request) -> float:
-    """Products of two numbers that iterating takes, roughly."""
+    """The number of products that iterating takes, roughly."""
     return float(request.last * products_of_step(request) * (1 + _counted(request)))
 
 

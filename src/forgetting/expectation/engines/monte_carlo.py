@@ -52,7 +52,7 @@ class MonteCarloEngine(Engine):
 
 
 def gathered(request: Request, runs: int) -> Values:
-    """The quantities of so many runs at the steps of the request, with a leading axis of runs."""
+    """The quantities of `runs` runs at the steps of the request, with a leading axis of runs."""
     batches = range(-(-runs // BATCH))
     drawn = list(_sample(request, batches, runs))
     return {quantity.name: np.concatenate([part[quantity.name] for part in drawn]) for quantity in request.quantities}
@@ -73,7 +73,7 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
 
 
 def _compiled(request: Request) -> bool:
-    """Whether all runs of a batch can be made at once by the compiled loops, which know losses alone."""
+    """Whether all runs of a batch can be made at once by the compiled loops, which compute losses alone."""
     plain = all(q.form is LOSS and q.average not in ("error", "each") and not q.held_out for q in request.quantities)
     return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
 
@@ -196,7 +196,7 @@ def _room(request: Request, budget: int) -> tuple[float, float]:
 
 
 def _numbers(request: Request) -> int:
-    """How many numbers all quantities have at one k."""
+    """The number of values that all quantities have at one k."""
     return sum(request.problem.num_tasks if quantity.average == "each" else 1 for quantity in request.quantities)
 
 

@@ -47,7 +47,7 @@ class SelfAdjoint(Protocol):
 class Ritz:
     """Q seen from a start v: Q^k v = sum_i (weight_i l_i^k) (row i of basis), exactly or within a Krylov space.
 
-    `drift` is by how much results still moved, relative to the sum of their absolute terms, when Lanczos stopped.
+    `drift` is the last change of the results, relative to the sum of their absolute terms, when Lanczos stopped.
     """
 
     values: Array
@@ -59,11 +59,11 @@ class Ritz:
 
     @property
     def off(self) -> float:
-        """By how much an eigenvalue can be off."""
+        """A bound on the error of an eigenvalue."""
         return 4 * EPS * max(1.0, float(np.abs(self.values).max(initial=0.0)))
 
     def missed(self, k: int) -> float:
-        """By how much Q^k v can be off, relative to |v|, where Lanczos did not settle."""
+        """A bound on the error of Q^k v, relative to |v|, where Lanczos did not settle."""
         return 0.0 if self.settled else float(min(2.0, 4 * np.exp(-(len(self.values) ** 2) / (2 * max(k, 1)))))
 
 
@@ -154,7 +154,7 @@ def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
 
 
 def _parts(rows: Any) -> list[Any]:
-    """Parts of so many rows that matrices made from them need no memory of note."""
+    """Parts of the rows, small enough that matrices made from them need little memory."""
     count = rows.shape[0]
     return [rows[i : min(i + AT_ONCE, count), :] for i in range(0, count, AT_ONCE)]
 
@@ -175,7 +175,7 @@ def stepped(moments: Stepping, task: int, basis: Any) -> Any:
 
 @lru_cache(maxsize=4)
 def _packing(size: int, device: Device) -> tuple[Any, Any, Any]:
-    """Where the numbers of a packed matrix stand in the matrix, and the other way round; and their factors."""
+    """The places of packed numbers in the matrix, the places of its entries among packed numbers, and the factors."""
     rows, columns = np.triu_indices(size)
     places = np.empty((size, size), dtype=np.int64)
     places[rows, columns] = places[columns, rows] = np.arange(len(rows))

@@ -136,7 +136,7 @@ def _is_affine(request: Request) -> bool:
 
 
 def _solve_affine(request: Request, moments: Moments) -> tuple[Values, Values, str]:
-    """Values, doubts and how they were found, by the affine recursion."""
+    """Values, doubts and the way they were computed, by the affine recursion."""
     spectrum = AffineSpectrum(
         request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
     )
@@ -144,7 +144,7 @@ def _solve_affine(request: Request, moments: Moments) -> tuple[Values, Values, s
 
 
 def _cost_of_affine(request: Request) -> Cost:
-    """Of tasks that no w solves."""
+    """Cost of a request whose tasks have no common solution, or have held-out data."""
     geometry = request.geometry
     dim = geometry.learned_dim
     order = dim * (dim + 1) / 2
@@ -166,7 +166,7 @@ def _cost_of_affine(request: Request) -> Cost:
 
 
 def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value: Array) -> Array:
-    """What errors of the bases, the solution and the labels do to powers of Q: an estimate."""
+    """An estimate of the error that errors of the bases, the solution and the labels cause in powers of Q."""
     geometry, steps = request.geometry, request.steps.astype(float)
     shape = (-1, *[1] * (value.ndim - 1))
     each_step = 4 * EPS * (float(np.max(geometry.conditions, initial=1.0)) - 1)  # beside that of eigenvalues
@@ -181,7 +181,7 @@ def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value
 
 
 def _unfitted(moments: Moments, quantity: Quantity) -> tuple[Array, Array]:
-    """What a quantity has of the labels that no w can fit, the same at all steps, and by how much that can be off."""
+    """The part of a quantity that no w can fit, which is the same at all steps, and a bound on its error."""
     geometry = moments.geometry
     left, off = moments.unexplained[0], moments.doubts.unexplained
     if quantity.subtracts_kept or quantity.average == "error" or not quantity.form.with_unfitted or not left.any():
@@ -198,7 +198,7 @@ class _UnsettledError(Exception):
 
 
 def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
-    """Expected quantities at the given steps, an estimate of the absolute error of each, and how they were found."""
+    """Expected quantities at the given steps, estimates of their absolute errors, and the way they were computed."""
     order = moments.size * (moments.size + 1) // 2
     if order > (DENSE_LIMIT if request.averages("visited") else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
         try:
@@ -417,7 +417,7 @@ def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
 
 
 def _over_visits(cross: Array, spread: Array, main: Ritz, mine: Ritz, steps: IntArray) -> tuple[Array, Array]:
-    """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
+    """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and an estimate of its rounding error."""
     sums, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
         sums[i] = float(np.vdot(cross, differences(mine.values[:, None], main.values, k)))

@@ -50,7 +50,7 @@ class SubsetsEngine(Engine):
         return refined(request, moments, values, doubts, detail)
 
     def _products(self, request: Request, states: float) -> float:
-        """Products of two numbers that the recursion takes, roughly."""
+        """The number of products that the recursion takes, roughly."""
         return float(epochs_of(request) * states * products_of_step(request))
 
 
@@ -67,7 +67,7 @@ class Layer(NamedTuple):
 
     @classmethod
     def first(cls, moment: Pair, error: Array, distinct: int) -> Layer:
-        """Nothing is seen yet.
+        """The layer before the first step, of the empty multiset.
 
         >>> moment = np.eye(2), np.zeros((2, 2))
         >>> Layer.first(moment, np.zeros((2, 2)), 3).seen
@@ -176,7 +176,7 @@ class PermutationWalk:
         return Layer(seen, weights, *sums)
 
     def reading(self, *, coming: bool) -> MomentReading:
-        """What quantities are made of now; with `coming`, also the task that is learned next."""
+        """The squares and sums that quantities are computed from; with `coming`, also those of the next task."""
         moments, layer, tools = self.moments, self.layer, two_floats()
         squares, doubts = moments.read(layer.moments, layer.errors)
         counts = self.counts.astype(np.float64)
@@ -211,5 +211,5 @@ class PermutationWalk:
         )
 
     def _visits(self) -> Array:
-        """How often each distinct task was seen, for each multiset."""
+        """The number of visits to each distinct task, for each multiset."""
         return (self.begun // self.num_tasks * self.counts + self.layer.seen).astype(np.float64)
