@@ -139,7 +139,8 @@ class Ensemble(Result):
 
     def figure(self) -> Curves:
         """The median and the middle 90 % of the losses of the runs, and their mean."""
-        table = self._columns(some_rows(self.steps), full=False)
+        rows = np.union1d([0], some_rows(self.steps, int(self.steps[-1])))
+        table = self._columns(rows, full=False)
         steps, low, high = (column(table[name]) for name in ("step", "5 %", "95 %"))
         curves = (
             Series("median and 90 % of the runs", steps, column(table["median"]), low, high, "simulated", group=0),

@@ -126,10 +126,7 @@ class Trajectory(Result):
 
     def figure(self) -> Curves:
         """Loss, forgetting and regret against the number of tasks learned."""
-        at = np.unique(
-            np.searchsorted(self.steps, spread_steps(max(self.k, 1), MOST_POINTS)).clip(max=len(self.steps) - 1)
-        )
-        table = self._columns(at, full=True)
+        table = self._columns(some_rows(self.steps, self.k), full=True)
         names = ("loss", "forgetting", "regret")
         curves = tuple(
             Series(name, column(table["step"]), column(table[name]), group=g) for g, name in enumerate(names)
@@ -343,10 +340,14 @@ class Trajectory(Result):
         return np.asarray(self.iterates @ kernel if self.problem.outputs is None else kernel @ self.iterates)
 
 
-def some_rows(steps: IntArray) -> IntArray:
-    """Places in `steps` of at most MOST_POINTS recorded steps, closer together at the start."""
-    wanted = spread_steps(max(int(steps[-1]), 1), MOST_POINTS)
-    return np.unique(np.append(0, np.searchsorted(steps, wanted).clip(max=len(steps) - 1)))
+def some_rows(steps: IntArray, k: int) -> IntArray:
+    """Places in `steps` of at most MOST_POINTS recorded steps from 1 to k, closer together at the start.
+
+    >>> some_rows(np.array([0, 1, 5]), 5).tolist(), some_rows(np.array([0]), 0).tolist()
+    ([1, 2], [0])
+    """
+    wanted = spread_steps(max(k, 1), MOST_POINTS)
+    return np.unique(np.searchsorted(steps, wanted).clip(max=len(steps) - 1))
 
 
 def remarks(runs: Any, losses: Callable[[], Array]) -> tuple[str, ...]:
