@@ -18,7 +18,7 @@ import forgetting as fg
 from benchmarks.timing import report, seconds
 from forgetting.compute.devices import Device, as_device
 from forgetting.dynamics.device_runs import DeviceRuns
-from forgetting.dynamics.loop import resolve, view_of
+from forgetting.dynamics.space import resolve, view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines.exact import moment_map

@@ -18,8 +18,6 @@ from forgetting.geometry import Geometry
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains
 
-__all__ = ["DeviceRuns"]
-
 BLOCK = 64  # steps whose losses before and after are computed together
 SHARE = 0.25  # of the free memory of the device, for the runs that are made at once
 

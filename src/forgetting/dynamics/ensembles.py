@@ -38,7 +38,7 @@ SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 STEPS = 2**20  # of all runs of a slice
 MOST_DUAL = 8192  # the most rows R of a block Gram matrix for runs in the dual form: 512 MiB
 
-__all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
+__all__ = ["Ensemble", "run_many"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

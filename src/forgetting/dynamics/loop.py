@@ -33,12 +33,7 @@ from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
 
-__all__ = [
-    "recorded_steps",
-    "resolve",
-    "run",
-    "view_of",
-]
+__all__ = ["run"]
 
 CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short enough for Ctrl-C to act soon
 FEW = 64  # steps of other code between two reports of progress

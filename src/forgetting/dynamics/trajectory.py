@@ -26,7 +26,7 @@ from forgetting.storage.records import checked_fields, field_values
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 
-__all__ = ["Trajectory", "overflow", "remarks"]
+__all__ = ["Trajectory"]
 
 PART = 2**24  # numbers computed at once: 128 MiB
 MOST_POINTS = 200  # of a curve

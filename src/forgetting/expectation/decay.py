@@ -35,7 +35,9 @@ MOST_SECONDS = 600.0  # for the decay rate of reshuffled epochs
 LARGEST = 4000  # the order of a matrix whose eigenvalues take minutes
 APPLICATIONS = 300  # of a map that Lanczos takes to find its largest eigenvalue, or more
 PART = 2**24  # numbers held at once: 128 MiB
-GAP = 1e-6  # in the rate
+
+# the search for the least rate
+GAP = 1e-6  # in the rate, between that of the best weights and the bound, at which the search ends
 FIRST = 20  # evaluations of the rate by cutting planes alone, which is all that simple problems need
 FIRST_LARGE = 3  # the same where one evaluation takes a while
 DESCENT = 200  # evaluations by quadratic programs
@@ -135,6 +137,9 @@ class _Epoch:
             layer = grown
         (result,) = layer.values()
         return result
+
+
+# ------------------------------------------------------------------------------------------------- the least rate
 
 
 class DecayOptimum(NamedTuple):

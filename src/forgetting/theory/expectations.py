@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask

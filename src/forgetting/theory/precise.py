@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forgetting.core.arrays import Array
-from forgetting.dynamics.loop import resolve, view_of
+from forgetting.dynamics.space import resolve, view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.engines.decimal_moments import DecimalMoments, Moment
