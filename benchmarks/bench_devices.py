@@ -18,11 +18,11 @@ import forgetting as fg
 from benchmarks.timing import report, seconds
 from forgetting.compute.devices import Device, as_device
 from forgetting.dynamics.device_runs import DeviceRuns
-from forgetting.dynamics.loop import resolve, view_of
+from forgetting.dynamics.space import resolve, view_of
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.asking import ask
-from forgetting.expectation.engines.krylov import lanczos, pack, powers_watched
-from forgetting.expectation.engines.moment_setup import moment_map
+from forgetting.expectation.api import ask
+from forgetting.expectation.engines.exact import moment_map
+from forgetting.expectation.engines.powers import lanczos, pack, powers_watched
 from forgetting.orderings.base import as_ordering, drawn_orders
 
 CORES = 2

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import forgetting as fg
 from benchmarks.timing import report
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import engines
 
 WR, WOR, RESHUFFLED = fg.orderings.WithReplacement(), fg.orderings.WithoutReplacement(), fg.orderings.Reshuffled()

@@ -6,8 +6,8 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks.timing import race
-from forgetting.expectation.asking import ask
-from forgetting.expectation.engines.moment_setup import moment_map
+from forgetting.expectation.api import ask
+from forgetting.expectation.engines.exact import moment_map
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 import forgetting as fg
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import engines, spectral
 from forgetting.expectation.request import Request, Simulation
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from benchmarks.costs.calls import Contest
-from forgetting.expectation.engines.choice import choose
+from forgetting.expectation.engines.base import choose
 
 
 def where_auto_changes(contest: Contest) -> dict[str, Any]:

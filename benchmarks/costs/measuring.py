@@ -16,7 +16,7 @@ from benchmarks.costs.calls import call_named
 from forgetting.compute.threads import one_core
 from forgetting.errors import ForgettingError
 from forgetting.expectation.engines import engines
-from forgetting.expectation.engines.timing import reduction
+from forgetting.expectation.engines.costs import reduction
 
 LIMIT = 300.0  # seconds after which a call is given up
 ROUNDS = 5  # calls at most

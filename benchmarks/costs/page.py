@@ -16,7 +16,7 @@ from benchmarks.costs.fits import Fit, crossing, fit
 from forgetting.auditing.api import MOST_TASKS
 from forgetting.auditing.passes import PART
 from forgetting.dynamics.ensembles import MOST_DUAL
-from forgetting.expectation.engines.choice import in_time
+from forgetting.expectation.engines.base import in_time
 
 AXES = ("T", "d", "rank", "k", "N", "runs")
 FLOORS = {"seconds": 2e-3, "bytes": 4.0 * 2**20}  # below this, a fit is about what every call costs
@@ -261,7 +261,7 @@ def _crossed(value: float | None, values: Sequence[int]) -> str:
 def _estimates(data: Mapping[str, Any]) -> Iterator[str]:
     yield """## How good the estimates are
 
-Measured seconds divided by estimated ones (`expectation/engines/timing.py`), where at least 10 ms were measured;
+Measured seconds divided by estimated ones (`expectation/engines/costs.py`), where at least 10 ms were measured;
 the 31-digit bases are not part of either. Peak of memory divided by the estimate, where at least 16 MiB were
 measured."""
     rows, outside = [], []

@@ -1,4 +1,4 @@
-"""The paper's reduction of classification to projections, computed: the distance of the scheme from its limit."""
+"""The paper's reduction of classification to projections: the computed distance of the scheme from its limit."""
 
 from __future__ import annotations
 

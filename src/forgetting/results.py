@@ -1,4 +1,4 @@
-"""What every result can do: show itself, become a frame, draw itself, be saved and loaded."""
+"""The base classes of results, which show themselves, become frames, draw themselves, are saved and loaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pandas() -> Any:
 
 
 def _early_ones(total: int, most: int) -> IntArray:
-    """So many of all rows, the first and the last among them, closer together at the start.
+    """`most` of all rows, the first and the last among them, closer together at the start.
 
     >>> _early_ones(10, 8).tolist(), _early_ones(1000, 5).tolist()
     ([0, 1, 2, 3, 4, 5, 6, 9], [0, 1, 10, 100, 999])
@@ -69,7 +69,7 @@ class Shown:
         raise NotImplementedError
 
     def _remarks(self) -> tuple[str, ...]:
-        """What a reader should know before quoting a number."""
+        """Warnings for a reader who quotes a number."""
         return ()
 
     def figure(self) -> Item | None:
@@ -77,7 +77,7 @@ class Shown:
         return None
 
     def to_table(self, most: int | None = None) -> Table:
-        """The values as a table: all rows, or at most so many."""
+        """The values as a table: all rows, or at most `most`."""
         most = None if most is None else as_count(most, "most", least=1)
         total = self._num_rows()
         rows = np.arange(total)
@@ -128,7 +128,7 @@ class Shown:
 class Result(Shown):
     """The base class of results, which are dataclasses: they can be saved and loaded, too."""
 
-    #: what a file holds, in words; it must never change
+    #: the content of a file, in words; it must never change
     kind: ClassVar[str]
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -144,10 +144,10 @@ class Result(Shown):
         return read_record(path, cls.kind, cls._restored)
 
     def _saved(self) -> dict[str, Any]:
-        """What is saved, by name."""
+        """The saved values, by name."""
         return field_values(self)
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Self:
-        """The result of what `_saved` gave."""
+        """The result made from the values of `_saved`."""
         return cls(**checked_fields(cls, values))

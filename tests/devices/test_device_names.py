@@ -13,8 +13,8 @@ import forgetting as fg
 from forgetting.compute import devices
 from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.expectation.asking import ask
-from forgetting.expectation.engines import choice
+from forgetting.expectation.api import ask
+from forgetting.expectation.engines import base
 
 TASKS = fg.families.gaussian(T=3, d=4, rank=1, seed=0)
 
@@ -101,8 +101,8 @@ def test_what_a_device_takes_is_estimated_with_its_speed():
     fast = Device("fast", "a fast device", array_api_strict, speed=1e6)
     problem = fg.families.gaussian(T=40, d=60, rank=2, seed=0)
     here, there = (ask(problem, "with-replacement", 2000, patience=1.0, device=where).request for where in (None, fast))
-    assert choice.choose(here)[0].name == "monte-carlo"
-    assert choice.choose(there)[0].name == "moments"
+    assert base.choose(here)[0].name == "monte-carlo"
+    assert base.choose(there)[0].name == "moments"
 
 
 def test_torch_is_not_imported_for_the_cpu():

@@ -6,9 +6,10 @@ import pytest
 import forgetting as fg
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
-from forgetting.expectation.asking import ask
-from forgetting.expectation.engines import device_map, digits, spectral
-from forgetting.expectation.engines.moment_setup import moment_map
+from forgetting.expectation.api import ask
+from forgetting.expectation.engines import device_moments, spectral
+from forgetting.expectation.engines import exact as exact_engines
+from forgetting.expectation.engines.exact import moment_map
 
 RESIDUAL = Quantity("residual", "mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE)
 PLAIN = ("loss", "forgetting", "regret", "task_losses", "seen_loss", "next_loss", RESIDUAL)
@@ -110,8 +111,8 @@ def test_uncertainties_hold_where_digits_are_lost(device):
 
 @pytest.mark.parametrize("case", CASES)
 def test_uncertainties_are_those_of_float64_on_the_cpu(case, device, monkeypatch):
-    monkeypatch.setattr(digits, "QUICK", 0.0)
-    monkeypatch.setattr(digits, "ENOUGH", np.inf)
+    monkeypatch.setattr(exact_engines, "QUICK", 0.0)
+    monkeypatch.setattr(exact_engines, "ENOUGH", np.inf)
     here, there = both(case, device, [0, 1, 2, 7, 30], "moments")
     assert "16 digits" in here.detail
     for name, doubt in here.uncertainty.items():
@@ -128,7 +129,7 @@ def test_values_that_float64_cannot_hold_are_infinite_there_too(device):
 
 def test_parts_that_fit_give_the_same_values(device, monkeypatch):
     whole = both("no common solution, mixed ranks", device, [5, 20], "moments")[1]
-    monkeypatch.setattr(device_map, "PART", 1)
+    monkeypatch.setattr(device_moments, "PART", 1)
     compare(whole, both("no common solution, mixed ranks", device, [5, 20], "moments")[1], rtol=1e-14)
 
 
@@ -161,12 +162,12 @@ def test_auto_says_what_the_cpu_computed(device):
     here, there = (fg.expect(SOLVABLE, "without-replacement", 4, device=where) for where in (None, device))
     assert there.method == here.method == "subsets"
     assert there.loss == here.loss
-    assert any("computed on the CPU: the method 'subsets' has no form for" in note for note in there.notes)
+    assert any("computed on the CPU: the method 'subsets' cannot compute on" in note for note in there.notes)
     assert not any("computed on the CPU" in note for note in here.notes)
 
 
 def test_a_method_without_a_form_for_devices_is_refused(device):
     with pytest.raises(
-        NotSupportedError, match=r"'monte-carlo' has no form for .*the methods 'moments' and 'spectral'"
+        NotSupportedError, match=r"'monte-carlo' cannot compute on .*the methods 'moments' and 'spectral'"
     ):
         fg.expect(SOLVABLE, DRAWS, 4, method="monte-carlo", device=device)

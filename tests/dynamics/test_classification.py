@@ -9,7 +9,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.expectation import quantities as registry
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.intervals import column_intervals, value_range
 
 ORDERINGS = [

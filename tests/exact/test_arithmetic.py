@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from forgetting.compute import twofold
-from forgetting.expectation.engines.deep import settle
+from forgetting.expectation.engines.decimal_moments import settle
 
 
 def lifted(pair):

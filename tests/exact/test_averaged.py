@@ -67,14 +67,14 @@ def test_the_mean_of_the_iterates_equals_the_mean_over_all_orders(name, scheme):
 
 
 def test_many_digits_agree_with_31(monkeypatch):
-    from forgetting.expectation.engines import digits
+    from forgetting.expectation.engines import exact as exact_engines
 
     tasks = fg.families.two_lines(0.3)
     orderings = [fg.orderings.WithReplacement([1, 3]), fg.orderings.Reshuffled(), fg.orderings.Cyclic()]
     for ordering in orderings:
         plain = fg.expect(tasks, ordering, [0, 1, 5, 9], quantities=NAMES)
         with monkeypatch.context() as patch:
-            patch.setattr(digits, "ENOUGH", 0.0)
+            patch.setattr(exact_engines, "ENOUGH", 0.0)
             deep = fg.expect(tasks, ordering, [0, 1, 5, 9], quantities=NAMES)
         assert "some values with" in deep.detail
         assert "some values with" not in plain.detail

@@ -7,7 +7,7 @@ from rationals import cyclic, enclosed_expectation, exact_expectation, rational,
 
 import forgetting as fg
 from forgetting.compute import twofold
-from forgetting.expectation.engines import digits
+from forgetting.expectation.engines import exact as exact_engines
 
 ORDERINGS = {
     "cyclic": (fg.orderings.Cyclic(), cyclic()),
@@ -58,8 +58,8 @@ def test_moments_of_visits_stay_symmetric_in_float64():
 
 
 def test_runs_in_float64_know_how_far_their_own_solution_is_off(monkeypatch):
-    monkeypatch.setattr(digits, "QUICK", 0.0)
-    monkeypatch.setattr(digits, "ENOUGH", np.inf)
+    monkeypatch.setattr(exact_engines, "QUICK", 0.0)
+    monkeypatch.setattr(exact_engines, "ENOUGH", np.inf)
     for seed in range(150):
         rng = np.random.default_rng(seed)
         d = int(rng.integers(2, 6))

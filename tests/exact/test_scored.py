@@ -14,7 +14,7 @@ from rationals import Population, noisy_expectation, rational, squares_of
 
 import forgetting as fg
 from forgetting.errors import SmallRowWarning
-from forgetting.expectation.engines import digits
+from forgetting.expectation.engines import exact as exact_engines
 from forgetting.geometry import exact_root, reduction
 
 OWN = ("loss", "forgetting", "regret", "seen_loss", "next_loss", "task_losses")
@@ -129,8 +129,8 @@ def test_the_estimate_of_the_spectral_method_on_more_held_out_data(part):
 @pytest.mark.parametrize("part", range(20))
 def test_bounds_in_float64_hold_for_held_out_data_and_noise(part, monkeypatch):
     """As on large problems: 16 digits, and bases that were not refined."""
-    monkeypatch.setattr(digits, "QUICK", -1.0)
-    monkeypatch.setattr(digits, "ENOUGH", np.inf)
+    monkeypatch.setattr(exact_engines, "QUICK", -1.0)
+    monkeypatch.setattr(exact_engines, "ENOUGH", np.inf)
     if part % 2:
         monkeypatch.setattr(reduction, "_refined", lambda geometry: geometry)
         monkeypatch.setattr(reduction.Geometry, "best", property(lambda geometry: geometry.plain))

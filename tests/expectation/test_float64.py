@@ -6,7 +6,7 @@ import pytest
 import forgetting as fg
 from effort import rounds
 from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
-from forgetting.expectation.engines import digits
+from forgetting.expectation.engines import exact as exact_engines
 
 RESIDUAL = Quantity("residual", "mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE)
 RESIDUAL_LOST = Quantity("lost", "the same over visits, less what was kept", "visited", HALF_SQUARED_DISTANCE, True)
@@ -24,10 +24,10 @@ ORDERINGS = {
 def both(monkeypatch, tasks, ordering, ks, quantities=QUANTITIES, **options):
     """The same values with 31 digits, and in float64."""
     with monkeypatch.context() as patch:
-        patch.setattr(digits, "QUICK", 1e9)
+        patch.setattr(exact_engines, "QUICK", 1e9)
         precise = fg.expect(tasks, ordering, ks, quantities=quantities, **options)
-        patch.setattr(digits, "QUICK", 0.0)
-        patch.setattr(digits, "ENOUGH", np.inf)
+        patch.setattr(exact_engines, "QUICK", 0.0)
+        patch.setattr(exact_engines, "ENOUGH", np.inf)
         plain = fg.expect(tasks, ordering, ks, quantities=quantities, **options)
     assert "16 digits" in plain.detail
     return precise, plain

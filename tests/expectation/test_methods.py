@@ -8,7 +8,7 @@ import pytest
 import forgetting as fg
 from effort import rounds
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotRealizableError, NotSupportedError, OrderingError
-from forgetting.expectation.engines.counting import states_needed
+from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.intervals import bounded_interval
 
 od = fg.orderings

@@ -9,7 +9,7 @@ import pytest
 import forgetting as fg
 from forgetting.errors import InvalidInputError, PatienceError
 from forgetting.expectation import Cost, Engine, Outcome, engines, register_engine
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 
 WR = fg.orderings.WithReplacement()

@@ -6,10 +6,10 @@ from scipy.stats import binom
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines.monte_carlo import gathered
-from forgetting.expectation.quantiles import LEVELS, _places, column_quantiles
-from forgetting.expectation.reliability import undecided_means
+from forgetting.expectation.intervals import LEVELS, _places, column_quantiles
+from forgetting.expectation.outcome import undecided_means
 from forgetting.expectation.request import Simulation
 
 WR = fg.orderings.WithReplacement()

@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import NotSupportedError
-from forgetting.expectation import rates
+from forgetting.expectation import decay as rates
 from forgetting.expectation.engines import spectral
 
 CYCLIC, RESHUFFLED, WR = fg.orderings.Cyclic(), fg.orderings.Reshuffled(), fg.orderings.WithReplacement()

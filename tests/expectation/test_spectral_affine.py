@@ -11,7 +11,7 @@ import forgetting as fg
 from forgetting.cli.app import make_app
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError
 from forgetting.expectation.engines import spectral
-from forgetting.expectation.engines.divided import second_differences
+from forgetting.expectation.engines.powers import second_differences
 
 WR = fg.orderings.WithReplacement
 ALL = ("loss", "forgetting", "regret", "task_losses", "seen_loss", "next_loss")

@@ -155,12 +155,13 @@ def test_every_quantity_of_200_problems_agrees_with_enumeration(part):
 
 @pytest.mark.parametrize("seed", [4, 9, 18, 35, 101])
 def test_the_float64_path_agrees_with_31_digits_within_its_bounds(seed, monkeypatch):
-    from forgetting.expectation.engines import digits, moment_map
+    from forgetting.expectation.engines import exact as exact_engines
+    from forgetting.expectation.engines import moment_map
 
     case = problem(seed)
     _, precise = asked(case, TRAINING + HELD_OUT)
-    monkeypatch.setattr(digits, "QUICK", -1.0)
-    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", np.inf)
+    monkeypatch.setattr(exact_engines, "QUICK", -1.0)
+    monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", np.inf)
     monkeypatch.setattr(moment_map, "WIDE", 0)  # matrix products instead of compiled loops
     _, plain = asked(case, TRAINING + HELD_OUT)
     assert "16 digits" in plain.detail or "one run" in plain.detail
@@ -296,7 +297,7 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
     assert low <= np.mean(every) <= high
     both = fg.expect(tasks, "without-replacement", 3, quantities=("loss", "accuracy"), runs=64)
     assert any("loss: simulated beside accuracy" in note for note in both.notes)
-    with pytest.raises(NotSupportedError, match="accuracy is no quadratic form"):
+    with pytest.raises(NotSupportedError, match="accuracy is not a quadratic form"):
         fg.expect(tasks, "with-replacement", 3, quantities="accuracy", method="moments")
 
 
@@ -343,7 +344,7 @@ NOISY = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]])
         ({"noise": [[[1.0, 2.0], [3.0]]] * 2}, InvalidInputError, "noise: rows of different lengths"),
         ({"noise": [np.eye(2)]}, InvalidInputError, "noise: 1 covariances for 2 tasks"),
         ({"noise": [np.eye(2), np.eye(3)]}, InvalidInputError, "noise, task 1: expected a covariance of its 2 labels"),
-        ({"noise": 0.1, "quantities": "error"}, NotSupportedError, "the quantity 'error' knows no noise"),
+        ({"noise": 0.1, "quantities": "error"}, NotSupportedError, "the quantity 'error' does not work with noise="),
         ({"noise": 0.1, "scheme": fg.schemes.GradientDescent()}, NotSupportedError, "noise= needs a linear scheme"),
         ({"noise": 0.1, "quantities": "accuracy"}, NotSupportedError, "accuracy"),
     ],
@@ -403,15 +404,15 @@ def test_the_spectrum_agrees_with_iterated_moments_and_with_the_limit(seed):
 
 @pytest.mark.parametrize("seed", [1, 2, 4, 8, 11, 35])
 def test_decimals_agree_with_31_digits_within_their_bounds(seed, monkeypatch):
-    from forgetting.expectation.engines import digits
+    from forgetting.expectation.engines import exact as exact_engines
 
     case = problem(seed)
     names = TRAINING + HELD_OUT
-    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", np.inf)
+    monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", np.inf)
     _, twofold = asked(case, names)
     assert "31 digits" in twofold.detail
-    monkeypatch.setattr(digits, "SECONDS_PER_PRODUCT", 0.0)
-    monkeypatch.setattr(digits, "ENOUGH", -1.0)
+    monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", 0.0)
+    monkeypatch.setattr(exact_engines, "ENOUGH", -1.0)
     _, deep = asked(case, names)
     assert "some values with" in deep.detail
     for name, value in deep.values.items():

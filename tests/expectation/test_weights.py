@@ -7,10 +7,10 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.expectation import steering
-from forgetting.expectation.asking import ask
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.steering import ExpectedLoss
+from forgetting.expectation import least_loss
+from forgetting.expectation.api import ask
+from forgetting.expectation.engines.exact import moment_map
+from forgetting.expectation.least_loss import ExpectedLoss
 
 SCHEMES = {"kaczmarz": None, "ridge": fg.schemes.Ridge(0.7), "sgd": fg.schemes.SGD(0.15, "loss")}
 
@@ -258,7 +258,7 @@ def test_a_minimum_of_two_tasks_is_found_that_searches_from_all_of_them_miss():
     matrices, labels = random_data(6, 5)
     function = function_of(fg.RegressionTasks(matrices, labels), 6)
     edge = min(function.log_value(np.array([0, 0, q, 1 - q, 0])) for q in np.linspace(0, 1, 201))
-    assert steering._descend(function, np.full(5, 1 / 5))[0] > edge + 0.1
+    assert least_loss._descend(function, np.full(5, 1 / 5))[0] > edge + 0.1
     for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1]):
         best = fg.optimal_weights(
             fg.RegressionTasks([matrices[m] for m in order], [labels[m] for m in order]), "loss", 6
@@ -317,7 +317,7 @@ def test_tasks_without_a_direction_keep_their_loss():
 def test_moments_that_do_not_fit_are_computed_twice(monkeypatch):
     tasks = random_tasks(13, 4, realizable=False)
     kept = function_of(tasks, 30)
-    monkeypatch.setattr(steering, "STORED", 0.0)
+    monkeypatch.setattr(least_loss, "STORED", 0.0)
     again = function_of(tasks, 30)
     assert (kept.segment, again.segment) == (30, 6)
     p = np.array([0.1, 0.2, 0.3, 0.4])

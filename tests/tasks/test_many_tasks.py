@@ -9,7 +9,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError
-from forgetting.expectation.engines import digits, moment_map
+from forgetting.expectation.engines import exact as exact_engines
+from forgetting.expectation.engines import moment_map
 from forgetting.geometry import RowBlocks
 from forgetting.tasks import task_data as stacking
 from forgetting.tasks.task_data import stacked
@@ -119,8 +120,8 @@ def test_held_out_rows_of_stacked_tasks_are_their_own():
 @pytest.mark.parametrize("rank", [1, 3, 30])  # compiled loops, and matrix products
 @pytest.mark.parametrize("method", ["moments", "spectral"])
 def test_parts_of_the_tasks_add_up_to_all_of_them(rank, method, monkeypatch):
-    monkeypatch.setattr(digits, "QUICK", 0.0)  # float64, as for large problems
-    monkeypatch.setattr(digits, "ENOUGH", np.inf)
+    monkeypatch.setattr(exact_engines, "QUICK", 0.0)  # float64, as for large problems
+    monkeypatch.setattr(exact_engines, "ENOUGH", np.inf)
     tasks = fg.families.gaussian(T=12, d=40, rank=rank, seed=2)
     quantities = ("loss", "forgetting") if method == "moments" else "loss"
     whole = fg.expect(tasks, "with-replacement", [3, 12], method=method, quantities=quantities)

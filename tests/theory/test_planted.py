@@ -11,7 +11,7 @@ import forgetting as fg
 from effort import rounds
 from forgetting import geometry
 from forgetting.errors import ForgettingError
-from forgetting.expectation.engines import deep, subsets
+from forgetting.expectation.engines import decimal_moments, subsets
 from forgetting.geometry.reduction import Geometry
 from forgetting.orderings import laws
 from forgetting.schemes import SGD, Kaczmarz
@@ -124,17 +124,17 @@ def wrong_order(patch):
 
     patch.setattr(laws.Independent, "weights", skewed)
 
-    def partial_chance(self, layer, made=subsets.Walk._chance):
+    def partial_chance(self, layer, made=subsets.PermutationWalk._chance):
         high, low = made(self, layer)
         tilt = np.linspace(0.5, 1.5, high.shape[1])
         return high * tilt, low * tilt
 
-    patch.setattr(subsets.Walk, "_chance", partial_chance)
+    patch.setattr(subsets.PermutationWalk, "_chance", partial_chance)
 
     def rotated(self, wanted, epochs):
         return self.along(np.arange(max(wanted)) % len(self.steps), wanted)
 
-    patch.setattr(deep.Deep, "permutations", rotated)
+    patch.setattr(decimal_moments.DecimalMoments, "permutations", rotated)
 
     def uneven(instance, k, made=expectations.walk):
         for place, end in enumerate(made(instance, k)):

@@ -9,7 +9,7 @@ import forgetting as fg
 from effort import rounds
 from forgetting.claims import Instance, get
 from forgetting.expectation import engines
-from forgetting.expectation.engines.choice import Choice
+from forgetting.expectation.engines.base import Choice
 from forgetting.theory import expectations, order_means, sampled
 from forgetting.theory.paper import stability
 from forgetting.theory.sampled import RUNS, losses_after, simulate, width

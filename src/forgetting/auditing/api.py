@@ -26,7 +26,8 @@ from forgetting.auditing.similarity import Similarity, find_duplicates, principa
 from forgetting.auditing.verdict import judge
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, seed_from
 from forgetting.core.progress import Progress, progress_bar, reports_progress
-from forgetting.dynamics.loop import resolve, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import (
     Cyclic,

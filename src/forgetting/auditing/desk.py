@@ -15,7 +15,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import run
 from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 from forgetting.orderings import Explicit, GreedyDistance, Ordering, Reshuffled, WithReplacement, laws
 from forgetting.schemes import Scheme

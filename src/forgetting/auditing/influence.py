@@ -14,7 +14,8 @@ from forgetting.auditing.orders import as_permutation
 from forgetting.auditing.passes import PART, batch_steps, quietly
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, seed_from
 from forgetting.dynamics.ensembles import compiled_form
-from forgetting.dynamics.loop import resolve, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit
 from forgetting.schemes.base import SchemeLike

@@ -36,7 +36,8 @@ from forgetting.auditing.robustness import (
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind, as_list, read_only, real_array
 from forgetting.core.progress import Progress, reports_progress, track
 from forgetting.dynamics.ensembles import compiled_form
-from forgetting.dynamics.loop import resolve, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Curves, Matrix
 from forgetting.orderings import Explicit

@@ -18,7 +18,8 @@ from forgetting.compute.devices import as_device
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import EPS, Array, IntArray, Seed, as_count, as_flag, as_index, as_list, as_word, seed_from
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
-from forgetting.dynamics.loop import resolve, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, GreedyDistance, GreedyResidual, Ordering, TaskView

@@ -10,7 +10,8 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.ensembles import compiled_form
-from forgetting.dynamics.loop import resolve, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import resolve
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme

@@ -10,7 +10,7 @@ from forgetting.auditing.orders import search_orders
 from forgetting.auditing.preparation import Recipe, held_out
 from forgetting.auditing.verdict import Verdict, judge
 from forgetting.core.arrays import IntArray
-from forgetting.dynamics.loop import resolve
+from forgetting.dynamics.space import resolve
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import LinearTasks
 

@@ -92,8 +92,7 @@ def expect_command(
     from forgetting.cli.interrupts import uninterrupted
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem
-    from forgetting.expectation.outcome import accuracy
-    from forgetting.expectation.reliability import undecided_means
+    from forgetting.expectation.outcome import accuracy, undecided_means
     from forgetting.figures.items import Curves, Item, Table
     from forgetting.figures.numbers import column
     from forgetting.orderings.base import as_ordering
@@ -164,7 +163,7 @@ def expect_command(
 
 def _levels(found: Expectation, name: str) -> dict[str, list[Any]]:
     """Value, low and high end of each quantile of a quantity, at all steps, by its level."""
-    from forgetting.expectation.quantiles import LEVELS
+    from forgetting.expectation.intervals import LEVELS
     from forgetting.figures.numbers import column
 
     return {str(level): [column(part) for part in found.quantile(name, level)] for level in LEVELS}
@@ -206,7 +205,7 @@ def steps_from(words: str) -> list[int | float]:
 
 
 def _whole(word: str, words: str) -> int:
-    from forgetting.expectation.asking import MOST_STEPS
+    from forgetting.expectation.api import MOST_STEPS
 
     try:
         number = float(word)

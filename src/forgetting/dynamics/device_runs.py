@@ -1,4 +1,4 @@
-"""Many runs at once on a device, in float64, written to the array API: what the compiled loops do on the CPU.
+"""Many runs at once on a device, in float64, written to the array API; on the CPU compiled loops make them.
 
 The state of all runs is one array (runs, D). In a step each run gathers the rows of its task from a table in which all
 tasks have as many rows, so that tasks of smaller rank have rows of zeros. Nothing is read back before the last step.
@@ -17,8 +17,6 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.geometry import Geometry
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains
-
-__all__ = ["DeviceRuns"]
 
 BLOCK = 64  # steps whose losses before and after are computed together
 SHARE = 0.25  # of the free memory of the device, for the runs that are made at once
@@ -48,7 +46,7 @@ class DeviceRuns:
 
     @classmethod
     def made(cls, device: Device, geometry: Geometry, scheme: LinearScheme, w0: Array) -> DeviceRuns:
-        """The setting, moved to the device."""
+        """The runs of a scheme on these tasks, with their arrays moved to the device."""
         ranks, rank = geometry.ranks, max(1, int(np.max(geometry.ranks, initial=0)))
         there = np.arange(rank) < ranks[:, None]  # which rows of the table stand for a direction
         gains = linear_gains(geometry, scheme)
@@ -74,7 +72,7 @@ class DeviceRuns:
     def losses(self, orders: IntArray, keep: IntArray) -> tuple[Array, Array, Array]:
         """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after.
 
-        All without the part that no w can fit. Cost of a step: some ten passes over runs * rank * D numbers.
+        All losses are without the part that no w can fit. Cost of a step: some ten passes over runs * rank * D numbers.
         """
         form, shift, constant = self.geometry.loss_form
         matrix, shifts = self.device.put(form.T), self.device.put(shift)
@@ -91,7 +89,7 @@ class DeviceRuns:
     # ------------------------------------------------------------------------------------------------------ all at once
 
     def _parts(self, orders: IntArray) -> Iterator[Any]:
-        """The orders of distinct tasks, in parts of as many runs as fit, there."""
+        """The orders of distinct tasks on the device, in parts with as many runs as fit in its memory."""
         dim, tasks, k = self.geometry.dim, self.table.shape[0], orders.shape[1]
         each = 8.0 * (dim * (4 + 3 * self.rank) + 2 * tasks * self.rank + k * (4 + 2 * self.rank))
         count = max(1, int(SHARE * self.device.memory / each))
@@ -152,15 +150,15 @@ class DeviceRuns:
         """The loss of each task at such errors, and where some gain is not 1 the loss after the step."""
         xp = self.device.xp
         scaled = errors * xp.take(self.sigma, tasks, axis=0)
-        found = [0.5 * xp.sum(scaled * scaled, axis=1)]
+        losses = [0.5 * xp.sum(scaled * scaled, axis=1)]
         if self.gains is not None:
             left = scaled * (1 - xp.take(self.gains, tasks, axis=0))
-            found.append(0.5 * xp.sum(left * left, axis=1))
-        return found
+            losses.append(0.5 * xp.sum(left * left, axis=1))
+        return losses
 
     def _forgetting(self, orders: Any, keep: IntArray) -> Array:
         xp, device, (runs, k) = self.device.xp, self.device, orders.shape
-        count, wanted, found = self.table.shape[0], set(keep.tolist()), []
+        count, wanted, forgotten = self.table.shape[0], set(keep.tolist()), []
         z, visits, learned = self._start(runs), device.zeros(runs, count), device.zeros(runs)
         each = device.put_index(np.arange(count))
         rows = xp.reshape(self.table, (count * self.rank, self.geometry.dim))
@@ -176,5 +174,5 @@ class DeviceRuns:
                     missed = missed - self.targets[None, :, :]
                 missed = missed * self.sigma[None, :, :]
                 losses = 0.5 * xp.sum(missed * missed, axis=2)
-                found.append((xp.sum(visits * losses, axis=1) - learned) / t)
-        return device.take(xp.stack(found, axis=1)) if found else np.empty((runs, 0))
+                forgotten.append((xp.sum(visits * losses, axis=1) - learned) / t)
+        return device.take(xp.stack(forgotten, axis=1)) if forgotten else np.empty((runs, 0))

@@ -18,7 +18,8 @@ from forgetting.core.memory import require_memory
 from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
-from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
+from forgetting.dynamics.loop import recorded_steps, run
+from forgetting.dynamics.space import resolve, restored_space, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series
@@ -37,7 +38,7 @@ SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 STEPS = 2**20  # of all runs of a slice
 MOST_DUAL = 8192  # the most rows R of a block Gram matrix for runs in the dual form: 512 MiB
 
-__all__ = ["Ensemble", "batch_forgetting", "batch_losses", "run_many"]
+__all__ = ["Ensemble", "run_many"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,7 +84,7 @@ class Ensemble(Result):
         if not isinstance(i, int | np.integer):
             raise InvalidInputError(f"the number of a run must be a whole number, got {i!r:.60}")
         if not -len(self) <= i < len(self):
-            raise IndexError(f"no run of this number; runs are 0 to {len(self) - 1}")
+            raise IndexError(f"there is no run of this number; runs are 0 to {len(self) - 1}")
         # a list of tasks has no place for "no update", so that an ordering that skips has to choose again
         made = run(
             self.problem,
@@ -138,7 +139,8 @@ class Ensemble(Result):
 
     def figure(self) -> Curves:
         """The median and the middle 90 % of the losses of the runs, and their mean."""
-        table = self._columns(some_rows(self.steps), full=False)
+        rows = np.union1d([0], some_rows(self.steps, int(self.steps[-1])))
+        table = self._columns(rows, full=False)
         steps, low, high = (column(table[name]) for name in ("step", "5 %", "95 %"))
         curves = (
             Series("median and 90 % of the runs", steps, column(table["median"]), low, high, "simulated", group=0),
@@ -319,10 +321,10 @@ def batch_losses(
     if geometry.outputs is not None:
         starts = w0.T
         each = zip(geometry.each_output, starts, strict=True)
-        found = [
+        outputs = [
             batch_losses(part, scheme, orders, start, keep, threads=threads, device=device) for part, start in each
         ]
-        losses, before, after = (np.sum([one[i] for one in found], axis=0) for i in range(3))
+        losses, before, after = (np.sum([output[i] for output in outputs], axis=0) for i in range(3))
         return losses, before, after
     if not device.host:
         made = DeviceRuns.made(device, geometry, scheme, w0).losses(orders, keep)
@@ -355,10 +357,10 @@ def batch_losses(
 
 
 def _with_unexplained(
-    geometry: Geometry, orders: IntArray, found: tuple[Array, Array, Array]
+    geometry: Geometry, orders: IntArray, losses_before_after: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array]:
-    """Mean losses, and losses before and after each step, with what no w can fit, added in place."""
-    losses, before, after = found
+    """Mean losses, and losses before and after each step, with the part that no w can fit added in place."""
+    losses, before, after = losses_before_after
     if not geometry.explained:
         losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
         missed = geometry.unexplained[geometry.distinct(orders)]
@@ -414,7 +416,7 @@ def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
 
 
 def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) -> tuple[Any, ...]:
-    """rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
+    """The rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
     gains = linear_gains(geometry, scheme)
     z0 = geometry.start(w0)
     start = geometry.errors(z0) if dual else z0

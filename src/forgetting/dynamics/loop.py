@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from forgetting import schemes
 from forgetting.core.arrays import (
     Array,
     IntArray,
@@ -17,33 +16,24 @@ from forgetting.core.arrays import (
     as_count,
     as_function,
     as_index,
-    as_kind,
-    as_number,
     read_only,
     seed_from,
 )
 from forgetting.core.memory import require_memory
 from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.metrics import quietly
-from forgetting.dynamics.space import Direct, Reduced, Space
+from forgetting.dynamics.space import Space, resolve, view_of
 from forgetting.dynamics.trajectory import Trajectory
-from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.geometry import Directions, Geometry
-from forgetting.orderings import TaskView, Visits
+from forgetting.errors import InvalidInputError
+from forgetting.geometry import Directions
+from forgetting.orderings import Visits
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
-from forgetting.orderings.view import rounding_of
 from forgetting.schemes import Learned, LinearScheme, Scheme
-from forgetting.schemes.base import SchemeLike, as_scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
-from forgetting.tasks.problem import as_problem
 
-__all__ = [
-    "recorded_steps",
-    "resolve",
-    "run",
-    "view_of",
-]
+__all__ = ["run"]
 
 CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short enough for Ctrl-C to act soon
 FEW = 64  # steps of other code between two reports of progress
@@ -137,13 +127,13 @@ class _Interpreted:
         if not self.parts:
             learned = self.scheme.learn(self.problem, task, self.state, self.memory)
             return self._point(learned, task, step), *learned[1:]
-        found = [
+        outputs = [
             self.scheme.learn(part, task, z, memory)
             for part, z, memory in zip(self.parts, self.state, self.memory, strict=True)
         ]
-        together = Learned(np.stack([learned.w for learned in found]))
-        complaint = next((learned.complaint for learned in found if learned.complaint), None)
-        return self._point(together, task, step), sum(learned.inner_steps for learned in found), complaint, None, None
+        together = Learned(np.stack([learned.w for learned in outputs]))
+        complaint = next((learned.complaint for learned in outputs if learned.complaint), None)
+        return self._point(together, task, step), sum(learned.inner_steps for learned in outputs), complaint, None, None
 
     def _point(self, learned: Any, task: int, step: int) -> Array:
         """The iterate in `learned`, checked and copied."""
@@ -196,36 +186,6 @@ class _Interpreted:
             record.done = t + 1  # the last statement, so that after Ctrl-C the record holds complete steps only
 
 
-def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Scheme, Space]:
-    """The scheme (if None: the natural scheme of the problem) and the coordinates of a run that starts at w0."""
-    as_problem(problem)
-    chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else as_scheme(scheme)
-    as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
-    start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0").copy()
-    if not chosen.intrinsic:
-        return chosen, Direct(problem, start, chosen.scale_of_iterates)
-    directions = problem.geometry if chosen.linear_on(problem) is None else problem.directions
-    if directions is None:
-        raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
-    if chosen.reads_rows and problem.linear is not None and problem.linear.data is not None:
-        problem.linear.data.require_rows(str(chosen))
-    if chosen.needs_realizable and problem.linear is not None:
-        problem.linear.require_realizable(str(chosen))
-    return chosen, Reduced(directions, start)
-
-
-def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any) -> Space:
-    """The coordinates of a run from a file, whose states were coordinates of this geometry (None: iterates)."""
-    if geometry is not None:
-        if problem.linear is None:
-            raise ForgettingError(f"{type(problem).__name__} with a geometry")
-        problem.linear.adopt(as_kind(geometry, Geometry, "a geometry"))
-    space = resolve(problem, scheme, w0)[1]
-    if geometry is None or space.directions is None or problem.geometry is None:
-        return space
-    return Reduced(problem.geometry, space.w0)
-
-
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     """The recorded steps: every `record_every`-th step or the steps listed, and always 0 and k."""
     if any_array(record_every, "record_every").ndim == 0:
@@ -237,20 +197,6 @@ def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     else:
         chosen = as_index(record_every, k + 1, "record_every")  # type: ignore[arg-type]
     return np.unique(np.concatenate([chosen, [0, k]]))
-
-
-def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
-    """The view of the problem that an ordering gets; with `space` and `state`, current distances and losses too."""
-    if space is None or state is None:
-        return TaskView(problem.num_tasks, problem.norms)
-    fixed = space.origins()
-    return TaskView(
-        problem.num_tasks,
-        problem.norms,
-        lambda: space.distances(state()),
-        lambda: space.task_losses(state()),
-        lambda: rounding_of(*fixed, state()) / space.scale,
-    )
 
 
 # ------------------------------------------------------------------------------------------------------------- run

@@ -80,7 +80,7 @@ def paper_regret(before: Any, order: Any = None) -> Array:
 
 
 def visits_so_far(order: IntArray) -> IntArray:
-    """How many of the first t steps learned a task, for t = 1..k along the last axis; 1 where none did.
+    """The number of the first t steps that learned a task, for t = 1..k along the last axis; 1 where none did.
 
     >>> visits_so_far(np.array([-1, 0, -1, 2])).tolist()
     [1, 1, 1, 2]

@@ -1,24 +1,29 @@
-"""The coordinates of a run: how iterates, losses and distances are computed from its states."""
+"""The coordinates of a run: its states, the iterates, losses and distances at them, and the view that orderings get."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import Array
+from forgetting import schemes
+from forgetting.core.arrays import Array, as_kind, as_number
 from forgetting.dynamics.metrics import quietly
+from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
+from forgetting.orderings import TaskView
+from forgetting.orderings.view import rounding_of
+from forgetting.schemes import Scheme
+from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
-
-__all__ = ["Direct", "Reduced", "Space"]
+from forgetting.tasks.problem import as_problem
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """States are those of directions: errors z in the frame of a geometry, or iterates where tasks step on their rows.
+    """Coordinates along directions: errors z in the frame of a geometry, or iterates where tasks step on their rows.
 
     The states of a run that diverges may be infinite.
     """
@@ -61,8 +66,8 @@ class Reduced:
 
 
 @dataclass(frozen=True)
-class Direct:
-    """States are iterates w; losses and distances are those of w / scale."""
+class Unreduced:
+    """Coordinates without a reduction: states are iterates w; losses and distances are those of w / scale."""
 
     problem: Problem
     w0: Array
@@ -94,11 +99,55 @@ class Direct:
         return states if self.scale == 1 else states / self.scale
 
 
-#: the coordinates of states; `problem` is the object that `scheme.learn` gets
-Space = Reduced | Direct
-
-
 @quietly
 def _by_row(function: Callable[[Array], Array], states: Array, ndim: int) -> Array:
     """The function at a state, which has `ndim` axes, or at each of a stack of states."""
     return np.stack([function(state) for state in states]) if states.ndim > ndim else function(states)
+
+
+#: the coordinates of states; `problem` is the object that `scheme.learn` gets
+Space = Reduced | Unreduced
+
+
+def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Scheme, Space]:
+    """The scheme (if None: the natural scheme of the problem) and the coordinates of a run that starts at w0."""
+    as_problem(problem)
+    chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else as_scheme(scheme)
+    as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
+    start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0").copy()
+    if not chosen.intrinsic:
+        return chosen, Unreduced(problem, start, chosen.scale_of_iterates)
+    directions = problem.geometry if chosen.linear_on(problem) is None else problem.directions
+    if directions is None:
+        raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
+    if chosen.reads_rows and problem.linear is not None and problem.linear.data is not None:
+        problem.linear.data.require_rows(str(chosen))
+    if chosen.needs_realizable and problem.linear is not None:
+        problem.linear.require_realizable(str(chosen))
+    return chosen, Reduced(directions, start)
+
+
+def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any) -> Space:
+    """The coordinates of a run from a file, whose states were coordinates of this geometry (None: iterates)."""
+    if geometry is not None:
+        if problem.linear is None:
+            raise ForgettingError(f"{type(problem).__name__} with a geometry")
+        problem.linear.adopt(as_kind(geometry, Geometry, "a geometry"))
+    space = resolve(problem, scheme, w0)[1]
+    if geometry is None or space.directions is None or problem.geometry is None:
+        return space
+    return Reduced(problem.geometry, space.w0)
+
+
+def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
+    """The view of the problem that an ordering gets; with `space` and `state`, current distances and losses too."""
+    if space is None or state is None:
+        return TaskView(problem.num_tasks, problem.norms)
+    fixed = space.origins()
+    return TaskView(
+        problem.num_tasks,
+        problem.norms,
+        lambda: space.distances(state()),
+        lambda: space.task_losses(state()),
+        lambda: rounding_of(*fixed, state()) / space.scale,
+    )

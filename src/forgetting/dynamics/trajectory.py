@@ -13,7 +13,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_index
 from forgetting.core.memory import require_memory
 from forgetting.dynamics import metrics
-from forgetting.dynamics.space import Space
+from forgetting.dynamics.space import Space, restored_space
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps
@@ -26,7 +26,7 @@ from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 
-__all__ = ["Trajectory", "overflow", "remarks"]
+__all__ = ["Trajectory"]
 
 PART = 2**24  # numbers computed at once: 128 MiB
 MOST_POINTS = 200  # of a curve
@@ -42,7 +42,7 @@ class Trajectory(Result):
         order: (k,) the tasks, in the order learned; -1 where the ordering said "no update" (`fg.orderings.Quantile`).
         steps: the recorded steps, from 0 to k.
         inner_steps: (k,) the number of steps of the inner solver; 0 at a step without an update.
-        ending: how the run ended; `status` adds the remarks.
+        ending: the end of the run in words; `status` adds the remarks.
         complaints: messages of the scheme about tasks whose learning did not converge.
         interrupted: whether Ctrl-C ended the run before step k.
         before, after: (k,) the loss of the task learned at each step, before and after the step; 0 without an update.
@@ -89,7 +89,7 @@ class Trajectory(Result):
 
     @property
     def status(self) -> str:
-        """How the run ended, and its remarks.
+        """The end of the run in words, and its remarks.
 
         >>> import forgetting as fg
         >>> fg.run(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=4).status
@@ -126,10 +126,7 @@ class Trajectory(Result):
 
     def figure(self) -> Curves:
         """Loss, forgetting and regret against the number of tasks learned."""
-        at = np.unique(
-            np.searchsorted(self.steps, spread_steps(max(self.k, 1), MOST_POINTS)).clip(max=len(self.steps) - 1)
-        )
-        table = self._columns(at, full=True)
+        table = self._columns(some_rows(self.steps, self.k), full=True)
         names = ("loss", "forgetting", "regret")
         curves = tuple(
             Series(name, column(table["step"]), column(table[name]), group=g) for g, name in enumerate(names)
@@ -143,8 +140,6 @@ class Trajectory(Result):
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Trajectory:
-        from forgetting.dynamics.loop import restored_space
-
         geometry = values.pop("geometry", None)
         known = checked_fields(cls, values)
         space = restored_space(known["problem"], known["scheme"], known["w0"], geometry)
@@ -299,7 +294,7 @@ class Trajectory(Result):
 
     @property
     def _width(self) -> int:
-        """About how many numbers are in memory while the losses of all tasks at a step are computed."""
+        """The number of values in memory, roughly, while the losses of all tasks at a step are computed."""
         directions = self._space.directions
         return 2 * self.problem.num_tasks + (0 if directions is None else 3 * directions.targets.size)
 
@@ -345,10 +340,14 @@ class Trajectory(Result):
         return np.asarray(self.iterates @ kernel if self.problem.outputs is None else kernel @ self.iterates)
 
 
-def some_rows(steps: IntArray) -> IntArray:
-    """At most MOST_POINTS of the recorded steps, closer together at the start, as places in `steps`."""
-    wanted = spread_steps(max(int(steps[-1]), 1), MOST_POINTS)
-    return np.unique(np.append(0, np.searchsorted(steps, wanted).clip(max=len(steps) - 1)))
+def some_rows(steps: IntArray, k: int) -> IntArray:
+    """Places in `steps` of at most MOST_POINTS recorded steps from 1 to k, closer together at the start.
+
+    >>> some_rows(np.array([0, 1, 5]), 5).tolist(), some_rows(np.array([0]), 0).tolist()
+    ([1, 2], [0])
+    """
+    wanted = spread_steps(max(k, 1), MOST_POINTS)
+    return np.unique(np.searchsorted(steps, wanted).clip(max=len(steps) - 1))
 
 
 def remarks(runs: Any, losses: Callable[[], Array]) -> tuple[str, ...]:
@@ -370,14 +369,14 @@ def remarks(runs: Any, losses: Callable[[], Array]) -> tuple[str, ...]:
 
 
 def _is_large(problem: Problem, before: Array, w0: Array) -> bool:
-    """Whether losses may overflow that are not those of the task that is learned: reason enough to compute them all."""
+    """Whether losses of tasks other than the learned one may overflow, so that all have to be computed."""
     if before.size and before.max() > LARGE**2:
         return True
     return not problem.steps_on_own_rows and max(problem.radius or 0.0, float(np.abs(w0).max(initial=0.0))) > LARGE
 
 
 def overflow(problem: Problem, scheme: Scheme, w0: Array) -> str:
-    """Why values are not finite, and what to do: the scheme diverges, or squares overflow.
+    """The reason why values are not finite, and a remedy: the scheme diverges, or squares overflow.
 
     >>> import forgetting as fg
     >>> tasks = fg.RegressionTasks([[[1.0]], [[1e149]]], [[0.0], [0.0]])

@@ -1,13 +1,12 @@
 """Expectations over orderings: exact by moments, spectrum or subsets, simulated where exactness does not fit."""
 
 from forgetting.core.names import only
-from forgetting.expectation.asking import expect
-from forgetting.expectation.comparison import compare
+from forgetting.expectation.api import compare, expect
+from forgetting.expectation.decay import decay_rate
 from forgetting.expectation.engines import Cost, Engine, engines, register_engine
+from forgetting.expectation.intervals import Quantile
 from forgetting.expectation.outcome import Expectation, Outcome
-from forgetting.expectation.quantiles import Quantile
 from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
-from forgetting.expectation.rates import decay_rate
 from forgetting.expectation.request import Request
 from forgetting.expectation.weights import OptimalWeights, optimal_weights
 

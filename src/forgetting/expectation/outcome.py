@@ -1,4 +1,4 @@
-"""What an engine returns, and what `expect` makes of it."""
+"""`Expectation`, the result of `expect`, and `Outcome`, what an engine returns and the result is made of."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.expectation.intervals import Range
-from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
+from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, is_useless
 from forgetting.expectation.quantities import LOSS, Quantity
-from forgetting.expectation.reliability import median_cells, promises, undecided_means
 from forgetting.expectation.request import steps_shown
 from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column
@@ -23,7 +21,7 @@ from forgetting.results import Result
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["Expectation", "Outcome", "Values", "accuracy"]
+__all__ = ["Expectation", "Outcome", "Values"]
 
 Values = dict[str, Array]
 ALL_ORDERS = "Expected values over all orders"
@@ -34,8 +32,8 @@ class Expectation(Result):
     """Expected quantities at the steps k, with intervals and the method that gave them.
 
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
-    (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` says how far rounding can
-    have moved the value: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
+    (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` limits the rounding error
+    of the value: a bound for "moments", "subsets" and "deterministic" with a linear scheme, an estimate for
     "spectral". A deterministic run of any other scheme has no uncertainty. Simulated values have intervals, and their
     uncertainty is half the width. They also have quantiles over single runs, which are not decided by rare large values
     as means are, with intervals that hold for any distribution.
@@ -49,16 +47,16 @@ class Expectation(Result):
         uncertainty: of every quantity that has one.
         confidence: of the intervals; 1 for exact methods.
         runs: simulated runs, 0 for exact methods.
-        notes: what a reader should know before quoting a number.
+        notes: warnings for a reader who quotes a number.
         estimated: whether uncertainties are estimates rather than bounds.
         quantiles: of simulated values: for every quantity (value, low, high), the last axis, at the levels 0.05, 0.25,
             0.5, 0.75 and 0.95, the axis before; empty for exact methods, which have means alone.
-        ranges: of simulated quantities: what no value of a run can leave. The interval of a quantity that has a range
-            holds for any distribution on it; others are normal approximations.
+        ranges: of simulated quantities: the interval that no value of a run can leave. The confidence interval of a
+            quantity that has a range holds for any distribution on it; others are normal approximations.
         seed: of the simulation; None for exact methods.
-        heading: what the values are, in words.
-        unit: what a loss is, in words; empty if that is not known, or if no value is a loss.
-        problem, ordering, scheme, w0: what was asked for; None in a difference of two ways of learning.
+        heading: the meaning of the values, in words.
+        unit: the meaning of a loss, in words; empty if that is not known, or if no value is a loss.
+        problem, ordering, scheme, w0: the arguments of the call; None in a difference of two ways of learning.
     """
 
     kind = "expectation"
@@ -164,7 +162,7 @@ class Expectation(Result):
         return self._get(name, self.intervals)
 
     def quantile(self, name: str, level: float) -> Quantile:
-        """(value, low, high) of a simulated quantity: what a share `level` of the runs does not exceed.
+        """(value, low, high) of a simulated quantity: the value that a share `level` of the runs does not exceed.
 
         Levels are 0.05, 0.25, 0.5, 0.75 and 0.95. The interval holds with probability `confidence`, whatever the
         distribution is.
@@ -184,12 +182,12 @@ class Expectation(Result):
         return at_level(self._get(name, self.quantiles), level)
 
     def median(self, name: str) -> Quantile:
-        """(value, low, high) of a simulated quantity: what half of the runs do not exceed."""
+        """(value, low, high) of a simulated quantity: the value that half of the runs do not exceed."""
         return self.quantile(name, 0.5)
 
     @property
     def headline(self) -> str:
-        """What the values are and how they were obtained, in plain words."""
+        """The meaning and the origin of the values, in plain words."""
         how = "exact" if self.exact else f"simulated: {self.runs} runs, seed {self.seed}"
         return f"{self.heading}, {how}"
 
@@ -246,8 +244,8 @@ class Expectation(Result):
     def figure(self, quantity: str | None = None, bounds: bool = False) -> Curves | None:
         """The expected quantities against all finite k, or one of them; None for a single k.
 
-        With `bounds`, also what is guaranteed: every bound on the quantity that applies, or the smallest one at each k
-        where several quantities are shown.
+        With `bounds`, also guarantees: every bound that applies to the quantity, or the smallest bound at each k where
+        several quantities are shown.
 
         >>> import forgetting as fg
         >>> e = fg.expect(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), [1, 10, 100])
@@ -293,7 +291,7 @@ _bound_curves: list[BoundCurves] = []
 
 
 def use_bound_curves(curves: BoundCurves) -> None:
-    """Say where `Expectation.figure` finds the bounds that it draws."""
+    """Give `Expectation.figure` the function that computes the bounds that it draws."""
     _bound_curves[:] = [curves]
 
 
@@ -304,7 +302,7 @@ def _guarantees(result: Expectation, quantities: Sequence[str]) -> tuple[Series,
 
 
 def accuracy(result: Expectation) -> list[str]:
-    """How far values can be off, in sentences: what rounding did to exact ones, what intervals of simulated ones mean.
+    """The accuracy of the values, in sentences: rounding errors of exact ones, the meaning of simulated intervals.
 
     >>> import forgetting as fg
     >>> e = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
@@ -325,6 +323,50 @@ def accuracy(result: Expectation) -> list[str]:
     how_much = "about" if result.estimated else "at most"
     shares = ", ".join(f"{name} {share:.1g}" for name, share in worst.items())
     return [f"rounding moves values by {how_much} this part of them: {shares}"]
+
+
+def promises(result: Expectation) -> list[str]:
+    """The meaning of the intervals of simulated means, and the means that they leave undecided, in sentences.
+
+    Normal approximations are left out: the engine has a note on them.
+    """
+    lines = []
+    if result.ranges:
+        ranges = ", ".join(f"{name} in [{low:.4g}, {high:.4g}]" for name, (low, high) in result.ranges.items())
+        lines.append(
+            f"each interval holds with probability at least {result.confidence:g}, for any distribution of {ranges}"
+        )
+    first = undecided_means(result)
+    for k in sorted(set(first.values())):
+        names = " and ".join(name for name in first if first[name] == k)
+        lines.append(
+            f"{names} from k = {k}: the interval of the mean says little, since rare large values may decide it; the "
+            "median decides"
+        )
+    return lines
+
+
+def undecided_means(result: Expectation) -> dict[str, int]:
+    """The quantities whose mean has a useless interval that holds for any distribution, and the least such k.
+
+    >>> import forgetting as fg
+    >>> lines = fg.families.two_lines(np.pi / 3)
+    >>> undecided_means(fg.expect(lines, fg.orderings.WithReplacement(), [2, 100], method="monte-carlo", runs=512))
+    {'loss': 100, 'forgetting': 100}
+    """
+    least = {}
+    for name in result.ranges:
+        values, intervals = np.asarray(result.values[name]), result.intervals[name]
+        useless = is_useless(values, intervals, result.quantiles[name]).reshape(np.size(result.k), -1).any(axis=1)
+        if useless.any():
+            least[name] = int(np.min(np.atleast_1d(result.k)[useless]))
+    return least
+
+
+def median_cells(result: Expectation, name: str) -> list[str]:
+    """The median of a quantity with one value at each k, and its interval, as text."""
+    value, low, high = (np.atleast_1d(part) for part in result.median(name))
+    return [f"{a:.3g} [{b:.2g}, {c:.2g}]" for a, b, c in zip(value, low, high, strict=True)]
 
 
 def _cell(result: Expectation, name: str, row: int) -> str:
@@ -380,7 +422,7 @@ class Outcome:
     ) -> Expectation:
         """The result for steps in the order, and of the shape, in which the caller gave them.
 
-        `source` are the fields of `Expectation` that say what was asked for.
+        `source` are the fields of `Expectation` that hold the arguments of the call.
         """
         notes = list(self.notes)
         means = [quantity.name for quantity in quantities if quantity.needs_steps]

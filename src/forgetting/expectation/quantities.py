@@ -1,4 +1,4 @@
-"""What is expected: each quantity is one object, a quadratic form of each task and who is averaged.
+"""The quantities of `expect`: each is one object, a quadratic form of each task and the way it is averaged.
 
 Engines read these objects and nothing else, so that a quantity of your own works in every engine:
 
@@ -48,11 +48,11 @@ class Form:
     what no w can fit, and weight_i = 1 half the squared distance to the solutions of the task.
     """
 
-    #: whether half the squared norm of what no w can fit is part of the form
+    #: whether half the squared norm of the labels that no w can fit is part of the form
     with_unfitted: ClassVar[bool] = False
     #: whether values are a quadratic form as above, which exact engines need
     quadratic: ClassVar[bool] = True
-    #: what no value can leave, if that does not depend on the tasks
+    #: the interval that no value can leave, if it does not depend on the tasks
     ends: ClassVar[tuple[float, float] | None] = None
 
     def weights(self, squares: Array) -> Array:
@@ -224,8 +224,8 @@ def resolved(given: Quantity | str | Sequence[Quantity | str]) -> tuple[Quantity
     odd = [entry for entry in several if not isinstance(entry, str | Quantity)]
     if odd:
         raise InvalidInputError(f"quantities must be names or Quantity objects, got {odd[0]!r:.80}")
-    found = [quantities.get(entry) if isinstance(entry, str) else entry for entry in several]
-    return tuple({quantity.name: quantity for quantity in found}.values())
+    chosen = [quantities.get(entry) if isinstance(entry, str) else entry for entry in several]
+    return tuple({quantity.name: quantity for quantity in chosen}.values())
 
 
 for _quantity in (

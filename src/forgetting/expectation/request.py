@@ -1,4 +1,4 @@
-"""One call of `expect`, checked: what engines read."""
+"""`Request`, a checked call of `expect`, which engines read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forgetting.orderings.laws import Law
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["DEFAULT_RUNS", "FOREVER", "PATIENCE", "Request", "Simulation", "steps_shown"]
+__all__ = ["Request"]
 
 PATIENCE = 30.0  # the default of `expect`
 DEFAULT_RUNS, MOST_RUNS = 4096, 2**20  # of a simulation, and of one that goes on until `rtol` is reached
@@ -34,7 +34,7 @@ def steps_shown(steps: IntArray) -> IntArray | Array:
 
 @dataclass(frozen=True)
 class Simulation:
-    """How to simulate, for engines that do.
+    """The settings of a simulation.
 
     Attributes:
         seed: of the random numbers.
@@ -58,17 +58,17 @@ class Simulation:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is to be computed.
+    """A checked call of `expect`.
 
     Attributes:
         problem, ordering, w0: as the caller gave them.
         scheme: the scheme, or the linear scheme that makes the same steps on this problem.
         steps: the numbers of steps k, sorted; FOREVER for k = inf.
-        quantities: what is expected.
+        quantities: the quantities whose expectations are wanted.
         memory: bytes that an exact engine may use.
         patience: seconds that `auto` may take, as estimated.
-        simulation: how to simulate.
-        device: where to compute.
+        simulation: the settings of a simulation.
+        device: the device that computes.
     """
 
     problem: Problem
@@ -94,7 +94,7 @@ class Request:
 
     @cached_property
     def law(self) -> Law:
-        """How the visits of the ordering are distributed."""
+        """The distribution of the visits of the ordering."""
         return self.ordering.law
 
     @cached_property
@@ -134,7 +134,7 @@ class Request:
 
     @cached_property
     def constants(self) -> int:
-        """How many constants the state has beside z: one for each output, unless z = 0 solves everything."""
+        """The number of constants in the state beside z: one for each output, but none if z = 0 solves all tasks."""
         geometry = self.geometry
         if float(np.max(geometry.residuals, initial=0.0)) <= 1e-12:
             return 0
@@ -142,7 +142,7 @@ class Request:
 
     @property
     def scores_tests(self) -> bool:
-        """Whether a quantity needs what held-out data lose just after their task was learned."""
+        """Whether a quantity needs the loss of held-out data just after their task was learned."""
         return any(quantity.held_out and quantity.subtracts_kept for quantity in self.quantities)
 
     @property
@@ -152,12 +152,12 @@ class Request:
 
     @cached_property
     def every_iterate(self) -> bool:
-        """Whether a run has to keep all its iterates: it knows its losses before and after each step, no other form."""
+        """Whether a run has to keep all its iterates: its losses before and after each step are not enough."""
         return self.averaged or any(
             (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next", "incremental")
             for q in self.quantities
         )
 
     def averages(self, average: Average) -> bool:
-        """Whether a quantity is averaged like this."""
+        """Whether a quantity has this average."""
         return any(quantity.average == average for quantity in self.quantities)

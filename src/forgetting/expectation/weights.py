@@ -1,4 +1,4 @@
-"""`optimal_weights`: how often to draw each task."""
+"""`optimal_weights`: the best probabilities of independent draws of the tasks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_count, as_word
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.expectation.asking import ask, expect
-from forgetting.expectation.decaying import least_decay, rate_of
-from forgetting.expectation.engines.digits import refusal
-from forgetting.expectation.engines.moment_setup import moment_map
+from forgetting.expectation.api import ask, expect
+from forgetting.expectation.decay import least_decay, rate_of
+from forgetting.expectation.engines.exact import moment_map, refusal
+from forgetting.expectation.least_loss import ExpectedLoss, least_loss
 from forgetting.expectation.request import Request
-from forgetting.expectation.steering import ExpectedLoss, least_loss
 from forgetting.figures.items import Bars
 from forgetting.files.records import checked_fields
 from forgetting.orderings import NormWeighted, WithReplacement
@@ -32,7 +31,7 @@ GOALS = ("decay", "loss")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimalWeights(Result):
-    """Weights of independent draws, what they reach, and what uniform and norm-weighted draws reach.
+    """Weights of independent draws, and the values of the goal with these, uniform and norm-weighted weights.
 
     Attributes:
         goal: "decay", the factor by which the squared error falls per step in the long run, or "loss", E L(w_k).
@@ -42,7 +41,7 @@ class OptimalWeights(Result):
         least: a bound that no weights go below; None where none is known.
         uniform, norm_weighted: the value with equal weights, and with weights in proportion to squared spectral norms.
         method: "cutting planes", "local searches" or "best single task".
-        detail: how well that went, in words.
+        detail: the quality of the result, in words.
         gap: `value` less `least` where that is known; else how much log E L falls, to first order, if all weight moves
             to the best single task. 0 at a minimum.
         names: of the tasks.
@@ -79,7 +78,7 @@ class OptimalWeights(Result):
 
     @property
     def headline(self) -> str:
-        """The goal, and what three kinds of weights reach."""
+        """The goal, and its value with three kinds of weights."""
         return (
             f"Weights for the least {self.what}: {self.value:.6g} "
             f"(uniform {self.uniform:.6g}, norm-weighted {self.norm_weighted:.6g})"
@@ -109,7 +108,7 @@ class OptimalWeights(Result):
     def _restored(cls, values: dict[str, Any]) -> Self:
         made = cls(**checked_fields(cls, values))
         if made.probabilities.shape != (len(made.names),):
-            raise ForgettingError("as many probabilities as names of tasks are needed")
+            raise ForgettingError("the number of probabilities is not that of the names of tasks")
         return made
 
 
@@ -173,14 +172,14 @@ def optimal_weights(
 def _for_decay(request: Request) -> OptimalWeights:
     moments = moment_map(request, homogeneous=True)
     uniform, weighted = _distinct(request, _uniform(request)), _distinct(request, _by_norms(request))
-    found = least_decay(moments, uniform)
+    optimum = least_decay(moments, uniform)
     candidates = {name: rate_of(moments, p) for name, p in (("uniform", uniform), ("norms", weighted))}
-    rate, weights = rate_of(moments, found.weights), found.weights
+    rate, weights = rate_of(moments, optimum.weights), optimum.weights
     for p, value in ((uniform, candidates["uniform"]), (weighted, candidates["norms"])):
         if value < rate:
             rate, weights = value, p
-    least = min(found.least, rate)
-    detail = f"{found.cuts} cuts leave a gap of {rate - least:.1g} to the least possible rate"
+    least = min(optimum.least, rate)
+    detail = f"{optimum.cuts} cuts leave a gap of {rate - least:.1g} to the least possible rate"
     return OptimalWeights(
         "decay", None, _shared(request, weights), rate, least, candidates["uniform"], candidates["norms"],
         "cutting planes", detail, rate - least, tuple(request.problem.names),
@@ -194,10 +193,10 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
     starts = [_distinct(request, uniform), _distinct(request, weighted)]
     if k > 1:
         starts.append(least_decay(moment_map(request, homogeneous=True), starts[0]).weights)
-    found = least_loss(loss, starts)
+    optimum = least_loss(loss, starts)
     values = {"uniform": _exact_loss(request, k, uniform), "norms": _exact_loss(request, k, weighted)}
-    p = _shared(request, found.weights)
-    value, slope = _exact_loss(request, k, p), found.slope
+    p = _shared(request, optimum.weights)
+    value, slope = _exact_loss(request, k, p), optimum.slope
     for other, reached in ((uniform, values["uniform"]), (weighted, values["norms"])):
         if reached < value:  # by rounding alone: both were starts
             value, p = reached, other
@@ -206,7 +205,7 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
     else:
         method, least = "local searches", None
         detail = (
-            f"{found.agreeing} of {found.searches} searches ended here; to first order, moving weight to one task "
+            f"{optimum.agreeing} of {optimum.searches} searches ended here; to first order, moving weight to one task "
             f"lowers the logarithm of the loss by at most {slope:.1g}; a lower minimum elsewhere is possible"
         )
     return OptimalWeights(
@@ -218,8 +217,8 @@ def _for_loss(request: Request, k: int) -> OptimalWeights:
 def _exact_loss(request: Request, k: int, p: Array) -> float:
     """E L(w_k), with the digits of `expect`."""
     ordering = WithReplacement(p=p)
-    found = expect(request.problem, ordering, k, request.scheme, request.w0, method="moments", quantities="loss")
-    return float(found.loss)
+    expectation = expect(request.problem, ordering, k, request.scheme, request.w0, method="moments", quantities="loss")
+    return float(expectation.loss)
 
 
 def _uniform(request: Request) -> Array:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forgetting.expectation.engines.choice import in_time
+from forgetting.expectation.engines.base import in_time
 
 __all__ = ["Status", "status_of"]
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
 from forgetting.schemes import natural_scheme

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import SGD, natural_scheme

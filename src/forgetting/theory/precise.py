@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forgetting.core.arrays import Array
-from forgetting.dynamics.loop import resolve, view_of
+from forgetting.dynamics.space import resolve, view_of
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.engines.counting import states_needed
-from forgetting.expectation.engines.deep import Deep, Moment
+from forgetting.expectation.engines.costs import states_needed
+from forgetting.expectation.engines.decimal_moments import DecimalMoments, Moment
 from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation
@@ -75,7 +75,7 @@ class Precise:
         realizable = tasks.realizability.holds
         self.solves = scheme.solves_task and realizable
         solution = tasks.nearest_solution(instance.start) if realizable else None
-        self.deep = Deep(tasks.geometry, scheme, instance.start, solution, averaged=averaged)
+        self.deep = DecimalMoments(tasks.geometry, scheme, instance.start, solution, averaged=averaged)
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""

@@ -9,7 +9,7 @@ import numpy as np
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.ensembles import batch_losses
-from forgetting.dynamics.loop import resolve
+from forgetting.dynamics.space import resolve
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.intervals import column_intervals

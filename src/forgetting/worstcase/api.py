@@ -13,8 +13,8 @@ from forgetting.core.arrays import Array, as_count
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError
-from forgetting.expectation.asking import as_patience, expect
-from forgetting.expectation.engines.choice import in_time
+from forgetting.expectation.api import as_patience, expect
+from forgetting.expectation.engines.base import in_time
 from forgetting.orderings import WithReplacement
 from forgetting.orderings.base import Ordering, OrderingLike, as_ordering
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Reshuffled

@@ -11,7 +11,7 @@ from forgetting.core.arrays import as_count, as_kind
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
-from forgetting.expectation.asking import ask
+from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 from forgetting.files.arrays import open_regular
 from forgetting.files.records import Codec, add_codec

@@ -1,8 +1,9 @@
-"""The engines of `expect`, one file each. Registered first is preferred: moments, which are the most accurate, precede
-the spectrum."""
+"""The engines of `expect`, each in a file of its own, and the parts that they share.
 
-from forgetting.expectation.engines.base import Cost, Engine, engines, register_engine
-from forgetting.expectation.engines.choice import as_simulated, choose, require
+An engine that is registered earlier is preferred: moments, which are the most accurate, come before the spectrum.
+"""
+
+from forgetting.expectation.engines.base import Cost, Engine, as_simulated, choose, engines, register_engine, require
 from forgetting.expectation.engines.deterministic import DeterministicEngine
 from forgetting.expectation.engines.moments import MomentsEngine
 from forgetting.expectation.engines.monte_carlo import MonteCarloEngine

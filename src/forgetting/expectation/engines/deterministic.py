@@ -6,24 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.progress import track
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined
+from forgetting.expectation.engines.costs import READING, reduction, seconds_of_run
+from forgetting.expectation.engines.error_bounds import two_floats
+from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined
 from forgetting.expectation.engines.moment_map import Moments, batches
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.engines.pairs import EPS, two_floats
-from forgetting.expectation.engines.readings import Concluded, conclude, tables
-from forgetting.expectation.engines.timing import READING, reduction, seconds_of_run
+from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.single_runs import averaged, form_along, made_run, values_of
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.paths import averaged, form_along, made_run, values_of
 from forgetting.expectation.quantities import Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits
 from forgetting.orderings.view import rounding_of
-
-__all__ = ["DeterministicEngine"]
 
 ONE_RUN = "Values of the only possible run"
 LOOK = 5e4  # products that take as long as a look at the iterate by an ordering, which is not compiled
@@ -137,7 +134,7 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
 
 
 def _doubts(request: Request, trajectory: Trajectory, moments: Moments, values: Values) -> Values:
-    """How far the quantities of a run in float64 can be off: z is off by what all steps together add to it."""
+    """Bounds on the errors of the quantities of a run in float64, where the errors of all steps in z add up."""
     bounds = _RunBounds(request, trajectory, moments)
     return {quantity.name: bounds.of(quantity, values[quantity.name]) for quantity in request.quantities}
 
@@ -183,7 +180,7 @@ class _RunBounds:
         return result
 
     def _doubt(self, form: Form, values: Array, which: IntArray, far: Array) -> Array:
-        """Of the forms of given tasks."""
+        """Bounds on the errors of the forms of the tasks `which`, where z is off by `far`."""
         geometry, moments = self.request.geometry, self.moments
         largest = np.zeros(geometry.num_distinct)
         np.maximum.at(largest, geometry.owner, moments.weights(form)[0])

@@ -28,15 +28,12 @@ from typing import Any
 import numpy as np
 
 from forgetting.compute.devices import HOST, Device
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.progress import progress_bar
-from forgetting.expectation.engines.doubts import Doubts, sensitivity
-from forgetting.expectation.engines.moment_state import Reading, Squares, State
-from forgetting.expectation.engines.pairs import EPS, Pair, scaled, two_floats
+from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, two_floats
+from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
-
-__all__ = ["BATCH", "Moments", "batches"]
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
@@ -88,16 +85,16 @@ class Moments:
 
     @property
     def dim(self) -> int:
-        """D, how many of the n coordinates are those of z."""
+        """D, the number of coordinates of z among the n coordinates."""
         return self.geometry.dim
 
     @property
     def growth(self) -> Any:
-        """At least 1: by how much a step can multiply an error."""
+        """The largest factor, at least 1, by which a step can multiply an error."""
         return np.maximum(1.0, np.max(np.abs(1 - self.gains[0]), initial=0.0))
 
     def begin(self, *, visits: bool) -> State:
-        """Nothing is learned yet; with `visits`, those to each task will be counted."""
+        """The state before the first step; with `visits`, visits to each task will be counted."""
         count, n, rows = 1 + (self.geometry.num_learned if visits else 0), self.size, len(self.squares[0])
         stack = np.zeros((count, n, n)), np.zeros((count, n, n))
         stack[0][0], stack[1][0] = self.second()
@@ -105,7 +102,7 @@ class Moments:
         return State(stack, self.doubts.first.copy(), learnt, np.zeros(rows), self.nothing_kept())
 
     def nothing_kept(self) -> Squares | None:
-        """What held-out data have lost before the first step; None if they are not watched."""
+        """The losses of held-out data summed over no step: zeros; None if they are not watched."""
         if self.watched is None:
             return None
         count = len(self.watched[0])
@@ -132,7 +129,7 @@ class Moments:
         return total
 
     def advance(self, state: State, order: IntArray) -> None:
-        """As many steps as `order` is long: the distinct task to learn, or -1 for one drawn by the probabilities."""
+        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one."""
         if (self.averaged or self.watched is not None) and len(order) != 1:
             for i in range(len(order)):
                 self.advance(state, order[i : i + 1])
@@ -162,8 +159,8 @@ class Moments:
         for task in order.tolist():
             self._plain_step(state, task)
 
-    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> Reading:
-        """What quantities are made of now.
+    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
+        """The squares and sums that quantities are computed from, at this step.
 
         Args:
             state: the moments.
@@ -194,7 +191,7 @@ class Moments:
             first = state.stack[0][:1], state.stack[1][:1]
             squares, off, size = self.read_sums(first, state.error[None], state.steps)
             summed, total = Squares((squares[0][0], squares[1][0]), off[0]), float(size[0])
-        return Reading(
+        return MomentReading(
             k=state.steps,
             now=here,
             visited=visited,
@@ -211,7 +208,7 @@ class Moments:
         )
 
     def _watch(self, state: State, task: int) -> None:
-        """Add what held-out data will have lost just after the next step, where it learns their task."""
+        """Add the losses of held-out data just after the next step, where that step learns their task."""
         if state.kept is None:
             return
         first = state.stack[0][:1], state.stack[1][:1]
@@ -221,7 +218,7 @@ class Moments:
         state.kept = self.kept_after(first, state.error[None], (chance[0][None], chance[1][None]), state.kept)
 
     def kept_after(self, moments: Pair, errors: Array, chance: Pair, before: Squares) -> Squares:
-        """`before`, and what held-out data lose just after a step, for several moments.
+        """`before` plus the losses of held-out data just after a step, for several moments.
 
         `chance` holds for each moment and each distinct task how likely both are together.
         """
@@ -236,14 +233,14 @@ class Moments:
     # --------------------------------------------------------------------------------------------- sums of iterates
 
     def gather(self, moments: Pair, errors: Array) -> None:
-        """(x, s) becomes (x, s + x), in place, for each matrix of a stack and the bound on its error."""
+        """Let (x, s) become (x, s + x), in place, for each matrix of a stack and the bound on its error."""
         if not self.averaged:
             return
         half = self.size // 2
         x, s = slice(half), slice(half, None)
 
         def grow(high: Array, low: Array, plus: Any) -> None:
-            """A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
+            """Compute A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
             now, cross = (high[:, x, x], low[:, x, x]), (high[:, s, x].copy(), low[:, s, x].copy())
             part = plus(*cross, 0.5 * now[0], 0.5 * now[1])
             both = plus(*part, *(np.swapaxes(number, 1, 2) for number in part))
@@ -262,7 +259,7 @@ class Moments:
         )
 
     def read_sums(self, moments: Pair, errors: Array, steps: int) -> tuple[Pair, Array, Array]:
-        """`read` of the sum of the iterates of so many steps, and at most how large its square is on average."""
+        """`read` of the sum of the iterates of `steps` steps, and a bound on its mean square."""
         half = self.size // 2
         high, low, error = (np.roll(part, half, axis=(1, 2)) for part in (*moments, errors))
         squares, doubts = self.read((high, low), error, steps)
@@ -275,7 +272,7 @@ class Moments:
         return self._form(form)[0]
 
     def slips(self, form: Form) -> Array:
-        """For each distinct task, by how much the root of the form can be off at |z| = 1."""
+        """For each distinct task, a bound on the error of the root of the form at |z| = 1."""
         return self._form(form)[1]
 
     def _form(self, form: Form) -> tuple[Pair, Array]:
@@ -303,12 +300,12 @@ class Moments:
     ) -> tuple[Pair, Array]:
         """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error.
 
-        `summed` is of how many iterates z is the sum. `rows` are other b_i, of directions of held-out data.
+        `summed` is the number of iterates whose sum z is. `rows` are other b_i, of directions of held-out data.
         """
         right = self.right if rows is None else rows
         if self.twofold:
-            found = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
-            high, low = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+            pairs = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
+            high, low = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
             high = self.quadratic(moments[0], right[0])
             low = np.zeros_like(high)
@@ -321,8 +318,8 @@ class Moments:
         own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
         if rows is not None:
             own, reading, tau = 4 * own[tests], 4 * reading[tests], tau[:, tests]
-        found = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
-        return (high, low), found + (UNDERFLOW if self.first[0].any() else 0.0)
+        bound = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
+        return (high, low), bound + (UNDERFLOW if self.first[0].any() else 0.0)
 
     def quadratic(self, moments: Array, rows: Array) -> Array:
         """b_i^T A b_i in float64, for each of a stack of matrices; (count, R)."""
@@ -334,10 +331,10 @@ class Moments:
         traces = np.maximum(np.diagonal(errors, axis1=1, axis2=2)[:, : self.dim], 0.0).sum(axis=1)
         worst = float(np.max(self.doubts.noise[:, 3], initial=0.0)) + 4 * self.dim * EPS * (not self.twofold)
         if self.twofold:
-            found: Pair = two_floats().total((high, low))
+            sums: Pair = two_floats().total((high, low))
         else:
-            found = high.sum(axis=1), np.zeros(len(high))
-        return found, traces + worst * self.trace(moments[0])
+            sums = high.sum(axis=1), np.zeros(len(high))
+        return sums, traces + worst * self.trace(moments[0])
 
     def trace(self, moments: Array) -> Array:
         """tr(A) without the constant."""
@@ -398,7 +395,7 @@ class Moments:
         if len(high) > 1:
             completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
             steps = self.left[0][:rows], self.geometry.offsets[: self.geometry.num_learned + 1]
-            _plain().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
+            _kernels().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
         p = chance[owner]
         state.learnt[0][:rows] += p * np.maximum(quadratic[0], 0.0)
         doubt = np.maximum(quadratic[-1], 0.0) + self.doubts.noise[owner, 2] * trace + self.doubts.noise[owner, 3] * tau
@@ -416,7 +413,7 @@ class Moments:
         state.travelled += tau
 
     def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
-        """Add to bounds on errors what one step adds."""
+        """Add the errors of one step to bounds on errors."""
         after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
         errors = errors + noise[0] * moments
         places = np.arange(self.size)
@@ -427,7 +424,7 @@ class Moments:
     def _completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
 
-        `tasks` are those whose R directions are wanted, if not all.
+        `tasks` selects tasks; None for all.
         """
         size, count, _ = stack.shape
         first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
@@ -437,7 +434,7 @@ class Moments:
         products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
         quadratic = np.empty((count, len(right)))
         if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
-            _plain().complete_blocks(left, right, offsets, products, quadratic)
+            _kernels().complete_blocks(left, right, offsets, products, quadratic)
             return products, quadratic
         for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
             block = slice(begin, end)
@@ -466,11 +463,11 @@ class Moments:
             completed, quadratic[:, own] = self._completed(stack, slice(first, last))
             half += weights[own].T @ completed.reshape(len(completed), size)
         result = stack.copy()
-        _plain().add_symmetric(result, half.reshape(stack.shape))
+        _kernels().add_symmetric(result, half.reshape(stack.shape))
         return result, quadratic
 
     def _cuts(self, size: int) -> list[int]:
-        """Where parts of the tasks begin, and where the last ends; each takes PART products of `size` numbers or so."""
+        """The tasks at which parts of about PART products of `size` numbers begin, and the end of the last part."""
         offsets, tasks = self.geometry.offsets, self.geometry.num_learned
         step = max(1, PART // max(size, 1))
         inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
@@ -525,14 +522,7 @@ def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
 
 
 def _kernels() -> Any:
-    """Imported when first used: the module compiles."""
-    from forgetting.expectation.engines import _twofold_kernels
-
-    return _twofold_kernels
-
-
-def _plain() -> Any:
-    """Imported when first used: the module compiles."""
-    from forgetting.expectation.engines import _moment_kernels
+    """The module of compiled loops, which is imported when it is first used."""
+    from forgetting.expectation import _kernels as _moment_kernels
 
     return _moment_kernels

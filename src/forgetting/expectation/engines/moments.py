@@ -9,17 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.costs import seconds_of_moments
+from forgetting.expectation.engines.error_bounds import scaled
+from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import Moments, batches
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.engines.pairs import scaled
-from forgetting.expectation.engines.readings import Concluded, conclude, tables
-from forgetting.expectation.engines.timing import seconds_of_moments
+from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Independent
-
-__all__ = ["MomentsEngine"]
 
 
 @register_engine
@@ -54,7 +51,7 @@ def _counted(request: Request) -> int:
 
 
 def _products(request: Request) -> float:
-    """Products of two numbers that iterating takes, roughly."""
+    """The number of products that iterating takes, roughly."""
     return float(request.last * products_of_step(request) * (1 + _counted(request)))
 
 

@@ -11,20 +11,17 @@ from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
 from forgetting.core.progress import track
 from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
-from forgetting.dynamics.loop import view_of
 from forgetting.dynamics.metrics import paper_regret
+from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.timing import seconds_of_run, seconds_of_step
-from forgetting.expectation.intervals import caveats, column_intervals, value_range
+from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
+from forgetting.expectation.engines.single_runs import curve_at, made_run, next_at, values_of
+from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, least_and_most, value_range
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.paths import curve_at, made_run, next_at, values_of
-from forgetting.expectation.quantiles import column_quantiles, least_and_most
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import DEFAULT_RUNS, Request
 from forgetting.orderings.base import drawn_orders
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
-
-__all__ = ["MonteCarloEngine", "gathered"]
 
 RANDOM_ORDERS = "Expected values over random orders"
 
@@ -55,7 +52,7 @@ class MonteCarloEngine(Engine):
 
 
 def gathered(request: Request, runs: int) -> Values:
-    """The quantities of so many runs at the steps of the request, with a leading axis of runs."""
+    """The quantities of `runs` runs at the steps of the request, with a leading axis of runs."""
     batches = range(-(-runs // BATCH))
     drawn = list(_sample(request, batches, runs))
     return {quantity.name: np.concatenate([part[quantity.name] for part in drawn]) for quantity in request.quantities}
@@ -76,7 +73,7 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
 
 
 def _compiled(request: Request) -> bool:
-    """Whether all runs of a batch can be made at once by the compiled loops, which know losses alone."""
+    """Whether all runs of a batch can be made at once by the compiled loops, which compute losses alone."""
     plain = all(q.form is LOSS and q.average not in ("error", "each") and not q.held_out for q in request.quantities)
     return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
 
@@ -199,7 +196,7 @@ def _room(request: Request, budget: int) -> tuple[float, float]:
 
 
 def _numbers(request: Request) -> int:
-    """How many numbers all quantities have at one k."""
+    """The number of values that all quantities have at one k."""
     return sum(request.problem.num_tasks if quantity.average == "each" else 1 for quantity in request.quantities)
 
 

@@ -20,27 +20,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.core.progress import track
 from forgetting.errors import NotSupportedError
+from forgetting.expectation.engines.affine_spectrum import AffineSpectrum
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.beyond import AffineSpectrum
-from forgetting.expectation.engines.deep import TINIEST
-from forgetting.expectation.engines.digits import concluded, refusal
-from forgetting.expectation.engines.divided import differences
-from forgetting.expectation.engines.krylov import (
-    Ritz,
-    SelfAdjoint,
-    diagonalise,
-    lanczos,
-    pack,
-    powers_watched,
-    stepped,
-)
-from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.engines.pairs import EPS
-from forgetting.expectation.engines.timing import (
+from forgetting.expectation.engines.costs import (
     chance_to_settle,
     lanczos_width,
     reduction,
@@ -49,12 +34,23 @@ from forgetting.expectation.engines.timing import (
     seconds_of_second_differences,
     seconds_of_visits,
 )
+from forgetting.expectation.engines.decimal_moments import TINIEST
+from forgetting.expectation.engines.exact import concluded, moment_map, refusal
+from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.powers import (
+    Ritz,
+    SelfAdjoint,
+    diagonalise,
+    differences,
+    lanczos,
+    pack,
+    powers_watched,
+    stepped,
+)
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import FOREVER, Request
 from forgetting.orderings.laws import Independent
-
-__all__ = ["SpectralEngine", "decay"]
 
 DENSE_LIMIT = 2000  # order up to which Q may be diagonalised outright
 ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
@@ -87,7 +83,7 @@ class SpectralEngine(Engine):
 
     def cost(self, request: Request) -> Cost:
         if _is_affine(request):
-            return _cost_beyond(request)
+            return _cost_of_affine(request)
         geometry, visited = request.geometry, request.averages("visited")
         order = geometry.dim * (geometry.dim + 1) / 2
         columns = order if order <= UNSETTLED_LIMIT else MAX_LANCZOS
@@ -109,7 +105,7 @@ class SpectralEngine(Engine):
         order = f"the map Q on matrices of order {request.geometry.learned_dim}"
         missed = moments.size > moments.dim or bool(moments.unexplained[0].any())
         if scored or (missed and not request.realizable):
-            values, doubts, how = _beyond(request, moments)
+            values, doubts, how = _solve_affine(request, moments)
             return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
         finite = replace(request, steps=request.steps[request.steps < FOREVER])
         values, doubts, how = _solve(finite, moments) if len(finite.steps) else ({}, {}, "")
@@ -123,7 +119,7 @@ class SpectralEngine(Engine):
             values[name], doubts[name] = values[name] + left, doubts[name] + off
         if request.forever:
             endless = replace(request, steps=request.steps[request.steps == FOREVER])
-            limits, limit_doubts, said = _beyond(endless, moments)
+            limits, limit_doubts, said = _solve_affine(endless, moments)
             values = {
                 name: np.concatenate([values[name], limits[name]] if values else [limits[name]]) for name in limits
             }
@@ -139,16 +135,16 @@ def _is_affine(request: Request) -> bool:
     return not request.realizable or any(quantity.held_out for quantity in request.quantities)
 
 
-def _beyond(request: Request, moments: Moments) -> tuple[Values, Values, str]:
-    """Values, doubts and how they were found, by the affine recursion."""
+def _solve_affine(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+    """Values, doubts and the way they were computed, by the affine recursion."""
     spectrum = AffineSpectrum(
         request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
     )
     return spectrum.solve()
 
 
-def _cost_beyond(request: Request) -> Cost:
-    """Of tasks that no w solves."""
+def _cost_of_affine(request: Request) -> Cost:
+    """Cost of a request whose tasks have no common solution, or have held-out data."""
     geometry = request.geometry
     dim = geometry.learned_dim
     order = dim * (dim + 1) / 2
@@ -170,7 +166,7 @@ def _cost_beyond(request: Request) -> Cost:
 
 
 def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value: Array) -> Array:
-    """What errors of the bases, the solution and the labels do to powers of Q: an estimate."""
+    """An estimate of the error that errors of the bases, the solution and the labels cause in powers of Q."""
     geometry, steps = request.geometry, request.steps.astype(float)
     shape = (-1, *[1] * (value.ndim - 1))
     each_step = 4 * EPS * (float(np.max(geometry.conditions, initial=1.0)) - 1)  # beside that of eigenvalues
@@ -185,7 +181,7 @@ def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value
 
 
 def _unfitted(moments: Moments, quantity: Quantity) -> tuple[Array, Array]:
-    """What a quantity has of the labels that no w can fit, the same at all steps, and by how much that can be off."""
+    """The part of a quantity that no w can fit, which is the same at all steps, and a bound on its error."""
     geometry = moments.geometry
     left, off = moments.unexplained[0], moments.doubts.unexplained
     if quantity.subtracts_kept or quantity.average == "error" or not quantity.form.with_unfitted or not left.any():
@@ -202,7 +198,7 @@ class _UnsettledError(Exception):
 
 
 def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
-    """Expected quantities at the given steps, an estimate of the absolute error of each, and how they were found."""
+    """Expected quantities at the given steps, estimates of their absolute errors, and the way they were computed."""
     order = moments.size * (moments.size + 1) // 2
     if order > (DENSE_LIMIT if request.averages("visited") else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
         try:
@@ -244,10 +240,10 @@ class _Spectrum:
         if self.factor is not None:
             return Ritz(self.factor[0], device.take(self.factor[1] @ vector), self.factor[1])
         watch = powers_watched(against, self.steps, device)
-        found = lanczos(self.moments, vector, watch, max(1, int(np.max(self.steps, initial=1))), MAX_LANCZOS)
-        if not found.settled and vector.shape[0] <= UNSETTLED_LIMIT:
+        ritz = lanczos(self.moments, vector, watch, max(1, int(np.max(self.steps, initial=1))), MAX_LANCZOS)
+        if not ritz.settled and vector.shape[0] <= UNSETTLED_LIMIT:
             raise _UnsettledError
-        return found
+        return ritz
 
     def _functional(self, form: Form, kind: Kind) -> Any:
         """Packed matrices, one per row, whose inner product with E z z^T is a value at w_k (or just after a step)."""
@@ -358,14 +354,14 @@ def _evaluate(ritz: Ritz, inner: Array, size: Array, steps: IntArray, *, summed:
         return np.asarray(products @ terms)
 
     most, off = np.abs(ritz.values), ritz.off
-    found = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(inner))
-    spread = np.array([at(int(k), np.abs(inner), most) for k in steps]).reshape(found.shape)
-    raised = np.array([at(int(k), np.abs(inner), most + off) for k in steps]).reshape(found.shape)
+    results = np.array([at(int(k), inner, ritz.values) for k in steps]).reshape(len(steps), len(inner))
+    spread = np.array([at(int(k), np.abs(inner), most) for k in steps]).reshape(results.shape)
+    raised = np.array([at(int(k), np.abs(inner), most + off) for k in steps]).reshape(results.shape)
     # rounding of the inner products, of the eigenvalues (hence k eps in their k-th power, or eps^k), and of the sum
     alive = np.array([_at_most(float(most.max(initial=0.0)) + off, int(k), summed) for k in steps])[:, None]
     doubt = 16 * EPS * size * alive + (raised - spread) + (4 * EPS + ritz.drift) * spread
     missed = np.array([ritz.missed(int(k)) * (int(k) if summed else 1) for k in steps])[:, None]
-    return found, doubt + missed * size
+    return results, doubt + missed * size
 
 
 def _at_most(value: float, k: int, summed: bool) -> float:
@@ -421,12 +417,12 @@ def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
 
 
 def _over_visits(cross: Array, spread: Array, main: Ritz, mine: Ritz, steps: IntArray) -> tuple[Array, Array]:
-    """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and how far rounding can have moved it."""
-    found, doubt = np.empty(len(steps)), np.empty(len(steps))
+    """sum_ij cross_ij (l_i^k - l_j^k) / (l_i - l_j) at each k, and an estimate of its rounding error."""
+    sums, doubt = np.empty(len(steps)), np.empty(len(steps))
     for i, k in enumerate(steps.tolist()):
-        found[i] = float(np.vdot(cross, differences(mine.values[:, None], main.values, k)))
+        sums[i] = float(np.vdot(cross, differences(mine.values[:, None], main.values, k)))
         most = differences(np.abs(mine.values)[:, None], np.abs(main.values), k)
         raised = differences(np.abs(mine.values)[:, None] + mine.off, np.abs(main.values) + main.off, k)
         noise = 4 * EPS + main.drift + mine.drift
         doubt[i] = float(np.vdot(spread, (raised - most) + noise * most))
-    return found, doubt
+    return sums, doubt

@@ -14,19 +14,14 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.counting import epochs_of, states_needed
-from forgetting.expectation.engines.digits import in_two_floats, products_of_step, refined, refusal
+from forgetting.expectation.engines.costs import epochs_of, seconds_of_subsets, states_needed
+from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
+from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_setup import moment_map
-from forgetting.expectation.engines.moment_state import Reading, Squares
-from forgetting.expectation.engines.pairs import Pair, scaled, two_floats
-from forgetting.expectation.engines.readings import Concluded, conclude, tables
-from forgetting.expectation.engines.timing import seconds_of_subsets
+from forgetting.expectation.engines.moment_readings import Concluded, MomentReading, Squares, conclude, tables
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled
-
-__all__ = ["Layer", "SubsetsEngine"]
 
 
 @register_engine
@@ -55,7 +50,7 @@ class SubsetsEngine(Engine):
         return refined(request, moments, values, doubts, detail)
 
     def _products(self, request: Request, states: float) -> float:
-        """Products of two numbers that the recursion takes, roughly."""
+        """The number of products that the recursion takes, roughly."""
         return float(epochs_of(request) * states * products_of_step(request))
 
 
@@ -72,10 +67,10 @@ class Layer(NamedTuple):
 
     @classmethod
     def first(cls, moment: Pair, error: Array, distinct: int) -> Layer:
-        """Nothing is seen yet.
+        """The layer before the first step, of the empty multiset.
 
-        >>> one = np.eye(2), np.zeros((2, 2))
-        >>> Layer.first(one, np.zeros((2, 2)), 3).seen
+        >>> moment = np.eye(2), np.zeros((2, 2))
+        >>> Layer.first(moment, np.zeros((2, 2)), 3).seen
         array([[0, 0, 0]])
         """
         seen = np.zeros((1, distinct), dtype=np.int64)
@@ -84,7 +79,7 @@ class Layer(NamedTuple):
 
 def _permutations(moments: Moments, request: Request) -> Concluded:
     """Each quantity at each step; in epoch e (from 0), a task with multiplicity n_i was seen e n_i + c_i times."""
-    walk = Walk(moments, epochs=isinstance(request.law, Reshuffled))
+    walk = PermutationWalk(moments, epochs=isinstance(request.law, Reshuffled))
     pending = request.steps.tolist()
     concluded: Concluded = []
     for k in track(range(request.last + 1), "subsets"):
@@ -97,7 +92,7 @@ def _permutations(moments: Moments, request: Request) -> Concluded:
     return concluded
 
 
-class Walk:
+class PermutationWalk:
     """Learns one more task at a time, over all permutations at once."""
 
     def __init__(self, moments: Moments, *, epochs: bool = False) -> None:
@@ -180,8 +175,8 @@ class Walk:
             weights[0][where], weights[1][where] = tools.add(weights[0][where], weights[1][where], *more)
         return Layer(seen, weights, *sums)
 
-    def reading(self, *, coming: bool) -> Reading:
-        """What quantities are made of now; with `coming`, also the task that is learned next."""
+    def reading(self, *, coming: bool) -> MomentReading:
+        """The squares and sums that quantities are computed from; with `coming`, also those of the next task."""
         moments, layer, tools = self.moments, self.layer, two_floats()
         squares, doubts = moments.read(layer.moments, layer.errors)
         counts = self.counts.astype(np.float64)
@@ -199,7 +194,7 @@ class Walk:
         if coming and (self.epochs or self.k < self.num_tasks):
             ready, _ = self._ready()
             following = self._weighted(squares, doubts, self._chance(ready))
-        return Reading(
+        return MomentReading(
             k=self.k,
             now=self._weighted(squares, doubts, weights),
             visited=self._weighted(squares, doubts, scaled(weights, moments.with_tests(self._visits()))),
@@ -216,5 +211,5 @@ class Walk:
         )
 
     def _visits(self) -> Array:
-        """How often each distinct task was seen, for each multiset."""
+        """The number of visits to each distinct task, for each multiset."""
         return (self.begun // self.num_tasks * self.counts + self.layer.seen).astype(np.float64)

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from forgetting.core.arrays import Array
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent
 from forgetting.tasks import families

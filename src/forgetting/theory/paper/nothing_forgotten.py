@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.orderings import Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import RecursiveLeastSquares

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
+from forgetting.dynamics.space import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
 from forgetting.theory import definition

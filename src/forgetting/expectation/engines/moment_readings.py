@@ -1,20 +1,75 @@
-"""From the squares that an engine reads to every quantity, with bounds on errors."""
+"""Second moments as they are iterated, the squares that are read off them, and every quantity from these squares."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
-from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_state import Reading, Squares
-from forgetting.expectation.engines.pairs import EPS, Pair, two_floats
+from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.expectation.engines.error_bounds import Pair, two_floats
 from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import Form, Quantity
 
-__all__ = ["Concluded", "conclude", "tables"]
+if TYPE_CHECKING:
+    from forgetting.expectation.engines.moment_map import Moments
+
+
+class Squares(NamedTuple):
+    """One number for each of the R directions of all tasks, with a bound on the error of each."""
+
+    value: Pair
+    doubt: Array
+
+
+class MomentReading(NamedTuple):
+    """The squares and sums after k steps that every quantity is computed from.
+
+    Attributes:
+        k: the number of steps.
+        now: E rho_i^2.
+        visited: E c_m rho_i^2, with c_m the number of visits to the task m of direction i; None if not counted.
+        learnt: the sum over steps t of E rho_i(t - 1)^2 where step t learns the task of direction i.
+        coming: E rho_i^2 where the next step learns the task of direction i; None if not needed, or if no task comes.
+        visits: E c_m of each distinct task.
+        chance: the probability that each distinct task is learned next; None where `coming` is.
+        spread: E|z|^2.
+        spread_doubt: a bound on its error.
+        travelled: the sum of E|z|^2 over the steps.
+        summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
+        summed_spread: E|z summed over the iterates before each step|^2, at most.
+        kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task.
+    """
+
+    k: int
+    now: Squares
+    visited: Squares | None
+    learnt: Squares
+    coming: Squares | None
+    visits: Pair
+    chance: Pair | None
+    spread: tuple[float, float]
+    spread_doubt: float
+    travelled: float
+    summed: Squares | None = None
+    summed_spread: float = 0.0
+    kept: Squares | None = None
+
+
+@dataclass(eq=False)
+class State:
+    """Moments after some steps: E z z^T, E c_m z z^T if visits are counted, and the bound E on errors of the first."""
+
+    stack: Pair  # (1 + tasks) x n x n
+    error: Array
+    learnt: Pair
+    learnt_doubt: Array
+    kept: Squares | None = None
+    steps: int = 0
+    travelled: float = 0.0
+
 
 UNDERFLOW = 1e-250  # products of numbers of two floats below about 1e-270 lose their low parts
 Concluded = list[dict[str, tuple[Array, Array]]]  # value and doubt of each quantity, at each step
@@ -27,7 +82,9 @@ class Bounded(NamedTuple):
     doubt: Array
 
 
-def conclude(moments: Moments, reading: Reading, quantities: tuple[Quantity, ...]) -> dict[str, tuple[Array, Array]]:
+def conclude(
+    moments: Moments, reading: MomentReading, quantities: tuple[Quantity, ...]
+) -> dict[str, tuple[Array, Array]]:
     """Each quantity, and a bound on its error."""
     conclusion = _Conclusion(moments, reading)
     return {quantity.name: conclusion.of(quantity) for quantity in quantities}
@@ -42,7 +99,7 @@ def tables(concluded: Concluded) -> tuple[Values, Values]:
 
 
 class _Conclusion:
-    def __init__(self, moments: Moments, reading: Reading) -> None:
+    def __init__(self, moments: Moments, reading: MomentReading) -> None:
         self.moments, self.reading, self.k = moments, reading, reading.k
         self.geometry = moments.geometry
         self.factor = moments.unit**2  # a power of two: exact
@@ -51,7 +108,7 @@ class _Conclusion:
 
     @cached_property
     def drift(self) -> float:
-        """By how much labels that are only known up to rounding keep z from where it should be."""
+        """A bound on the error of z after k steps because labels are only known up to rounding."""
         growth = self.moments.growth
         with np.errstate(over="ignore"):
             steps = self.k + 1.0 if growth == 1.0 else float((growth ** (self.k + 1.0) - 1) / (growth - 1))
@@ -59,11 +116,11 @@ class _Conclusion:
 
     def of(self, quantity: Quantity) -> tuple[Array, Array]:
         """The value in float64, and a bound on its error."""
-        found = self._of(quantity)
-        if found is None:
+        bounded = self._of(quantity)
+        if bounded is None:
             nothing = np.full(self.geometry.index.shape if quantity.average == "each" else (), np.nan)
             return nothing, nothing
-        (high, low), doubt = found
+        (high, low), doubt = bounded
         single = high + low
         if not quantity.subtracts_kept:  # a square cannot be negative; NaN is more than float64 can hold
             single = np.maximum(single, 0.0)
@@ -102,7 +159,7 @@ class _Conclusion:
         return None
 
     def _own(self, quantity: Quantity, each: Bounded) -> Bounded:
-        """Of values of all distinct tasks those that a quantity is about: learned tasks, or their held-out data."""
+        """The values of the learned tasks, or of their held-out data, from those of all distinct tasks."""
         learned = self.geometry.num_learned
         return _picked(each, slice(learned, None) if quantity.held_out else slice(learned))
 
@@ -147,7 +204,7 @@ class _Conclusion:
         return self._own(quantity, self._losses(quantity.form, self.reading.visited, float(self.k), reach))
 
     def _kept(self, quantity: Quantity) -> Bounded:
-        """The form of each distinct task just after it was learned, summed over its visits, without what no w fits."""
+        """The form of each distinct task just after it was learned, summed over its visits, less what no w can fit."""
         moments, tools, reach = self.moments, two_floats(), self._reach(final=False)
         if quantity.held_out:
             assert self.reading.kept is not None
@@ -168,9 +225,9 @@ class _Conclusion:
         return self._own(quantity, self._losses(quantity.form, self._learnt, float(self.k), reach, share))
 
     def _beyond_kept(self, quantity: Quantity) -> Bounded:
-        """The mean over visits of the form at w_k less the form that was left when the visit ended.
+        """The mean over visits of the form at w_k less the form just after the visit.
 
-        What no w can fit is in both.
+        The part that no w can fit is in both.
         """
         if self.k == 1:  # nothing has been forgotten, by definition
             return Bounded((np.zeros(()), np.zeros(())), np.zeros(()))
@@ -181,7 +238,7 @@ class _Conclusion:
         return self._divided(Bounded(total.value, total.doubt + lost), float(self.k))
 
     def _sum(self, quantity: Quantity, each: Bounded, visits: Pair) -> Bounded:
-        """The sum over tasks, with what no w can fit of each task times its visits."""
+        """The sum over tasks, plus the part of each task that no w can fit times its visits."""
         total = self._weighted(each, self._ones(len(each.doubt)))
         if not quantity.form.with_unfitted:
             return total
@@ -192,7 +249,7 @@ class _Conclusion:
         return Bounded(two_floats().add(*total.value, *extra.value), doubt)
 
     def _reach(self, *, final: bool) -> Array:
-        """The root mean square of what errors of rows are multiplied by: |z| now, or summed over all steps.
+        """The root mean square of the factor of errors of rows: |z| now, or summed over all steps.
 
         For each distinct task.
         """
@@ -213,7 +270,7 @@ class _Conclusion:
         """sum_i weight_i / 2 share_i squares_i for each distinct task, with a bound on its error.
 
         A share is known up to the errors of the gains from which it is computed; without shares all are exactly 1.
-        `moved` is for each task by how much its directions are off beyond the errors of its rows.
+        `moved` bounds for each task the errors of its directions beyond those of its rows.
         """
         tools, moments = two_floats(), self.moments
         factors = moments.weights(form)

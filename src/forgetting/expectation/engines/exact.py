@@ -1,4 +1,7 @@
-"""The moment map of a request, from its geometry, its scheme and the probabilities of its ordering."""
+"""The parts that exact engines share: the requests they cover, the moment map of a request, digits, and the outcome.
+
+Digits are those of float64, of two floats (31 digits), or as many as it takes.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,49 @@ from decimal import Decimal
 
 import numpy as np
 
-from forgetting.core.arrays import Array
-from forgetting.dynamics.loop import view_of
-from forgetting.expectation.engines.device_map import DeviceMoments
-from forgetting.expectation.engines.doubts import doubts_of, sensitivity
+from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.dynamics.space import view_of
+from forgetting.expectation.engines import decimal_moments
+from forgetting.expectation.engines.device_moments import DeviceMoments
+from forgetting.expectation.engines.error_bounds import Pair, doubts_of, sensitivity, two_floats
 from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.pairs import EPS, Pair, two_floats
-from forgetting.expectation.request import Request
+from forgetting.expectation.outcome import Outcome, Values
+from forgetting.expectation.request import Request, steps_shown
 from forgetting.geometry import Geometry
-from forgetting.orderings.laws import Independent
+from forgetting.orderings.laws import Independent, Law
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains, precise_gain
 
-__all__ = ["moment_map"]
+QUICK = 5e8  # products of numbers of two floats that may be spent on 31 digits: a second or two
+ENOUGH = 64 * EPS  # relative doubt below which more digits are not worth computing
+SECONDS_PER_PRODUCT = 2.5e-6  # of decimal numbers, roughly, all precisions taken together
+
+
+def refusal(request: Request, *laws: type[Law]) -> str | None:
+    """The reason why moments do not cover a request; None if they do.
+
+    They cover quadratic forms under a linear scheme and an ordering with one of these laws.
+    """
+    if not isinstance(request.law, laws):
+        return f"it does not cover {request.ordering}"
+    if request.linear is None:
+        return f"it needs a linear scheme on regression tasks, not {request.scheme}"
+    odd = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
+    return f"{odd[0]} is not a quadratic form of w" if odd else None
+
+
+def products_of_step(request: Request) -> float:
+    """The number of products in one step of Q, roughly; sums of iterates double the order of the moments."""
+    geometry, times = request.geometry, 4 if request.averaged else 1
+    size, rows = geometry.dim + request.constants, geometry.rows_learned
+    single = times > 1 or request.scores_tests  # steps are made one by one
+    return times * (3.0 * rows * size**2 + 4.0 * size**2) + (3e4 if single else 300)
+
+
+def in_two_floats(request: Request, products: float) -> bool:
+    """Whether to compute with 31 digits: the data allow it, and so many products take a second or two."""
+    geometry = request.geometry
+    return request.device.host and geometry.refinement + products <= QUICK and geometry.precise is not None
 
 
 def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = False, as_run: bool = False) -> Moments:
@@ -99,22 +132,22 @@ def _probability(request: Request) -> tuple[Pair, float]:
 
 
 def _by_output(pair: Pair) -> Pair:
-    """One row an output, also where there is one."""
+    """The numbers with a row for each output, also where there is one output."""
     return np.atleast_2d(pair[0]), np.atleast_2d(pair[1])
 
 
 def _widened(pair: Pair, columns: Pair) -> Pair:
-    """More columns."""
+    """The numbers with more columns on the right."""
     return np.hstack([pair[0], columns[0]]), np.hstack([pair[1], columns[1]])
 
 
 def _doubled(pair: Pair) -> Pair:
-    """As many columns of zeros again."""
+    """The numbers with an equal number of columns of zeros on the right."""
     return np.hstack([pair[0], 0 * pair[0]]), np.hstack([pair[1], 0 * pair[1]])
 
 
 def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
-    """The gain of each direction, and for each task by how much it can be off."""
+    """The gain of each direction, and for each task a bound on the error of its gains."""
     plain = linear_gains(geometry, scheme)
     if twofold:
         learned = geometry.rows_learned
@@ -132,3 +165,58 @@ def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
     if not twofold:
         return rows[0] * factors[0][:, None], np.zeros(rows[1].shape)  # takes no memory until it is written to
     return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]
+
+
+def refined(
+    request: Request,
+    moments: Moments,
+    values: Values,
+    doubts: Values,
+    detail: str,
+    order: IntArray | None = None,
+    notes: tuple[str, ...] = (),
+) -> Outcome:
+    """The outcome; values with a large doubt are computed again with more digits if that takes less than a second."""
+    digits = f"{31 if moments.twofold else 16} digits"
+    unsure = {name: np.isfinite(value) & (doubts[name] > ENOUGH * np.abs(value)) for name, value in values.items()}
+    # more digits of rows whose last digits were taken for rounding say nothing
+    worthwhile = request.device.host and not moments.doubts.dropped and any(np.any(flags) for flags in unsure.values())
+    if worthwhile and decimal_moments.products(request) * SECONDS_PER_PRODUCT <= min(1.0, request.patience):
+        table, most = decimal_moments.answer(request, order, unsure)
+        for name, (value, doubt) in table.items():
+            better = unsure[name] & ((doubt <= doubts[name]) | (np.abs(value - values[name]) > doubts[name] + doubt))
+            values[name] = np.where(better, value, values[name])
+            doubts[name] = np.where(better, doubt, doubts[name])
+        digits = f"{digits}, some values with {most}"
+    return concluded(request, values, doubts, f"{detail} with {digits}", notes)
+
+
+def concluded(
+    request: Request,
+    values: Values,
+    doubts: Values,
+    detail: str,
+    notes: tuple[str, ...] = (),
+    *,
+    estimated: bool = False,
+) -> Outcome:
+    """The outcome, with notes on dropped directions and on values that are no larger than their rounding error."""
+    remarks = list(notes)
+    if not request.device.host:
+        done, *more = detail.split(";", 1)
+        detail = ";".join([f"{done}, on {request.device}", *more])
+    dropped = request.geometry.best.dropped
+    if dropped:
+        remarks.append(
+            f"some rows have directions of {dropped:.1g} of their size, which were taken for rounding: "
+            "values are those of tasks without these directions"
+        )
+    for name, value in values.items():
+        doubt = doubts[name]
+        if value.ndim == 1 and 0 < abs(value[-1]) <= doubt[-1] and np.isfinite(value[-1]):
+            above = np.flatnonzero(~(np.abs(value) <= doubt))
+            first = steps_shown(request.steps)[above[-1] + 1 if above.size else 0]
+            remarks.append(
+                f"{name} from k = {first:.0f} is no larger than its error ({doubt[-1]:.1g}): its digits are noise"
+            )
+    return Outcome(detail, values, doubts, notes=tuple(remarks), estimated=estimated)

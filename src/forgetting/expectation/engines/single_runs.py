@@ -1,4 +1,4 @@
-"""Quantities of single runs in float64: what simulation averages, and what a run without randomness gives."""
+"""Quantities of single runs in float64, which simulation averages; a run without randomness has their exact values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.orderings.base import NO_UPDATE
-
-__all__ = ["Along", "averaged", "curve_at", "form_along", "made_run", "next_at", "values_of"]
 
 
 class Along(NamedTuple):
@@ -140,7 +138,7 @@ def curve_at(curve: Array, steps: IntArray) -> Array:
 
 
 def next_at(curve: Array, steps: IntArray) -> Array:
-    """What belongs to the step after each of the given steps (last axis); NaN where no step follows.
+    """The value of the curve at the step after each of the given steps (last axis); NaN where no step follows.
 
     >>> next_at(np.array([5.0, 6.0]), np.array([0, 2]))
     array([ 5., nan])

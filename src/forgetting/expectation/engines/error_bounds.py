@@ -1,24 +1,44 @@
-"""By how much the pieces of a moment map can be off: the data, the gains, the start, and the rounding of each step."""
+"""Bounds on the errors of the pieces of a moment map: the data, the gains, the start, and the rounding of each step.
+
+Numbers are floats, or pairs of floats (31 digits), whose arithmetic is compiled and imported when first used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
-from forgetting.expectation.engines.pairs import EPS, two_floats
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.geometry import Geometry, spectrum_of
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases  # compiled code, which `import forgetting` does not load
 
-__all__ = ["Doubts", "doubts_of", "sensitivity"]
+
+Pair = tuple[Array, Array]  # high and low parts
+
+
+def two_floats() -> Any:
+    """The module `forgetting.compute.twofold`, whose import compiles."""
+    from forgetting.compute import twofold
+
+    return twofold
+
+
+def scaled(pair: Pair, factor: Array) -> Pair:
+    """The numbers times floats; the floats count as exact.
+
+    >>> scaled((np.ones(1), np.zeros(1)), np.array([3.0]))[0]
+    array([3.])
+    """
+    product: Pair = two_floats().mul(*pair, factor, np.zeros_like(factor))
+    return product
 
 
 class Doubts(NamedTuple):
-    """By how much the pieces of a moment map can be off; lengths are divided by `unit`.
+    """Bounds on the errors of the pieces of a moment map; lengths are divided by `unit`.
 
     first: E at the start.
     noise: for each distinct task, what a step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
@@ -66,9 +86,9 @@ def doubts_of(
     twofold: bool,
     homogeneous: bool,
 ) -> Doubts:
-    """What each step and the start can be off by; `docs/decisions/0008-digits.md` has the argument.
+    """Bounds on the errors of each step and of the start; `docs/decisions/0008-digits.md` has the argument.
 
-    `moving` is the `sensitivity` of the gains, and `vague` by how much the gains of each task can be off.
+    `moving` is the `sensitivity` of the gains, and `vague` bounds the errors of the gains of each task.
     """
     n, owner = z.shape[1], geometry.owner
     # pieces of 31 digits are rounded once more where the arithmetic is float64
@@ -109,7 +129,7 @@ def doubts_of(
 
 
 def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
-    """What rounding in one step adds to E, in multiples of tr(A), for each distinct task.
+    """The error that rounding in one step adds to E, in multiples of tr(A), for each distinct task.
 
     With pairs of floats it is a bound for the worst case. In float64 rounding errors of n terms are taken to add up
     like the root of n, as they do unless they conspire (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
@@ -120,7 +140,7 @@ def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
 
 
 def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array:
-    """For each distinct task, by how much a function of singular values moves per relative change of these values."""
+    """For each distinct task, the change of a function of singular values per relative change of these values."""
     width = 1e-6
     sigma, owner = geometry.sigma, geometry.owner
     with np.errstate(over="ignore", invalid="ignore"):
@@ -131,7 +151,7 @@ def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array
 
 
 def _first_error(z: Array, source: Bases, rows: Array, w0: Array, unit: float, rounding: float, missed: float) -> Array:
-    """E at the start: z is off by what the solution is off, which the rows hardly see, and by rounding.
+    """E at the start: errors of z are those of the solution, which the rows hardly see, and rounding.
 
     `rows` are those that are learned, in their own coordinates, which come first.
     """

@@ -22,8 +22,6 @@ from forgetting.core.memory import require_memory
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.quantities import LOSS
 
-__all__ = ["ExpectedLoss", "LossOptimum", "least_loss"]
-
 STORED = 2.0**28  # bytes of moments that are kept for the backward pass before they are computed twice instead
 QUICK = 1e8  # products in a gradient; the search takes fewer starts where a gradient takes more
 SEARCHES = 8  # local searches from the best of the weights that are only looked at; 1 if not quick
@@ -140,12 +138,12 @@ class _Steps:
         self.blocks = [(left[rows], np.swapaxes(right[rows], 1, 2)) for rows in self.groups]
 
     def completed(self, matrix: Array) -> Array:
-        """1/2 (b_m^T A b_m) a_m^T - b_m^T A of all tasks, R x n; a_m times it, plus its transpose, is what m adds."""
+        """1/2 (b_m^T A b_m) a_m^T - b_m^T A of all tasks, R x n; task m adds a_m times it, plus its transpose."""
         products = self.right @ matrix
-        found = -products
+        completed = -products
         for rows, (left, turned) in zip(self.groups, self.blocks, strict=True):
-            found[rows] += 0.5 * (products[rows] @ turned) @ left
-        return found
+            completed[rows] += 0.5 * (products[rows] @ turned) @ left
+        return completed
 
     def mixed(self, state: _Scaled, weights: Array) -> _Scaled:
         """sum_m p_m S_m A S_m^T, as A + (C + C^T): in this order, or an antisymmetric rounding error stays."""
@@ -160,8 +158,6 @@ class _Steps:
 
 
 # ------------------------------------------------------------------------------------------------------ the search
-
-
 class _SolvedError(Exception):
     """Weights with loss 0 were found."""
 
@@ -206,13 +202,13 @@ def _candidates(count: int, *, pairs: bool) -> list[Array]:
 
 def _exchanges(p: Array) -> list[Array]:
     """The weights, with that of one task given to a task that has nearly none."""
-    found = []
+    exchanged = []
     for giver in np.flatnonzero(p > SMALL):
         for taker in np.flatnonzero(p <= SMALL):
             moved = p.copy()
             moved[[giver, taker]] = 0.0, p[giver]
-            found.append(moved / moved.sum())
-    return found
+            exchanged.append(moved / moved.sum())
+    return exchanged
 
 
 def _vertex(loss: ExpectedLoss, start: Array) -> LossOptimum:

@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
-from forgetting.expectation.engines.moment_state import Reading, Squares, State
-from forgetting.expectation.engines.pairs import Pair
-
-__all__ = ["DeviceMoments"]
+from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 
 PART = 2**27  # numbers of the products that are held at once: a GiB
 
@@ -94,13 +92,13 @@ class DeviceMoments(Moments):
 
     @cached_property
     def _noise(self) -> tuple[Any, Any]:
-        """What reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
+        """The error that reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
         noise = self.doubts.noise[self.geometry.owner[self._places]]
         return self.device.put(noise[:, 2]), self.device.put(noise[:, 3])
 
     @cached_property
     def _step_noise(self) -> tuple[float, float, float]:
-        """What a step adds to E, as multiples of A, of tr(A) I and of tr(E) I."""
+        """The error that a step adds to E, as multiples of A, of tr(A) I and of tr(E) I."""
         noise, chance = self.doubts.noise, self.probability[0]
         relative, _, errors, _ = np.max(noise[chance > 0], axis=0, initial=0.0).tolist()
         return relative, float(chance @ noise[:, 1]), errors
@@ -115,7 +113,7 @@ class DeviceMoments(Moments):
 
     @cached_property
     def _tests(self) -> tuple[Any, ...]:
-        """For directions of held-out data: b^T S_m, p of their task, and what reading adds, as for `_noise`."""
+        """For directions of held-out data: b^T S_m, p of their task, and the error of reading, as for `_noise`."""
         assert self.watched is not None
         tests = slice(self.geometry.rows_learned, None)
         noise, chance = 4 * self.doubts.noise[self.geometry.owner[tests]], self.probability[0][self.observer[tests]]
@@ -225,7 +223,7 @@ class DeviceMoments(Moments):
         state.steps += 1
 
     def _noisy_there(self, error: Any, moments: Any, tau: Any, trace: Any) -> Any:
-        """Add to E what one step adds."""
+        """Add the error of one step to E."""
         xp, (identity, own, _), (relative, each, errors) = self.device.xp, self._identity, self._step_noise
         after = xp.linalg.trace(error)
         after = xp.clip(after, 0.0)
@@ -237,7 +235,7 @@ class DeviceMoments(Moments):
         return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0))
 
     def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
-        """Add p_m S_m A S_m^T to what counts the visits to m, in place, from A and its completed products."""
+        """Add p_m S_m A S_m^T to the moment that counts visits to m, in place, from A and its completed products."""
         xp, left, n = self.device.xp, self._learned[0], self.size
         chance = self._task_chance
         most = max(1, PART // n**2)
@@ -252,7 +250,7 @@ class DeviceMoments(Moments):
                 following[:, 1 + start : 1 + stop, :] += xp.permute_dims(moved, (1, 0, 2))
 
     def _watch_there(self, state: State) -> None:
-        """Add what held-out data will have lost just after the next step."""
+        """Add the losses of held-out data just after the next step."""
         if state.kept is None:
             return
         xp, (rows, chance, own, reading) = self.device.xp, self._tests
@@ -265,7 +263,7 @@ class DeviceMoments(Moments):
         state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
 
     def _gather_there(self, state: State) -> None:
-        """(x, s) becomes (x, s + x)."""
+        """Let (x, s) become (x, s + x)."""
         if not self.averaged:
             return
         xp, half = self.device.xp, self.size // 2
@@ -278,7 +276,7 @@ class DeviceMoments(Moments):
         state.error = error + rounded
 
     def _grown(self, matrix: Any) -> Any:
-        """A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
+        """A after A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, so that A stays symmetric to the last bit."""
         xp, half = self.device.xp, self.size // 2
         now, cross = matrix[:half, :half], matrix[half:, :half]
         part = cross + 0.5 * now
@@ -287,7 +285,7 @@ class DeviceMoments(Moments):
 
     # ---------------------------------------------------------------------------------------------------- reading them
 
-    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> Reading:
+    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         take = self.device.take
         first = take(state.stack[0][:, 0, :])[None]
         learnt, doubt = np.zeros(len(self.squares[0])), np.zeros(len(self.squares[0]))
@@ -317,11 +315,11 @@ class DeviceMoments(Moments):
         values = np.zeros(len(self.squares[0]))
         kinds = (0, geometry.num_learned) if geometry.held_out else (0,)
         blocks = [(place, geometry.block(m + kind)) for place, m in enumerate(self._sorted.tolist()) for kind in kinds]
-        found = [
+        parts = [
             xp.sum((right[block, :] @ stack[:, 1 + place, :]) * right[block, :], axis=1) for place, block in blocks
         ]
         values[np.concatenate([np.arange(block.start, block.stop) for _, block in blocks])] = self.device.take(
-            xp.concat(found)
+            xp.concat(parts)
         )
         return values
 

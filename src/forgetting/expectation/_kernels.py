@@ -1,20 +1,21 @@
-"""Compiled steps of second moments in numbers of two floats, with the matrix E that bounds their error beside them.
+"""Compiled loops: steps of second moments in float64 and in numbers of two floats, and intervals by betting.
 
 `left` and `right` hold a_m^T and b_m^T, R x n, so that learning task m is A -> S_m A S_m^T with S_m = I - a_m b_m^T.
-This is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, so that it stays symmetric.
+This is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, and no sum of matrices is
+reassociated, so that results are symmetric to the last bit. Beside moments of two floats runs the matrix E that bounds
+their error.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from forgetting.compute.compiling import compiled
+from forgetting.compute.compiling import compiled, compiled_fast
 from forgetting.compute.twofold import add, dot, mul
 from forgetting.core.arrays import Array, IntArray
 
+
 # rows are copied and cleared by loops: slices of arrays take seconds to compile
-
-
 @compiled
 def _clear(a: Array) -> None:
     for i in range(len(a)):
@@ -37,7 +38,7 @@ def _copy(a: Array, b: Array) -> None:
 def _products(
     right: Array, right_low: Array, first: int, last: int, a: Array, al: Array, out: Array, out_low: Array
 ) -> None:
-    """Rows first..last of b^T A."""
+    """Compute the rows first..last of b^T A."""
     size = a.shape[0]
     for i in range(first, last):
         row, row_low = out[i], out_low[i]
@@ -138,7 +139,7 @@ def _step_of_error(left: Array, right: Array, first: int, last: int, p: float, a
 
 @compiled
 def read(right: Array, right_low: Array, a: Array, al: Array) -> tuple[Array, Array]:
-    """b_i^T A b_i for each of the R directions."""
+    """Compute b_i^T A b_i for each of the R directions."""
     rows, size = right.shape
     work, work_low = np.empty((rows, size)), np.empty((rows, size))
     _products(right, right_low, 0, rows, a, al, work, work_low)
@@ -178,7 +179,7 @@ def advance(
     dim: int, order: IntArray, stack: Array, stack_low: Array, error: Array, learnt: Array, learnt_low: Array,
     learnt_doubt: Array, sums: Array, base: float, noise: Array,
 ) -> None:  # fmt: skip
-    """As many steps as `order` is long, in place: the task to learn, or -1 for one drawn by `chance`.
+    """Make a step for each entry of `order`, in place: the task to learn, or -1 for one drawn by `chance`.
 
     `stack` holds E z z^T and, where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the
     first of them, and k times it the sum of those of the others. `learnt` sums the squares that a task has just before
@@ -300,3 +301,110 @@ def step_all(
                 v, vl = mul(moved[i, j], moved_low[i, j], p, pl)
                 target[i, j], target_low[i, j] = add(target[i, j], target_low[i, j], v, vl)
                 target_error[i, j] += p * moved_error[i, j]
+
+
+@compiled_fast  # inner products; what matters is that the final sum is made in one place, symmetrically
+def complete_blocks(left: Array, right: Array, offsets: IntArray, products: Array, quadratic: Array) -> None:
+    """Turn products Y = b^T A into 1/2 (b_m^T A b_m) a_m^T - Y_m, in place, for a stack along the middle axis.
+
+    `left` and `right` hold a^T and b^T, R x n; `products` is R x stack x n. `quadratic[s, i]` becomes b_i^T A_s b_i.
+    """
+    size = left.shape[1]
+    widest = 0
+    for m in range(len(offsets) - 1):
+        widest = max(widest, offsets[m + 1] - offsets[m])
+    block = np.empty((widest, widest))
+    for s in range(products.shape[1]):
+        for m in range(len(offsets) - 1):
+            first, last = offsets[m], offsets[m + 1]
+            for i in range(first, last):
+                for j in range(first, i + 1):
+                    value = 0.0
+                    row, basis = products[i, s], right[j]
+                    for n in range(size):
+                        value += row[n] * basis[n]
+                    block[i - first, j - first] = value
+                    block[j - first, i - first] = value
+                quadratic[s, i] = block[i - first, i - first]
+            for i in range(first, last):
+                row = products[i, s]
+                for n in range(size):
+                    row[n] = -row[n]
+                for j in range(first, last):
+                    factor = 0.5 * block[i - first, j - first]
+                    other = left[j]
+                    for n in range(size):
+                        row[n] += factor * other[n]
+
+
+@compiled
+def add_symmetric(base: Array, half: Array) -> None:
+    """base += half + half^T for each matrix of a stack along the middle axis, exactly symmetric."""
+    size = len(base)
+    for i in range(size):
+        for s in range(base.shape[1]):
+            for j in range(i + 1):
+                value = base[i, s, j] + (half[i, s, j] + half[j, s, i])
+                base[i, s, j] = value
+                base[j, s, i] = value
+
+
+@compiled
+def add_steps(base: Array, completed: Array, left: Array, offsets: IntArray, probability: Array, sums: Array) -> None:
+    """sums[:, m] += p_m S_m A S_m^T, given A and its completed products; exactly symmetric."""
+    size = len(base)
+    row = np.empty(size)
+    for m in range(sums.shape[1]):
+        p = probability[m]
+        if p == 0.0:
+            continue
+        for i in range(size):
+            for j in range(i + 1):
+                row[j] = base[i, j]
+            for r in range(offsets[m], offsets[m + 1]):
+                completed_i, left_i = completed[r, i], left[r, i]
+                a, z = left[r], completed[r]
+                for j in range(i + 1):
+                    row[j] += completed_i * a[j] + left_i * z[j]
+            for j in range(i + 1):
+                sums[i, m, j] += p * row[j]
+            for j in range(i):
+                sums[j, m, i] = sums[i, m, j]
+
+
+@compiled
+def betting_bounds(samples: Array, stakes: Array, level: float, upper: bool) -> float:
+    """One-sided confidence bound on the mean of samples in [0, 1] by betting against it (Waudby-Smith & Ramdas 2024).
+
+    A bettor who stakes `stakes[i]` (chosen before sample i is seen, at most half of what can be lost) multiplies the
+    capital by 1 + stake (x - m), or 1 - stake (x - m) for the upper bound. If m is the true mean, the capital exceeds
+    1 / level with probability at most `level`; the bound is the m at which it does.
+    """
+    goal = np.log(1.0 / level)
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        m = 0.5 * (low + high)
+        wealth = 0.0
+        capital = 1.0
+        for i in range(len(samples)):
+            if upper:
+                room = 0.5 / (1.0 - m) if m < 1.0 else 0.5e300
+                capital *= 1.0 - min(stakes[i], room) * (samples[i] - m)
+            else:
+                room = 0.5 / m if m > 0.0 else 0.5e300
+                capital *= 1.0 + min(stakes[i], room) * (samples[i] - m)
+            if capital < 1e-100 or capital > 1e100:
+                wealth += np.log(capital)
+                capital = 1.0
+        wealth += np.log(capital)
+        rejected = wealth >= goal
+        if upper:
+            if rejected:
+                high = m
+            else:
+                low = m
+        elif rejected:
+            low = m
+        else:
+            high = m
+    return high if upper else low

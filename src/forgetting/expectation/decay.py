@@ -1,27 +1,43 @@
-"""The weights of independent draws with the least decay rate: the largest eigenvalue of Q, minimised over the simplex.
+"""`decay_rate`, the speed at which the error falls in the long run, and the weights of draws that make it the least.
 
-The rate is max <V, Q[V]> over symmetric V of norm 1, and Q is linear in the weights, so that the rate is convex. Any V
-gives a cut, the linear function p -> sum_m p_m <V, S_m V S_m>, which is nowhere above the rate. For numbers y_j >= 0
-that sum to 1, min_m sum_j y_j cut_jm is then a bound that no weights go below (linear programming duality), whatever
-the accuracy of the eigenvectors that made the cuts and of the program that found y.
+The rate of independent draws is the largest eigenvalue of Q: max <V, Q[V]> over symmetric V of norm 1. Q is linear in
+the weights, so that the rate is convex. Any V gives a cut, the linear function p -> sum_m p_m <V, S_m V S_m>, which is
+nowhere above the rate. For numbers y_j >= 0 that sum to 1, min_m sum_j y_j cut_jm is then a bound that no weights go
+below (linear programming duality), whatever the accuracy of the eigenvectors that made the cuts and of the program that
+found y.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.errors import NotSupportedError
+from forgetting.expectation.api import ask
+from forgetting.expectation.engines import engines
+from forgetting.expectation.engines.costs import states_needed
+from forgetting.expectation.engines.exact import moment_map, refusal
 from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.powers import OVERFLOW, pack, unpack
 from forgetting.expectation.engines.spectral import decay
+from forgetting.orderings.base import OrderingLike
+from forgetting.orderings.laws import Cycle, Independent, Reshuffled
+from forgetting.schemes.base import SchemeLike
+from forgetting.tasks import Problem
 
-__all__ = ["DecayOptimum", "least_decay", "rate_of"]
+__all__ = ["decay_rate"]
 
-GAP = 1e-6  # in the rate
+MOST_SECONDS = 600.0  # for the decay rate of reshuffled epochs
+LARGEST = 4000  # the order of a matrix whose eigenvalues take minutes
+APPLICATIONS = 300  # of a map that Lanczos takes to find its largest eigenvalue, or more
+PART = 2**24  # numbers held at once: 128 MiB
+
+# the search for the least rate
+GAP = 1e-6  # in the rate, between that of the best weights and the bound, at which the search ends
 FIRST = 20  # evaluations of the rate by cutting planes alone, which is all that simple problems need
 FIRST_LARGE = 3  # the same where one evaluation takes a while
 DESCENT = 200  # evaluations by quadratic programs
@@ -30,6 +46,100 @@ TOP = 3  # eigenvectors of each evaluation that make cuts
 DENSE = 500  # the order up to which Q is diagonalised outright
 WIDTH = 60  # vectors that a Lanczos run keeps
 ROUNDS = 100  # restarts of a rough Lanczos run
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is found, and said
+def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | None = None) -> float:
+    """The factor by which E|w_k - w*|^2 falls per step in the long run, for a linear scheme.
+
+    Independent draws: the largest eigenvalue of Q on the row space. An order that repeats after T steps has the T-th
+    root of what an epoch does, so that |w_(k+T) - w*|^2 is about rate^T |w_k - w*|^2: cyclic orders that of the squared
+    spectral radius of S_T ... S_1 (for `Cyclic(order=...)` over its tasks, with their number in place of T), and
+    reshuffled epochs that of the largest eigenvalue of A -> E S_pi(T) ... S_pi(1) A S_pi(1) ... S_pi(T) over
+    permutations pi, computed over the sets of seen tasks as the method "subsets" does. The rate is 0 where an epoch
+    leaves no more than rounding.
+
+    Where no w solves all tasks there is no w* to approach, and the rate is that of E|w_k - v_k|^2 for two runs that
+    learn the same tasks from different starts. Expected values then approach their limits (`expect` with k = inf) by
+    this factor per step or by the largest eigenvalue of sum_m p_m S_m, which is at most the root of the rate.
+
+    >>> import forgetting as fg
+    >>> lines = fg.families.two_lines(np.pi / 3)
+    >>> rate = fg.decay_rate(lines, fg.orderings.WithReplacement())
+    >>> round(rate, 12)   # (1 + cos^2 theta) / 2
+    0.625
+    >>> round(fg.decay_rate(lines, fg.orderings.Cyclic()), 12)   # cos^2 theta
+    0.25
+    """
+    request = ask(problem, ordering, 1, scheme).request
+    reason = refusal(request, Independent, Cycle, Reshuffled)
+    if reason is not None:
+        orders = "independent draws, cyclic orders or reshuffled epochs"
+        raise NotSupportedError(f"the decay rate is that of {orders} under a linear scheme: {reason}")
+    moments, T = moment_map(request, homogeneous=True), problem.num_tasks
+    match request.law:
+        case Independent():
+            return decay(moments)
+        case Cycle():
+            if moments.size > LARGEST:
+                raise NotSupportedError(f"the decay rate of a cyclic order takes D <= {LARGEST}, got {moments.size}")
+            tasks = request.law.epoch(T)
+            epoch, T = float(np.square(_radius(moments, moments.geometry.index[tasks]))), len(tasks)
+        case _:
+            needed, seconds = engines.get("subsets").cost(replace(request, steps=np.array([T])))
+            order = moments.size * (moments.size + 1) // 2
+            if needed > request.memory or seconds * min(order, APPLICATIONS) > MOST_SECONDS:
+                states, _ = states_needed(moments.geometry.counts, T)
+                raise NotSupportedError(
+                    f"the decay rate of reshuffled epochs would go through {states:.3g} sets of tasks"
+                )
+            epoch = decay(_Epoch(moments))
+    if not np.isfinite(epoch):
+        raise NotSupportedError(OVERFLOW)
+    return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))
+
+
+def _radius(moments: Moments, order: IntArray) -> float:
+    """The spectral radius of S_T ... S_1, for the distinct tasks 1, ..., T of `order`."""
+    product = np.eye(moments.size)
+    for task in order.tolist():
+        block = moments.geometry.block(task)
+        product -= moments.left[0][block].T @ (moments.right[0][block] @ product)
+    if not np.isfinite(product).all():
+        raise NotSupportedError(OVERFLOW)
+    return float(np.max(np.abs(np.linalg.eigvals(product)), initial=0.0))
+
+
+class _Epoch:
+    """The map from a second moment to its mean over permutations after an epoch; self-adjoint, as Q is."""
+
+    def __init__(self, moments: Moments) -> None:
+        self.moments, self.size, self.device = moments, moments.size, moments.device
+        _, widest = states_needed(moments.geometry.counts, moments.geometry.num_tasks)
+        self.part = max(1, int(PART / (widest * max(1, self.size) ** 2)))
+
+    def apply(self, matrices: Array) -> Array:
+        """The map at one matrix, or at each of several (along the first axis)."""
+        if matrices.ndim == 2:
+            return self._after(matrices)
+        return np.concatenate([self._after(matrices[i : i + self.part]) for i in range(0, len(matrices), self.part)])
+
+    def _after(self, matrices: Array) -> Array:
+        counts = self.moments.geometry.counts.tolist()
+        layer = {(0,) * len(counts): matrices}
+        for size in range(1, sum(counts) + 1):
+            grown: dict[tuple[int, ...], Array] = {}
+            for seen, before in layer.items():
+                for m in (m for m in range(len(counts)) if seen[m] < counts[m]):
+                    larger = (*seen[:m], seen[m] + 1, *seen[m + 1 :])
+                    after = self.moments.step(m, before) * (larger[m] / size)
+                    grown[larger] = grown[larger] + after if larger in grown else after
+            layer = grown
+        (result,) = layer.values()
+        return result
+
+
+# ------------------------------------------------------------------------------------------------- the least rate
 
 
 class DecayOptimum(NamedTuple):
@@ -69,7 +179,7 @@ def rate_of(moments: Moments, weights: Array) -> float:
 
 
 class _EnoughError(Exception):
-    """As many evaluations as are worth it."""
+    """The allowed number of evaluations was made."""
 
 
 class _Search:
@@ -89,7 +199,7 @@ class _Search:
         self.evaluations += 1
         values, vectors, settled = _top(_weighted(self.moments, p), TOP, self.guess, rough=True)
         self.guess = vectors.sum(axis=0)
-        matrices = _unpacked(vectors, self.moments.size)
+        matrices = unpack(vectors, self.moments.size)
         cuts = np.stack([np.sum(matrices * self.moments.step(m, matrices), axis=(1, 2)) for m in range(self.count)], 1)
         self.cuts += list(cuts)
         self.least = max(self.least, float(cuts.min(axis=1).max()))
@@ -98,7 +208,7 @@ class _Search:
         return cuts
 
     def cut_until(self, most: int) -> None:
-        """Evaluate the rate where the cuts are least, until the gap is closed or so many evaluations are made."""
+        """Evaluate the rate where the cuts are least, until the gap is closed or `most` evaluations are made."""
         from scipy.optimize import linprog
 
         while True:
@@ -155,35 +265,33 @@ class _Search:
 
 
 # ------------------------------------------------------------------------------------------------------ eigenvalues
-
-
 def _weighted(moments: Moments, p: Array) -> Moments:
     """The same maps with other weights."""
     return replace(moments, probability=(p, np.zeros_like(p)))
 
 
 def _on_simplex(p: Array) -> Array:
-    """The weights without what rounding took below 0 or away from the sum 1."""
+    """The weights, corrected where rounding took one below 0 or their sum away from 1."""
     positive = np.maximum(p, 0.0)
     return np.asarray(positive / positive.sum())
 
 
 def _top(moments: Moments, count: int, guess: Array | None, *, rough: bool) -> tuple[Array, Array, bool]:
-    """The largest eigenvalues of Q on symmetric matrices, ascending, packed eigenvectors (rows), and if they settled.
+    """The largest eigenvalues of Q on symmetric matrices, ascending, their packed vectors (rows), whether they settled.
 
     Rough eigenvectors serve for cuts, and cost little where many eigenvalues are close to the largest.
     """
     size, order = moments.size, moments.size * (moments.size + 1) // 2
     if order <= DENSE:
-        matrix = _packed(moments.apply(_unpacked(np.eye(order), size)))
+        matrix = pack(moments.apply(unpack(np.eye(order), size)))
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         return values[-count:], vectors[:, -count:].T, True
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     def apply(vector: Array) -> Array:
-        return _packed(moments.apply(_unpacked(vector.ravel(), size)))
+        return np.asarray(pack(moments.apply(unpack(vector.ravel(), size))))
 
-    first = _packed(np.eye(size)) / np.sqrt(size) + (0.0 if guess is None else guess)
+    first = pack(np.eye(size)) / np.sqrt(size) + (0.0 if guess is None else guess)
     operator, settled = LinearOperator((order, order), matvec=apply, dtype=np.float64), True
     options = {"ncv": WIDTH, "tol": 1e-6, "maxiter": ROUNDS} if rough else {"ncv": WIDTH}
     try:
@@ -194,22 +302,3 @@ def _top(moments: Moments, count: int, guess: Array | None, *, rough: bool) -> t
             values, vectors = np.zeros(1), (first / np.linalg.norm(first))[:, None]
     rank = np.argsort(values)
     return values[rank], vectors[:, rank].T, settled
-
-
-@lru_cache(maxsize=8)
-def _packing(size: int) -> tuple[IntArray, IntArray, Array]:
-    rows, columns = np.triu_indices(size)
-    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
-
-
-def _packed(matrices: Array) -> Array:
-    """Symmetric matrices as vectors with the same inner product."""
-    rows, columns, factor = _packing(matrices.shape[-1])
-    return np.asarray(matrices[..., rows, columns] * factor)
-
-
-def _unpacked(vectors: Array, size: int) -> Array:
-    rows, columns, factor = _packing(size)
-    matrices = np.zeros((*vectors.shape[:-1], size, size))
-    matrices[..., rows, columns] = matrices[..., columns, rows] = vectors / factor
-    return matrices

@@ -1,4 +1,7 @@
-"""Self-adjoint maps on symmetric matrices, such as Q: diagonalised, or seen from one matrix by Lanczos.
+"""Powers of self-adjoint maps on symmetric matrices, such as Q.
+
+The map is diagonalised, or seen from one matrix by Lanczos. Sums of powers over steps are divided differences of x^k
+over two and three points, which stay accurate where points meet and k is huge.
 
 Packed matrices live on the device of the map, and are what the array API knows; all else is small, and NumPy's.
 """
@@ -13,26 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from forgetting.compute.devices import HOST, Device
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.engines.pairs import EPS
-
-__all__ = [
-    "OVERFLOW",
-    "Ritz",
-    "SelfAdjoint",
-    "Watch",
-    "diagonalise",
-    "lanczos",
-    "pack",
-    "powers_watched",
-    "stepped",
-    "unpack",
-]
 
 OVERFLOW = "steps multiply errors by more than float64 can hold; scale the data, or take smaller steps"
 AT_ONCE = 256  # packed matrices that a map is applied to at once
-
+NEAR = 0.5  # k times the largest gap, relative to the largest point, below which a series is summed
+TERMS = 18  # of that series: 0.5^18 / 20! is far below rounding
 #: what has to settle, from eigenvalues and eigenvectors of the tridiagonal matrix, the basis (on the device of the map)
 #: and the norm of the start: numbers, the sums of their absolute terms, and by how much the numbers may still move
 Watch = Callable[[Array, Array, Any, float], tuple[Array, Array, Array]]
@@ -57,7 +47,7 @@ class SelfAdjoint(Protocol):
 class Ritz:
     """Q seen from a start v: Q^k v = sum_i (weight_i l_i^k) (row i of basis), exactly or within a Krylov space.
 
-    `drift` is by how much results still moved, relative to the sum of their absolute terms, when Lanczos stopped.
+    `drift` is the last change of the results, relative to the sum of their absolute terms, when Lanczos stopped.
     """
 
     values: Array
@@ -69,11 +59,11 @@ class Ritz:
 
     @property
     def off(self) -> float:
-        """By how much an eigenvalue can be off."""
+        """A bound on the error of an eigenvalue."""
         return 4 * EPS * max(1.0, float(np.abs(self.values).max(initial=0.0)))
 
     def missed(self, k: int) -> float:
-        """By how much Q^k v can be off, relative to |v|, where Lanczos did not settle."""
+        """A bound on the error of Q^k v, relative to |v|, where Lanczos did not settle."""
         return 0.0 if self.settled else float(min(2.0, 4 * np.exp(-(len(self.values) ** 2) / (2 * max(k, 1)))))
 
 
@@ -124,11 +114,11 @@ def lanczos(moments: SelfAdjoint, start: Any, watch: Watch, longest: int, most: 
     drift = top = 0.0
     check = 5
     for count in range(1, limit + 1):
-        last, found = basis[count - 1, :], basis[:count, :]
+        last, span = basis[count - 1, :], basis[:count, :]
         vector = pack(moments.apply(unpack(last, size, device)), device)
         diagonal[count - 1] = float(vector @ last)
         for _ in range(2):  # full re-orthogonalisation, twice is enough
-            vector -= found.T @ (found @ vector)
+            vector -= span.T @ (span @ vector)
         off[count - 1] = float(length_of(vector))
         if off[count - 1] < 10 * EPS * np.abs(diagonal[:count]).max():
             break
@@ -136,7 +126,7 @@ def lanczos(moments: SelfAdjoint, start: Any, watch: Watch, longest: int, most: 
         if count >= check or count == limit:
             check = count + max(5, count // 10)
             values, vectors = _tridiagonal(diagonal[:count], off[: count - 1])
-            current, spread, slack = watch(values, vectors, found, norm)
+            current, spread, slack = watch(values, vectors, span, norm)
             if previous is not None:
                 moved = np.abs(current - previous)
                 drift = float(np.max(moved / np.where(spread > 0, spread, np.inf), initial=0.0))
@@ -164,7 +154,7 @@ def _tridiagonal(diagonal: Array, off: Array) -> tuple[Array, Array]:
 
 
 def _parts(rows: Any) -> list[Any]:
-    """Parts of so many rows that matrices made from them need no memory of note."""
+    """Parts of the rows, small enough that matrices made from them need little memory."""
     count = rows.shape[0]
     return [rows[i : min(i + AT_ONCE, count), :] for i in range(0, count, AT_ONCE)]
 
@@ -185,7 +175,7 @@ def stepped(moments: Stepping, task: int, basis: Any) -> Any:
 
 @lru_cache(maxsize=4)
 def _packing(size: int, device: Device) -> tuple[Any, Any, Any]:
-    """Where the numbers of a packed matrix stand in the matrix, and the other way round; and their factors."""
+    """The places of packed numbers in the matrix, the places of its entries among packed numbers, and the factors."""
     rows, columns = np.triu_indices(size)
     places = np.empty((size, size), dtype=np.int64)
     places[rows, columns] = places[columns, rows] = np.arange(len(rows))
@@ -213,3 +203,63 @@ def unpack(vectors: Any, size: int, device: Device = HOST) -> Any:
     xp = device.xp
     _, places, factor = _packing(size, device)
     return xp.reshape(xp.take(vectors / factor, places, axis=-1), (*vectors.shape[:-1], size, size))
+
+
+def differences(a: Array, b: Array, k: int) -> Array:
+    """(a^k - b^k) / (a - b) = sum over s < k of a^s b^(k-1-s), accurate also where a and b are close: |.| <= k.
+
+    >>> differences(np.array([0.5, 1.0]), np.array([0.5, 0.5]), 3).tolist()
+    [0.75, 1.75]
+    """
+    x, y = np.broadcast_arrays(a, b)
+    if k == 0:
+        return np.zeros(x.shape)
+    large = np.where(np.abs(x) >= np.abs(y), x, y)
+    small = np.where(np.abs(x) >= np.abs(y), y, x)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(large == 0, 0.0, small / large)
+        gap = np.where(large == 0, 1.0, (large - small) / large)  # 1 - ratio without rounding of the ratio
+        close = ratio > 0.5
+        # (1 - r^k) / (1 - r) = -expm1(k log(1 - gap)) / gap for r near 1, plainly otherwise
+        near = np.where(gap == 0, float(k), -np.expm1(k * np.log1p(-np.where(close, gap, 0.5))) / gap)
+        far = (1 - np.power(ratio, k)) / gap
+    return np.asarray(np.power(large, k - 1) * np.where(close, near, far))
+
+
+def second_differences(a: Array, b: Array, c: Array, k: int) -> Array:
+    """The divided difference of x^k over a, b and c: the sum of a^r b^s c^t over all r + s + t = k - 2.
+
+    From the two points farthest apart, relative to the largest; where k times their gap is small, by the series
+    sum_r C(k, r + 2) (-1)^r h_r(gap of b, gap of c) around the largest point.
+
+    >>> second_differences(np.array([1.0]), np.array([0.5]), np.array([0.5]), 4).tolist()   # 1 + 2/2 + 3/4
+    [2.75]
+    """
+    x, y, z = np.broadcast_arrays(a, b, c)
+    if k < 2:
+        return np.zeros(x.shape)
+    # |x| >= |y|, |x| >= |z|, and z is at least as far from x as y is
+    x, y = np.where(np.abs(x) >= np.abs(y), x, y), np.where(np.abs(x) >= np.abs(y), y, x)
+    x, z = np.where(np.abs(x) >= np.abs(z), x, z), np.where(np.abs(x) >= np.abs(z), z, x)
+    y, z = np.where(np.abs(x - y) <= np.abs(x - z), y, z), np.where(np.abs(x - y) <= np.abs(x - z), z, y)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        near_gap = np.where(x == 0, 0.0, (x - y) / x)
+        far_gap = np.where(x == 0, 0.0, (x - z) / x)
+        scale = np.power(x, k - 2)
+        close = far_gap * k < NEAR
+        result = (differences(x, y, k) - differences(y, z, k)) / np.where(close, 1.0, x - z)
+        if np.any(close):
+            result[close] = scale[close] * _series(near_gap[close], far_gap[close], k)
+    return result
+
+
+def _series(near: Array, far: Array, k: int) -> Array:
+    """The divided difference over 1, 1 - near and 1 - far, for k far < NEAR."""
+    total, power, mixed = np.zeros(near.shape), np.ones(near.shape), np.ones(near.shape)
+    binomial = k * (k - 1.0) / 2
+    for r in range(TERMS):
+        total += binomial * mixed
+        binomial *= -(k - r - 2.0) / (r + 3.0)
+        power = power * far
+        mixed = mixed * near + power  # h_(r+1)(near, far) = near h_r(near, far) + far^(r+1)
+    return total

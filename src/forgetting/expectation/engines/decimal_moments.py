@@ -19,16 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.loop import view_of
-from forgetting.expectation.engines.counting import states_needed
+from forgetting.dynamics.space import view_of
+from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.quantities import LOSS, Form, Quantity
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry, lift
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import precise_gain
-
-__all__ = ["TINIEST", "Deep", "Moment", "Numbers", "answer", "products", "settle"]
 
 DIGITS = (60, 120, 480, 960)
 TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
@@ -40,7 +38,7 @@ Flags = NDArray[np.bool_]
 def settle(
     compute: Callable[[], tuple[dict[str, Numbers], Decimal]], unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """Values with bounds on their errors, and the digits at which the unsure values did not change any more.
+    """Values with bounds on their errors, and the number of digits at which the unsure values stopped changing.
 
     `compute` gives a table of decimal numbers by name, at the precision of the context, and the scale of these numbers.
 
@@ -56,10 +54,10 @@ def settle(
             tables.append(compute())
         if len(tables) > 1:
             with localcontext(Context(prec=digits)):
-                found = {name: _compare(tables, name, which) for name, which in unsure.items()}
-            if digits == DIGITS[-1] or all(agreed for _, _, agreed in found.values()):
+                compared = {name: _compare(tables, name, which) for name, which in unsure.items()}
+            if digits == DIGITS[-1] or all(agreed for _, _, agreed in compared.values()):
                 break
-    return {name: (value, doubt) for name, (value, doubt, _) in found.items()}, digits
+    return {name: (value, doubt) for name, (value, doubt, _) in compared.items()}, digits
 
 
 def _compare(tables: list[tuple[dict[str, Numbers], Decimal]], name: str, unsure: Flags) -> tuple[Array, Array, bool]:
@@ -101,7 +99,7 @@ class Moment(NamedTuple):
     coming: Sequence[Numbers]
 
 
-class Deep:
+class DecimalMoments:
     """The tasks and steps of a request, at the precision of the current decimal context.
 
     With a `solution`, labels count as X_m solution, and the state is w - solution, without a constant. With `averaged`,
@@ -152,18 +150,18 @@ class Deep:
             self.factors = [(squares, errors[:, :-1]) for squares, errors in self.factors]
         self.size = len(self.start)
         if averaged:
-            one = lift(np.eye(self.size))
+            identity = lift(np.eye(self.size))
             self.start = np.append(self.start, 0 * self.start)
-            self.steps = [np.block([[step, 0 * one], [one, one]]) for step in self.steps]
+            self.steps = [np.block([[step, 0 * identity], [identity, identity]]) for step in self.steps]
             self.error, *self.losses = (
-                np.block([[form, 0 * one], [0 * one] * 2]) for form in (self.error, *self.losses)
+                np.block([[form, 0 * identity], [0 * identity] * 2]) for form in (self.error, *self.losses)
             )
             self.factors = [(squares, np.hstack([errors, 0 * errors])) for squares, errors in self.factors]
         self._forms: dict[Form, tuple[list[Numbers], list[Numbers]]] = {}
 
     @cached_property
     def scale(self) -> Decimal:
-        """The size of what is computed, at the start."""
+        """The largest form at the start, to which results are compared."""
         last = self.size - 1
         first = [abs(form[last, last]) for form in self.losses] + [self.error[last, last]]
         return Decimal(max([*first, Decimal("1e-300")]))
@@ -298,7 +296,10 @@ class Deep:
 def answer(
     request: Request, order: IntArray | None, unsure: Mapping[str, Flags]
 ) -> tuple[dict[str, tuple[Array, Array]], int]:
-    """All quantities of a request, and the digits it took; `order` holds the distinct tasks where it is not random."""
+    """All quantities of a request, and the number of digits that they took.
+
+    `order` holds the distinct tasks where it is not random.
+    """
 
     def compute() -> tuple[dict[str, Numbers], Decimal]:
         # every quantity is a sum over outputs
@@ -309,20 +310,20 @@ def answer(
         return {name: sum(table[name] for table in tables) for name in tables[0]}, max(scale for _, scale in parts)
 
     def part(geometry: Geometry, w0: Array) -> tuple[dict[str, Numbers], Decimal]:
-        deep = Deep(geometry, request.linear_scheme, w0, averaged=request.averaged)
+        tasks = DecimalMoments(geometry, request.linear_scheme, w0, averaged=request.averaged)
         repeats = dict(zip(*np.unique(request.steps, return_counts=True), strict=True))
         if order is not None:
-            moments = deep.along(order, repeats)
+            moments = tasks.along(order, repeats)
         elif isinstance(request.law, Independent):
             weights, _ = request.law.weights(view_of(request.problem))
-            moments = deep.independent(weights.tolist(), repeats, request.averages("visited"))
+            moments = tasks.independent(weights.tolist(), repeats, request.averages("visited"))
         else:
-            moments = deep.permutations(repeats, isinstance(request.law, Reshuffled))
+            moments = tasks.permutations(repeats, isinstance(request.law, Reshuffled))
         rows: dict[str, list[Any]] = {quantity.name: [] for quantity in request.quantities}
         for moment in moments:
             for quantity in request.quantities:
-                rows[quantity.name].extend([deep.value(quantity, moment)] * int(repeats[moment.k]))
-        return {name: np.array(row, dtype=object) for name, row in rows.items()}, deep.scale
+                rows[quantity.name].extend([tasks.value(quantity, moment)] * int(repeats[moment.k]))
+        return {name: np.array(row, dtype=object) for name, row in rows.items()}, tasks.scale
 
     return settle(compute, unsure)
 
@@ -358,8 +359,6 @@ def _products(request: Request) -> float:
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra
-
-
 def _trace(form: Numbers, moment: Numbers) -> Decimal:
     return Decimal(np.sum(form * moment))
 
@@ -387,7 +386,7 @@ def _frame(rows: Numbers, dim: int) -> Numbers | None:
 
 
 def _factor(matrix: Numbers, label: Numbers, rank: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Squared singular values, right singular vectors and targets, as many as `rank`, by one-sided Jacobi."""
+    """The `rank` largest squared singular values, their right singular vectors and targets, by one-sided Jacobi."""
     both = np.column_stack([matrix, label])
     small = Decimal(10) ** (4 - getcontext().prec)
     floor = [small**2 * (row[:-1] @ row[:-1]) for row in both]

@@ -1,37 +1,42 @@
-"""`expect`: the expectation over orderings, exact where that fits, simulated with an honest interval elsewhere."""
+"""`expect` and `compare`: expectations over orderings, and the differences between those of two ways of learning.
+
+Values are exact where that fits; elsewhere they are simulated, with intervals.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
 from forgetting.core.progress import Progress, reports_progress
-from forgetting.dynamics.loop import resolve
+from forgetting.dynamics.space import resolve
 from forgetting.dynamics.trajectory import overflow
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.expectation.engines import choose, engines, require
+from forgetting.expectation.engines import as_simulated, choose, engines, require
 from forgetting.expectation.engines.base import require_realizable
+from forgetting.expectation.engines.monte_carlo import gathered
+from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, value_range
 from forgetting.expectation.outcome import Expectation, Outcome
 from forgetting.expectation.quantities import Quantity, resolved
 from forgetting.expectation.request import FOREVER, PATIENCE, Request, Simulation
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike, as_ordering
-from forgetting.schemes import Scheme
-from forgetting.schemes.base import SchemeLike
+from forgetting.schemes.base import Scheme, SchemeLike
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import no_common_solution
 from forgetting.tasks.scored import scored_tasks
 
-__all__ = ["MOST_STEPS", "Question", "Steps", "as_level", "as_patience", "ask", "expect"]
+__all__ = ["compare", "expect"]
 
 MOST_STEPS = 10**15  # beyond it k eps is no longer small
 Steps = int | float | Sequence[int | float] | IntArray | Array  # a float is a whole number or inf
+Arm = OrderingLike | tuple[OrderingLike, SchemeLike | None]
 
 
 @reports_progress
@@ -145,7 +150,7 @@ def expect(
         engine, notes, request = engines.get(method), (), question.request
         require(engine, request)
     if not request.device.host and not engine.on_device:
-        notes += (f"computed on the CPU: the method {engine.name!r} has no form for {request.device}",)
+        notes += (f"computed on the CPU: the method {engine.name!r} cannot compute on {request.device}",)
         request = replace(request, device=HOST)
     with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
         outcome = engine.solve(request)
@@ -161,15 +166,106 @@ def expect(
 
 
 def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
-    """A note if quantities were simulated only because others have no exact method."""
+    """A note that quantities were simulated only because others have no exact method, if that is so."""
     plain = [quantity.name for quantity in request.quantities if quantity.form.quadratic]
     others = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
     if method != "auto" or not outcome.runs or not plain or not others or request.linear is None:
         return ()
     return (
-        f"{' and '.join(plain)}: simulated beside {others[0]}, which no exact method knows; a call without "
+        f"{' and '.join(plain)}: simulated because no exact method computes {others[0]}; a call without "
         f"{others[0]} may have exact values",
     )
+
+
+@reports_progress
+def compare(
+    problem: Problem,
+    first: Arm,
+    second: Arm,
+    k: Steps,
+    w0: Any = None,
+    quantities: Quantity | str | Sequence[Quantity | str] = ("loss", "forgetting"),
+    seed: Seed = 0,
+    runs: int | None = None,
+    confidence: float = 0.99,
+    patience: float = PATIENCE,
+    *,
+    progress: Progress = False,
+) -> Expectation:
+    """E[first] - E[second] for two orderings, or two (ordering, scheme) pairs; all arguments are as for `expect`.
+
+    Exact if both are. Otherwise run i of both arms draws its order from the same random numbers, which cancels most of
+    the noise between two schemes under one ordering, and intervals and quantiles are those of the paired differences.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.gaussian(T=5, d=8, rank=2, seed=0)
+    >>> gap = compare(tasks, fg.orderings.WithReplacement(), fg.orderings.WithoutReplacement(), k=5)
+    >>> gap.method, bool(gap.loss > 0)
+    ('exact difference', True)
+    """
+    arms = [_pair(first), _pair(second)]
+    count = None if runs is None else as_count(runs, "runs", least=1)
+    simulation = Simulation(seed_from(seed), count, confidence=as_level(confidence))
+    questions = [
+        ask(problem, ordering, k, scheme, w0, quantities, None, simulation, patience) for ordering, scheme in arms
+    ]
+    if all(choose(question.request).engine.exact for question in questions):
+        a, b = (
+            expect(problem, ordering, k, scheme, w0, quantities=quantities, patience=patience)
+            for ordering, scheme in arms
+        )
+        values = {name: np.asarray(a.values[name]) - np.asarray(b.values[name]) for name in a.values}
+        return Expectation(
+            k=a.k,
+            method="exact difference",
+            detail=f"{a.method} less {b.method}",
+            values=values,
+            intervals={name: np.stack([value, value], axis=-1) for name, value in values.items()},
+            uncertainty={
+                name: np.asarray(a.uncertainty.get(name, 0.0)) + np.asarray(b.uncertainty.get(name, 0.0))
+                for name in values
+            },
+            notes=tuple(dict.fromkeys(a.notes + b.notes)),
+            heading="Differences of expected values over all orders",
+            unit=a.unit,
+        )
+    requests = [as_simulated(question.request) for question in questions]
+    count = min(request.simulation.most for request in requests)
+    samples = [gathered(request, count) for request in requests]
+    values, intervals, quantiles, bounded, notes = {}, {}, {}, {}, []
+    ranges = [[value_range(request, quantity) for quantity in request.quantities] for request in requests]
+    for quantity, first_range, second_range in zip(requests[0].quantities, *ranges, strict=True):
+        name = quantity.name
+        difference = samples[0][name] - samples[1][name]
+        values[name] = np.mean(difference, axis=0)
+        bounds = None
+        if first_range is not None and second_range is not None:
+            bounded[name] = bounds = first_range[0] - second_range[1], first_range[1] - second_range[0]
+        intervals[name] = column_intervals(difference, bounds, simulation.confidence)
+        quantiles[name] = column_quantiles(difference, simulation.confidence, bounds or (-np.inf, np.inf))
+    for request, known in zip(requests, ranges, strict=True):
+        notes += caveats(request, known)
+    outcome = Outcome(
+        f"{count} pairs of runs with common random numbers",
+        values,
+        {name: np.diff(value, axis=-1)[..., 0] / 2 for name, value in intervals.items()},
+        intervals,
+        simulation.confidence,
+        count,
+        tuple(dict.fromkeys(notes)),
+        quantiles=quantiles,
+        ranges=bounded,
+        seed=simulation.seed,
+        heading="Differences of expected values over random orders",
+    )
+    return questions[0].build("monte-carlo", outcome)
+
+
+def _pair(arm: Arm) -> tuple[OrderingLike, SchemeLike | None]:
+    """The ordering and the scheme of an arm; a tuple of task numbers is an ordering."""
+    if isinstance(arm, tuple) and len(arm) == 2 and isinstance(arm[1], Scheme | str | None):
+        return arm
+    return cast(OrderingLike, arm), None
 
 
 class Question(NamedTuple):
@@ -214,7 +310,7 @@ def ask(
     test: Any = None,
     device: Any = None,
 ) -> Question:
-    """Check the arguments of `expect`."""
+    """The request of a call of `expect`, whose arguments are checked here."""
     ordering = as_ordering(ordering)
     scalar = any_array(k, "k").ndim == 0
     counted = [_as_steps(number) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
@@ -267,13 +363,13 @@ def _scored(
     if noise is not None and ordering.adaptive:
         raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")
     if any(quantity.average == "error" for quantity in wanted):
-        raise NotSupportedError(f"the quantity 'error' knows no {given[:-1]}; ask for it in a call of its own")
+        raise NotSupportedError(f"the quantity 'error' does not work with {given}; ask for it in a call of its own")
     scored = scored_tasks(problem, test, noise)
     return scored, scored.start(w0)
 
 
 def _as_steps(given: Any) -> int:
-    """A number of steps, FOREVER for inf."""
+    """Check a number of steps; FOREVER stands for inf."""
     number = given[()] if type(given) is np.ndarray and given.ndim == 0 else given
     if isinstance(number, float | np.floating) and number == np.inf:
         return FOREVER
@@ -281,12 +377,12 @@ def _as_steps(given: Any) -> int:
 
 
 def as_patience(seconds: float) -> float:
-    """Seconds to wait, or inf, checked."""
+    """Check `patience=`: seconds to wait, or inf."""
     return seconds if isinstance(seconds, float) and seconds == np.inf else as_number(seconds, "patience", above=0)
 
 
 def as_level(confidence: float) -> float:
-    """A confidence level, checked."""
+    """Check `confidence=`: a level between 0 and 1."""
     level = as_number(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInputError(f"confidence must be between 0 and 1, got {level:g}")
