@@ -19,8 +19,8 @@ from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, wo
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
 from forgetting.theory.starting import known_starts
 from forgetting.worstcase import Entry, frontier_data, frontier_improving
-from forgetting.worstcase.frontier_bounds import Upper, upper_bound
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry
+from forgetting.worstcase.frontier_table import Upper, upper_bound
 
 FILES = [path.name for path in entry_files(FOLDER)]
 DRAWS = fg.orderings.WithReplacement()

@@ -16,12 +16,13 @@ from forgetting.core.arrays import Array, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.storage.arrays import open_regular
 from forgetting.storage.json_text import decode_json, typed, write_json
+from forgetting.storage.records import Codec, add_codec
 from forgetting.worstcase.check_certificate import check, digest
-from forgetting.worstcase.program import Matrix, Program
+from forgetting.worstcase.inner_products import Word
+from forgetting.worstcase.program import MomentMatrix, Program
 from forgetting.worstcase.solving import Solved
-from forgetting.worstcase.words import Word
 
-__all__ = ["DualCertificate", "certified"]
+__all__ = ["DualCertificate"]
 
 FORMAT = "forgetting worst case 1"
 BITS = 36  # coefficients are whole multiples of 2^-BITS
@@ -127,7 +128,7 @@ def _rounded_up(value: Fraction) -> str:
     return f"{whole // 10**DIGITS}.{whole % 10**DIGITS:0{DIGITS}d}"
 
 
-def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[tuple[Word, ...], list[list[int]]]:
+def _squares(matrix: MomentMatrix, dual: Array, program: Program) -> tuple[tuple[Word, ...], list[list[int]]]:
     """The words of a matrix, in order, and for each square the whole coefficients of these words."""
     values, vectors = np.linalg.eigh(dual)
     kept = values > SMALL * max(values[-1], 0.0)
@@ -143,3 +144,6 @@ def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[tuple[Word,
         basis[row, columns[word]] += value
     whole = np.rint(roots @ basis * 2.0**BITS)
     return tuple(columns), [[int(value) for value in row] for row in whole]
+
+
+add_codec(Codec("dual certificate", DualCertificate, lambda made: made.to_json(), DualCertificate.from_json))

@@ -18,18 +18,16 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.sets import Polyhedron
 from forgetting.tasks import ConvexSets, RegressionTasks
-from forgetting.worstcase.cliques import Reach
+from forgetting.worstcase.inner_products import Word, extended
+from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import Program
 from forgetting.worstcase.tree import Tree
-from forgetting.worstcase.words import Word, extended
-
-__all__ = ["candidates", "num_errors"]
 
 THRESHOLDS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 EDGE = 1e-6  # eigenvalues of a compressed projection within this distance of 0 or 1 are 0 or 1
 
 
-def num_errors(tree: Tree, reach: Reach) -> float:
+def num_errors(tree: Tree, reach: ReachedErrors) -> float:
     """How many errors there are with the names of all tasks."""
     if not tree.walk.symmetric:
         return len(reach.words)
@@ -59,8 +57,8 @@ class _Space:
     moments: Array
 
     @cached_property
-    def reach(self) -> Reach:
-        return Reach(self.program.tree, self.program.algebra)
+    def reach(self) -> ReachedErrors:
+        return ReachedErrors(self.program.tree, self.program.algebra)
 
     @cached_property
     def errors(self) -> list[Word]:

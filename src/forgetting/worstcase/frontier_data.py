@@ -21,12 +21,10 @@ from forgetting.storage.atomic import write
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.equiangular import worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, entry_files
-from forgetting.worstcase.api import worst_case
 from forgetting.worstcase.frontier_entry import TIGHT, Entry
 from forgetting.worstcase.frontier_improving import Search
-from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, Row, frontier, pairs
-
-__all__ = ["certify", "main", "prune", "search", "store"]
+from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, FrontierRow, frontier, pairs
+from forgetting.worstcase.supremum import worst_case
 
 BEGIN, END = "<!-- made by python -m forgetting.worstcase.frontier_data -->", "<!-- end -->"
 LARGER = 1e-6  # relative: by how much a value must exceed another one to be worth a file
@@ -183,7 +181,7 @@ def _table(shown: Frontier) -> str:
     return "\n".join(lines)
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: FrontierRow | None) -> str:
     if row is None or row.entry is None or row.entry.T != row.T:
         return ""
     tight = row.upper.value - row.value <= TIGHT * row.value

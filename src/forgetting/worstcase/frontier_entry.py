@@ -22,7 +22,7 @@ from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, task_arrays
 from forgetting.tasks.worst_pairs import two_lines_forgetting, two_lines_loss
 from forgetting.worstcase.dual_certificate import DualCertificate
 
-__all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]
+__all__ = ["Entry"]
 
 LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty

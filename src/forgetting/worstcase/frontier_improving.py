@@ -15,12 +15,11 @@ from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import as_ordering
 from forgetting.storage.atomic import as_file_error, require_writable
 from forgetting.tasks import Problem, RegressionTasks
-from forgetting.worstcase.frontier_bounds import upper_bound
 from forgetting.worstcase.frontier_entry import Entry
-from forgetting.worstcase.frontier_table import Frontier, frontier
+from forgetting.worstcase.frontier_table import Frontier, frontier, upper_bound
 from forgetting.worstcase.search import adversarial_search
 
-__all__ = ["Improvement", "Search", "improve_frontier"]
+__all__ = ["Improvement", "improve_frontier"]
 
 CONTRADICTS = 1e-7  # relative: how far above an upper bound a value is no rounding
 LARGER = 1e-9  # relative: by how much a value must exceed what is known

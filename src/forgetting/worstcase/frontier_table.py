@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -13,22 +13,111 @@ from forgetting.core.arrays import IntArray, as_count, as_flag, as_kind, as_path
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
+from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
+from forgetting.schemes import Kaczmarz
 from forgetting.storage.records import checked_fields
-from forgetting.tasks.known_tasks import entry_files, known_worst
-from forgetting.worstcase.frontier_bounds import KEPT, NOT_KEPT, Upper, upper_bound
+from forgetting.tasks.known_tasks import KnownWorst, entry_files, known_worst
+from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
+from forgetting.theory.statement import all_bounds
 from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
-from forgetting.worstcase.frontier_slopes import SAYS, Slope, slope_between
 
-__all__ = ["Frontier", "Row", "frontier"]
+__all__ = ["Frontier", "frontier"]
 
+KEPT, NOT_KEPT = "certificate", "fg.worst_case"  # the second: a certificate that is too large to be kept
+#: what a reader should know before quoting a slope
+SAYS = (
+    "A slope is -d log(value) / d log(k) between a row and the one before it. It compares the largest values that are "
+    "known, which are lower bounds, so that it says what these tasks do between these k, and nothing about the limit: "
+    "neither slopes below 1 nor slopes at 1 decide the exponent between 3/4 (proved) and 1 (attained by two tasks). "
+    "Where both rows have upper bounds, the slope of the supremum itself is proved to be in the range beside it."
+)
 QUANTITIES = ("loss", "forgetting")
 CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2
 DRAWN = 4  # rows that a number of tasks needs to have a curve, if others have as many
 LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
 
 
-class Row(NamedTuple):
+class Upper(NamedTuple):
+    """A proved upper bound on the supremum over tasks, and what proves it."""
+
+    value: float
+    source: str
+
+
+def upper_bound(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: int | None, k: int) -> Upper:
+    """The smallest upper bound on the supremum over all collections of T tasks (None: of any number), with its source.
+
+    Beside its own certificate, an entry has those of more tasks: T tasks are n T tasks, n clones each, so that the
+    supremum over n T tasks is no smaller. The supremum of E L(w_k) over uniform draws does not grow with k: it is the
+    largest eigenvalue of Q^k(B_0), and Q averages compressions P X P, which do not raise the largest eigenvalue. Then
+    certificates for fewer steps count as well.
+
+    >>> upper_bound([], "loss", "with-replacement", None, 100).source
+    'thm:cl_by_sgd_main/loss/product'
+    """
+    return min([*_certified(entries, quantity, ordering, T, k), *_registered(quantity, ordering, T, k)])
+
+
+def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
+    drawn = ordering == "with-replacement"
+    for entry in entries:
+        if entry.upper is None or entry.quantity != quantity or entry.ordering != ordering:
+            continue
+        more = entry.T is None or (T is not None and entry.T % T == 0)
+        same = entry.T == T or (drawn and more)
+        fewer = drawn and quantity == "loss" and entry.k <= k
+        if same and (entry.k == k or fewer):
+            what = "closed form" if entry.evidence == "closed form" else KEPT if entry.proof is not None else NOT_KEPT
+            at = [f"T = {'inf' if entry.T is None else entry.T}"] * (entry.T != T) + [f"k = {entry.k}"] * (entry.k != k)
+            yield Upper(entry.upper, f"{what} of {', '.join(at)}" if at else what)
+
+
+def _registered(quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
+    """The bounds of the registry that need no more than T and k; the smallest comes with the key of its bound."""
+    order, setting = as_ordering(ordering), Setting(T=T)
+    orders, schemes = describe_ordering(order, None, k), describe_scheme(Kaczmarz(), None)[0]
+    for bound in all_bounds(quantity=quantity):
+        if (
+            bound.kind == "upper"
+            and bound.status != "refuted"
+            and "regression" in bound.problems
+            and not orders.isdisjoint(bound.orderings)
+            and not schemes.isdisjoint(bound.schemes)
+        ):
+            try:
+                yield Upper(bound.value(setting, k), bound.key)
+            except ForgettingError:  # the bound needs more than T, or does not cover k
+                continue
+
+
+class Slope(NamedTuple):
+    """-d log(value) / d log(k) between two rows of the frontier.
+
+    Attributes:
+        value: of the lower bounds.
+        least, most: what the slope of the supremum is between, by the lower and upper bounds of both rows.
+    """
+
+    value: float
+    least: float
+    most: float
+
+
+def slope_between(first: tuple[int, float, float], second: tuple[int, float, float]) -> Slope:
+    """The slope between two rows (k, lower, upper), the second with the larger k.
+
+    >>> [round(number, 6) for number in slope_between((1, 0.2, 0.2), (2, 0.1, 0.11))]
+    [1.0, 0.862496, 1.0]
+    """
+    (k1, low1, high1), (k2, low2, high2) = first, second
+    if not (low1 > 0 and low2 > 0):
+        return Slope(math.nan, math.nan, math.nan)
+    step = math.log(k2 / k1)
+    return Slope(math.log(low1 / low2) / step, math.log(low1 / high2) / step, math.log(high1 / low2) / step)
+
+
+class FrontierRow(NamedTuple):
     """The best known about T tasks after k steps.
 
     Attributes:
@@ -87,27 +176,27 @@ class Frontier(Result):
         return f"Largest known expected {self.quantity} times k, {self.ordering}: {len(self.entries)} entries{mine}"
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[FrontierRow, ...]:
         """All rows, by T (any number of tasks last) and k."""
         numbers: list[int | None] = [*sorted({entry.T for entry in self.entries if entry.T is not None}), None]
         wanted = numbers if self.T is None else [T for T in numbers if (math.inf if T is None else T) in self.T]
         return tuple(row for T in wanted for row in self._rows_of(T) if self.k is None or row.k in self.k)
 
     @property
-    def envelope(self) -> tuple[Row, ...]:
+    def envelope(self) -> tuple[FrontierRow, ...]:
         """The rows over any number of tasks."""
         return tuple(row for row in self.rows if row.T is None)
 
-    def _rows_of(self, T: int | None) -> list[Row]:
+    def _rows_of(self, T: int | None) -> list[FrontierRow]:
         """The rows of one T, those over any number of tasks at each k for which more than pairs are known."""
         steps = {entry.k for entry in self.entries if (entry.T != 2 if T is None else entry.T == T)}
-        rows: list[Row] = []
+        rows: list[FrontierRow] = []
         for k in sorted(steps):
             entry = self._best(T, k)
             upper = upper_bound(self.entries, self.quantity, self.ordering, T, k)
             stored = self._best(T, k, own=False)
             beaten = None if entry is None or not entry.own or stored is None else stored.value
-            row = Row(T, k, entry, upper, None, beaten)
+            row = FrontierRow(T, k, entry, upper, None, beaten)
             if rows:
                 before, here = ((one.k, one.value, one.upper.value) for one in (rows[-1], row))
                 row = row._replace(slope=slope_between(before, here))
@@ -206,7 +295,7 @@ class Frontier(Result):
     def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
         return self._of_rows([self.rows[row] for row in rows], full=full)
 
-    def _of_rows(self, rows: Sequence[Row], *, full: bool = False) -> dict[str, Sequence[Any]]:
+    def _of_rows(self, rows: Sequence[FrontierRow], *, full: bool = False) -> dict[str, Sequence[Any]]:
         columns: dict[str, Sequence[Any]] = {
             "T": [math.inf if row.T is None else row.T for row in rows],
             "k": [row.k for row in rows],
@@ -244,7 +333,9 @@ class Frontier(Result):
         return made
 
 
-def _series(name: str, rows: Sequence[Row], role: Role = "exact", group: int = -1, upper: bool = False) -> Series:
+def _series(
+    name: str, rows: Sequence[FrontierRow], role: Role = "exact", group: int = -1, upper: bool = False
+) -> Series:
     """k times the values, or times the upper bounds, against k."""
     points = tuple(row.k * (row.upper.value if upper else row.value) for row in rows)
     return Series(name, tuple(float(row.k) for row in rows), points, role=role, group=group)
@@ -254,7 +345,7 @@ def _curve_name(T: int, ordering: str) -> str:
     return f"T = {T}, closed form" if T == 2 and ordering == "with-replacement" else f"T = {T}"
 
 
-def _evidence(row: Row) -> str:
+def _evidence(row: FrontierRow) -> str:
     """How well the value is known."""
     if row.entry is None:
         return "certified"

@@ -16,8 +16,6 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.worstcase.ascent import Climb, Flags, Point, probabilities, projections_of
 from forgetting.worstcase.objective import Objective
 
-__all__ = ["TRIES", "Climbed", "climb_with_ranks"]
-
 TRIES = 4  # moves of a collection with gradient 0 that are followed at once
 ROUND = 50  # steps between changes of ranks
 NEAR = 3.0  # a move that divides the value by more than exp(3) is not followed

@@ -24,8 +24,6 @@ from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError, WorkerError
 from forgetting.worstcase.program import Program
 
-__all__ = ["Solved", "clarabel", "serve", "solve"]
-
 LONG = 1200  # rows that may take longer than a second
 SERVE = "import sys; sys.path[:] = sys.argv[1:]; from forgetting.worstcase.solving import serve; serve()"
 
