@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import forgetting as fg
 from forgetting.compute.threads import one_thread
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.solver import api
+from forgetting.solver import solving
 from forgetting.solver.loop import TALL
 
 RNG = np.random.default_rng(0)
@@ -294,7 +294,7 @@ def test_odd_options_are_named(options, message):
 
 
 def test_the_default_number_of_epochs():
-    assert api.EPOCHS == 1000
+    assert solving.EPOCHS == 1000
     solution = fg.solve(A, OFF, tol=0, method="multipliers")
     assert "maxiter = 1000" in solution.status
 

@@ -12,8 +12,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 import forgetting as fg
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.solver.loop import Loop
-from forgetting.solver.rows import Rows
-from forgetting.solver.sources import opened, rows_of
+from forgetting.solver.rows import Rows, opened, rows_of
 from forgetting.sources.readers import as_source, block_starts
 
 SMALL = 2**16  # bytes: the matrices of these tests take more, and are streamed

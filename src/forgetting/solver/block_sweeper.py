@@ -12,8 +12,6 @@ from forgetting.core.arrays import EPS, Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Rows, panels, together
 from forgetting.solver.sweepers import InMemory, Iterate
 
-__all__ = ["BlockSweeper"]
-
 
 def _gram(rows: Rows, order: IntArray) -> Array:
     """X X^T for the rows X of a block."""

@@ -21,12 +21,10 @@ from forgetting.core.arrays import as_path, fingerprint
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import Loop, Stops
-from forgetting.solver.methods import Measure, Method
-from forgetting.solver.request import Request
+from forgetting.solver.methods import Method, Misfit
+from forgetting.solver.request import SolveRequest
 from forgetting.storage.arrays import damaged, entry
 from forgetting.storage.records import checked_fields, read_record, write_record
-
-__all__ = ["Checkpoint", "as_checkpoint"]
 
 KIND = "state of a solve"
 COSTLY = 20  # times the seconds that a save took pass before the next one
@@ -78,7 +76,7 @@ class Checkpoint:
         now = perf_counter()
         self.due = now + max(self.every, COSTLY * (now - started)) if self.every else now
 
-    def start(self, request: Request, stops: Stops) -> Loop:
+    def start(self, request: SolveRequest, stops: Stops) -> Loop:
         """The loop where the saved state ends, or at its start if there is no file."""
         if not os.path.exists(self.path):
             loop = Loop(request.method(), request.ordering, stops, request.seed, stall_ends=request.may_switch)
@@ -139,9 +137,9 @@ def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
     }
 
 
-def _measured(values: Any, method: Method) -> Measure:
-    names = [field.name for field in fields(Measure)]
-    found = Measure(**checked_fields(Measure, dict(zip(names, values, strict=True))))
+def _measured(values: Any, method: Method) -> Misfit:
+    names = [field.name for field in fields(Misfit)]
+    found = Misfit(**checked_fields(Misfit, dict(zip(names, values, strict=True))))
     for part in found.each or ():
         _like(part, method.sizes, "measures")
     return found
@@ -154,7 +152,7 @@ def _like(given: Any, own: Any, what: str) -> Any:
     return given
 
 
-def as_checkpoint(path: str | PathLike[str], every: float, request: Request) -> Checkpoint:
+def as_checkpoint(path: str | PathLike[str], every: float, request: SolveRequest) -> Checkpoint:
     """The checkpoint of a request."""
     if request.ordering.adaptive:
         raise NotSupportedError(

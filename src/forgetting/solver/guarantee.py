@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from forgetting.theory.evaluation import Evaluation, Row
     from forgetting.theory.setting import Setting
 
-__all__ = ["Guarantee", "Promise", "Terms", "promised", "smallest_eigenvalue", "uncovered"]
+__all__ = ["Guarantee"]
 
 #: what is known about a bound that counts here; numbers quoted at second hand, rates and gaps in proofs do not
 PROVED = ("holds as stated", "holds where proved", "corrected", "proved here")

@@ -13,12 +13,9 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
-from forgetting.solver.rows import Limits, Rows
-from forgetting.solver.sources import rows_of
+from forgetting.solver.rows import Limits, Rows, rows_of
 from forgetting.solver.sweepers import Iterate, RowSweeper, Sweeper
 from forgetting.sources.readers import Source
-
-__all__ = ["StreamSweeper"]
 
 
 @dataclass

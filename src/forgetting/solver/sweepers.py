@@ -17,9 +17,6 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Limits, Rows
-from forgetting.solver.tracking import Tracked
-
-__all__ = ["InMemory", "Iterate", "RowSweeper", "Sweeper", "scales"]
 
 SAMPLE = 64  # rows that are compared when a solve is resumed
 GRAM_ROWS = 2**14  # whose scaled copy is made at once
@@ -337,6 +334,43 @@ class RowSweeper(InMemory):
     def losses(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
         return 0.5 * gap**2 if gap.ndim == 1 else np.asarray(0.5 * np.sum(gap**2, axis=1))
+
+
+class Tracked:
+    """b - A x for orderings that look at x at every step, kept up to date by inner products of rows.
+
+    The step t a_i changes the gaps by t A a_i. The m numbers A a_i are kept as long as memory lasts, so that a second
+    visit costs m operations and not a pass over the matrix.
+    """
+
+    def __init__(self, rows: Rows, b: Array, x: Array, scale: Array, memory: float) -> None:
+        self.rows, self.b, self.scale = rows, b, scale
+        self.products: dict[int, Array] = {}
+        self.most = int(memory / (8.0 * rows.shape[0]))
+        norms = np.sqrt(rows.squares)
+        self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+        self.refresh(x)
+
+    def refresh(self, x: Array) -> None:
+        """Compute all gaps anew, so that rounding errors do not add up."""
+        self.gap = self.b - self.rows.products(x)
+
+    def moved(self, row: int) -> None:
+        """Note the step of a row."""
+        product = self.products.get(row)
+        if product is None:
+            product = self.rows.products(self.rows.dense([row])[0])
+            if len(self.products) < self.most:
+                self.products[row] = product
+        self.gap -= (self.scale[row] * self.gap[row]) * product
+
+    def distances(self) -> Array:
+        """The distance from x to the solutions of every row."""
+        return np.abs(self.gap) * self._inverse_norms
+
+    def losses(self) -> Array:
+        """Half the squared residual of every row."""
+        return 0.5 * self.gap**2
 
 
 def as_dense(product: Any) -> Array:
