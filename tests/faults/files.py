@@ -61,7 +61,7 @@ from forgetting.report.texts import to_latex_file
 from forgetting.sources.files import read_matrix
 from forgetting.storage.store import PROTECTED
 from forgetting.storage.store import _digest as digest_of_cell
-from forgetting.studies.export import export
+from forgetting.studies.table import export
 from forgetting.tasks.equiangular import worst_equiangular
 from forgetting.tasks.known_tasks import _digest
 from forgetting.tasks.readers import Reading

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools import frontier_data
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
 from forgetting.theory.starting import known_starts
-from forgetting.worstcase import Entry, frontier_data, frontier_improving
+from forgetting.worstcase import Entry, frontier_improving
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry
 from forgetting.worstcase.frontier_table import Upper, upper_bound
 
@@ -389,7 +390,7 @@ def test_hunts_start_from_the_known_worst_tasks():
 def test_the_page_has_the_tables_of_the_data():
     page = (Path(__file__).parents[2] / "docs" / "frontier.md").read_text(encoding="utf-8")
     made = page.partition(frontier_data.BEGIN)[2].partition(frontier_data.END)[0].strip()
-    assert made == frontier_data.page_tables(), "python -m forgetting.worstcase.frontier_data --page docs/frontier.md"
+    assert made == frontier_data.page_tables(), "python -m tools.frontier_data --page docs/frontier.md"
 
 
 def test_what_the_page_says_about_slopes_is_proved():

@@ -139,10 +139,10 @@ def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
 
 def _measured(values: Any, method: Method) -> Misfit:
     names = [field.name for field in fields(Misfit)]
-    found = Misfit(**checked_fields(Misfit, dict(zip(names, values, strict=True))))
-    for part in found.each or ():
+    measured = Misfit(**checked_fields(Misfit, dict(zip(names, values, strict=True))))
+    for part in measured.each or ():
         _like(part, method.sizes, "measures")
-    return found
+    return measured
 
 
 def _like(given: Any, own: Any, what: str) -> Any:

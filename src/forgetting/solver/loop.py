@@ -27,7 +27,7 @@ TALL = 32  # rows for each column after which the residual is estimated within a
 
 @dataclass(frozen=True)
 class Stops:
-    """When a solve ends.
+    """The limits at which a solve ends.
 
     Attributes:
         residual: the largest relative residual of a solution.
@@ -96,7 +96,7 @@ class Loop:
         self.drawn = np.empty(0, dtype=np.int64)  # visits that were drawn and not made
 
     def _view(self) -> TaskView:
-        """What the ordering may see."""
+        """The view of the blocks that the ordering may see."""
         sweeper: Any = self.method.system.sweeper
         self.tracked = None
         if self.ordering.adaptive:
@@ -129,7 +129,7 @@ class Loop:
 
     @property
     def history(self) -> History:
-        """The entries so far."""
+        """The history of the solve so far."""
         columns = list(zip(*self.entries, strict=True)) or [(), (), (), ()]
         epoch, residual, seconds = (np.array(column) for column in columns[:3])
         return History(epoch, residual, seconds, np.array(columns[3], dtype=bool))

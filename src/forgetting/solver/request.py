@@ -1,4 +1,4 @@
-"""What a call of `fg.solve` asks for, checked once: the system, the method, the blocks and the ordering."""
+"""The checked arguments of `fg.solve`: the system, the method, the blocks and the ordering."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from forgetting.core.memory import in_bytes
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
-from forgetting.sets import ConvexSet
+from forgetting.sets import Box, ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
 from forgetting.solver.methods import DirectMethod, Method, Multipliers, System, registry
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
@@ -43,7 +43,7 @@ SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}
 
 @dataclass(frozen=True)
 class SolveRequest:
-    """The system, how its rows are divided and visited, and the method.
+    """A checked request: the system, the division of its rows, the order of visits, and the method.
 
     Attributes:
         system: the sweeper of the rows, b, x0, damp, nearest, seed.
@@ -215,10 +215,8 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
         low, high = bounds
     except (TypeError, ValueError):
         raise InvalidInputError(f"bounds: expected (low, high), got {bounds!r:.60}") from None
-    from forgetting.sets import Box
-
     if low is None or high is None:
-        raise InvalidInputError("bounds: None is no number; use -inf or inf for no bound")
+        raise InvalidInputError("bounds: got None; use -inf or inf for no bound")
     ends = [numbers(end, "bounds") for end in (low, high)]
     if any(end.shape not in ((), (n,)) for end in ends):
         raise InvalidInputError(

@@ -32,7 +32,7 @@ SLICE = 2**20  # entries of the matrix in one part of a residual
 
 @dataclass(frozen=True)
 class Limits:
-    """What makes a system more than equations: the relation of each row, and bounds on x; empty if there are none."""
+    """Inequalities and bounds of a system: the relation of each row, and bounds on x; empty if there are none."""
 
     relations: Any = field(default_factory=lambda: NO_RELATIONS)
     low: Array = field(default_factory=lambda: NONE)
@@ -67,11 +67,11 @@ def together(work: Callable[[Any], Any], parts: list[Any], threads: int) -> list
 
     others = [_worker(number).submit(each, share) for number, share in enumerate(shares[1:])]
     try:
-        found = [each(shares[0])]
+        results = [each(shares[0])]
     finally:
         wait(others)
-    found += [other.result() for other in others]
-    return [found[i % count][i // count] for i in range(len(parts))]
+    results += [other.result() for other in others]
+    return [results[i % count][i // count] for i in range(len(parts))]
 
 
 @cache

@@ -193,11 +193,11 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
     if ending in ("epochs", "steps", "seconds", "callback") and measured.left <= loop.allowed():
         ending = "solved"
     damped = request.system.damp > 0
-    asked = damped or (request.name != "auto" and method.least_squares)
+    wanted = damped or (request.name != "auto" and method.least_squares)
     with np.errstate(all="ignore"):
         known = None if ending in ("solved", "diverged") else method.distance(decompose=False)
     precise = known is None or known.error <= loop.stops.normal
-    converged = ending == "solved" or (ending == "least squares" and asked and precise)
+    converged = ending == "solved" or (ending == "least squares" and wanted and precise)
     # rows that the ordering did not trust may be wrong, or not reached yet
     solves = ending == "solved" and measured.residual <= loop.allowed()
     consistent = True if solves else False if ending == "least squares" else None
@@ -231,7 +231,7 @@ def _normal(measured: Misfit, allowed: float) -> float | None:
 
 
 def _guarantee(request: SolveRequest, loop: Loop, consistent: bool | None) -> Guarantee:
-    """What the theorems promise of the steps that were made; computed when somebody looks at it."""
+    """The guarantee of theorems for the steps that were made; computed when somebody looks at it."""
     system, sweeper = request.system, request.system.sweeper
     single = sweeper.row_steps
     steps = loop.rows if single else loop.steps
@@ -315,7 +315,7 @@ def _status(ending: str, loop: Loop, measured: Misfit, known: Distance | None) -
 
 
 def _missed(loop: Loop, measured: Misfit, known: Distance | None) -> str:
-    """What is larger than allowed, in words."""
+    """The numbers that are larger than allowed, in words."""
     system, allowed = loop.method.system, loop.allowed()
     if system.damp:
         sure = known is not None and isfinite(known.error)
@@ -332,7 +332,7 @@ def _missed(loop: Loop, measured: Misfit, known: Distance | None) -> str:
 
 
 def _distance(loop: Loop) -> str:
-    """What must be small enough beside the residual, in words."""
+    """The distance that must be small enough beside the residual, in words."""
     return f"the relative distance to the {'nearest point' if loop.method.system.nearest else 'sets'}"
 
 
@@ -358,7 +358,7 @@ def _estimated(known: Distance | None, loop: Loop) -> str:
 
 
 def _doubt(loop: Loop, measured: Misfit) -> str:
-    """Why the residual may be as small as it gets."""
+    """Words on a residual that rounding errors keep from falling further; else none."""
     size = float(np.sqrt(loop.method.system.sweeper.squares_sum) * np.linalg.norm(loop.method.x))
     floor = 8 * EPS * (1 + size / float(np.max(loop.method.sizes)))
     if measured.residual <= floor:

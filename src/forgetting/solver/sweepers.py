@@ -1,4 +1,4 @@
-"""How the rows of a system in memory are swept: row by row, by projections onto blocks, or several blocks at once.
+"""Sweeps over the rows of a system in memory: row by row, by projections onto blocks, or several blocks at once.
 
 A sweeper divides the rows into blocks, which an ordering visits, and makes the steps of visited blocks. With damping,
 x and the duals u of the rows solve A x + shrink u = b, whose solution nearest to (x0, 0) minimises
@@ -24,7 +24,7 @@ GRAM_ROWS = 2**14  # whose scaled copy is made at once
 
 @dataclass
 class Iterate:
-    """What a sweep changes: x, the duals of rows (with damping, or for a nearest point), what bounds cut off.
+    """The state that a sweep changes: x, the duals of rows (with damping, or for a nearest point), what bounds cut off.
 
     `shrink` is the squared damping; x is n numbers, or n x c with c right-hand sides.
     """
@@ -92,7 +92,7 @@ class Sweeper(Protocol):
         """The matrix as a dense array."""
 
     def marks(self) -> dict[str, str]:
-        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
+        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
 
     def weighted_gram(self, weights: Array) -> Array | None:
         """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one; None if that takes a pass over a disk."""
@@ -100,7 +100,7 @@ class Sweeper(Protocol):
 
 @dataclass
 class InMemory(ABC):
-    """What sweepers of rows in memory share.
+    """The base class of sweepers of rows in memory.
 
     Attributes:
         rows: the rows.
@@ -130,7 +130,7 @@ class InMemory(ABC):
 
     @property
     def _share(self) -> int:
-        """What steps from the same x are divided by: the same number also for the last blocks, which may be fewer."""
+        """The divisor of steps from the same x: the same number also for the last blocks, which may be fewer."""
         return min(self.average, self.num_blocks)
 
     @property
@@ -182,11 +182,11 @@ class InMemory(ABC):
         return gap, self.back(gap)
 
     def parts(self, visits: IntArray, following: IntArray, done: int) -> Iterable[IntArray]:
-        """All visits as one part: sweeps in memory are short."""
+        """The visits as one part: sweeps in memory are short."""
         return [visits]
 
     def marks(self) -> dict[str, str]:
-        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
+        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
         sample = np.unique(np.linspace(0, self.shape[0] - 1, min(self.shape[0], SAMPLE)).astype(int))
         return {
             "A": f"{self.shape} {fingerprint(self.rows.matrix()[sample]).hex()}",
@@ -197,7 +197,7 @@ class InMemory(ABC):
 
     @abstractmethod
     def _division(self) -> str:
-        """How the rows are divided into blocks, in words."""
+        """The division of the rows into blocks, in words."""
 
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""

@@ -85,7 +85,7 @@ class Point:
 
 
 def projections_of(device: Device, frames: Any, kernel: Any) -> Any:
-    """P_m = O_m J_m O_m'."""
+    """The projections P_m = O_m J_m O_m' onto the kernels."""
     return (frames * kernel[:, :, None, :]) @ flipped(device.xp, frames)
 
 
@@ -136,16 +136,16 @@ def directions(gram: Array, valid: Flags, ages: IntArray) -> Array:
     u = np.linalg.solve(upper, sg[:, :, None])[:, :, 0]
     inner = diagonal * u + scale * (yy @ u[:, :, None])[:, :, 0] - scale * yg
     steps = np.linalg.solve(np.swapaxes(upper, 1, 2), inner[:, :, None])[:, :, 0]
-    found = np.zeros((batch, 2 * n + 1))
-    found[rows, ages] = np.where(ok, steps, 0.0)
-    found[rows, n + ages] = np.where(ok, -scale * u, 0.0)
-    found[:, -1] = scale[:, 0]
-    return found
+    coefficients = np.zeros((batch, 2 * n + 1))
+    coefficients[rows, ages] = np.where(ok, steps, 0.0)
+    coefficients[rows, n + ages] = np.where(ok, -scale * u, 0.0)
+    coefficients[:, -1] = scale[:, 0]
+    return coefficients
 
 
 @dataclass(frozen=True, eq=False)
 class Advance:
-    """What a step does on the device: a function of arrays alone, so that a device may record it.
+    """A step on the device: a function of arrays alone, so that a device may record it.
 
     Attributes:
         weighted: whether the weights move, too.
@@ -155,7 +155,7 @@ class Advance:
     weighted: bool
 
     def outcome(self, frames: Any, kernel: Any, logits: Any, start: Any, mask: Any) -> tuple[ObjectiveValues, Any]:
-        """The outcome at these frames and weights, and the gradient in coordinates of the frames."""
+        """The values at these frames and weights, and the gradient in coordinates of the frames."""
         device, xp = self.objective.device, self.objective.device.xp
         p = probabilities(device, logits)
         outcome = self.objective.of(projections_of(device, frames, kernel), p, start)

@@ -28,7 +28,7 @@ EDGE = 1e-6  # eigenvalues of a compressed projection within this distance of 0 
 
 
 def num_errors(tree: Tree, reach: ReachedErrors) -> float:
-    """How many errors there are with the names of all tasks."""
+    """The number of errors with the names of all tasks."""
     if not tree.walk.symmetric:
         return len(reach.words)
     most = tree.walk.num_tasks
@@ -123,7 +123,7 @@ class _Space:
         return _tasks(rows, np.concatenate([vectors[:, 0], np.zeros(total - rank)]))
 
     def spanned(self, vectors: Array, threshold: float) -> RegressionTasks:
-        """Subspaces that what their projections keep spans."""
+        """Subspaces: the kernel of each task is spanned by what its projection keeps."""
         kept, start = self._kept(vectors, threshold)
         rows = []
         for mine in kept:
@@ -151,9 +151,9 @@ class _Space:
         return ConvexSets(members)
 
     def _kept(self, vectors: Array, threshold: float) -> tuple[list[list[tuple[Array, Array]]], Array]:
-        """For each task the errors that its projection is applied to, before and after; and the start."""
+        """The errors that the projection of each task is applied to, before and after; and the start."""
         rank, back = len(vectors), np.linalg.pinv(vectors)
-        found: list[tuple[list[Word], Array, Array]] = []
+        projected: list[tuple[list[Word], Array, Array]] = []
         for task in range(self.num_tasks):
             words = [word for word in self.errors if self.reach.applied(word, task)]
             after = [extended(word, task) for word in words]
@@ -163,9 +163,9 @@ class _Space:
             far = sizes > threshold
             new = [word not in self.place for word in after]
             extra = (directions[:, far] * np.sqrt(sizes[far])).T * np.array(new)
-            found.append((words, inside, extra))
-        total, at, kept = rank + sum(len(extra) for _, _, extra in found), rank, []
-        for words, inside, extra in found:
+            projected.append((words, inside, extra))
+        total, at, kept = rank + sum(len(extra) for _, _, extra in projected), rank, []
+        for words, inside, extra in projected:
             after_all = np.zeros((total, len(words)))
             after_all[:rank], after_all[at : at + len(extra)] = inside, extra
             at += len(extra)

@@ -32,7 +32,7 @@ PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
 class Verified(NamedTuple):
-    """What `Entry.verify` computed again: the value of the tasks, and the upper bound that the certificate proves."""
+    """The result of `Entry.verify`: the value of the tasks, and the upper bound that the certificate proves."""
 
     value: float | None
     upper: float | None
@@ -192,8 +192,9 @@ class Entry(KnownWorst):
 
 
 def as_entry(known: KnownWorst) -> Entry:
-    """An entry of the package, whose file is known by its name."""
-    return Entry(**{one.name: getattr(known, one.name) for one in fields(KnownWorst) if one.name != "path"})
+    """The entry of a file of the package, which is known by its name."""
+    names = (kept.name for kept in fields(KnownWorst) if kept.name != "path")
+    return Entry(**{name: getattr(known, name) for name in names})
 
 
 def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) -> tuple[float, float]:
@@ -205,8 +206,8 @@ def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) ->
             f"{ordering}, T = {tasks.num_tasks}, k = {k}: no exact value within {PATIENCE:.0f} s; "
             "use fewer tasks or steps"
         )
-    found = expect(tasks, order, k, quantities=(quantity,), method=engine.name)
-    return float(found.values[quantity]), float(found.uncertainty[quantity])
+    expected = expect(tasks, order, k, quantities=(quantity,), method=engine.name)
+    return float(expected.values[quantity]), float(expected.uncertainty[quantity])
 
 
 def worst_pair_entry(quantity: Any, k: int) -> Entry:
@@ -224,7 +225,7 @@ def worst_pair_entry(quantity: Any, k: int) -> Entry:
 
 def _decode(data: Any) -> Entry:
     if not isinstance(data, dict) or not isinstance(data.get("text"), str) or not isinstance(data.get("own"), bool):
-        raise InvalidInputError("no entry of the frontier")
+        raise InvalidInputError("not an entry of the frontier")
     return replace(Entry.from_json(data["text"]), own=data["own"])
 
 

@@ -25,7 +25,7 @@ from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entr
 __all__ = ["Frontier", "frontier"]
 
 KEPT, NOT_KEPT = "certificate", "fg.worst_case"  # the second: a certificate that is too large to be kept
-#: what a reader should know before quoting a slope
+#: a remark that every table of slopes has
 SAYS = (
     "A slope is -d log(value) / d log(k) between a row and the one before it. It compares the largest values that are "
     "known, which are lower bounds, so that it says what these tasks do between these k, and nothing about the limit: "
@@ -39,7 +39,7 @@ LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
 
 
 class Upper(NamedTuple):
-    """A proved upper bound on the supremum over tasks, and what proves it."""
+    """A proved upper bound on the supremum over tasks, and the source of the proof."""
 
     value: float
     source: str
@@ -118,7 +118,7 @@ def slope_between(first: tuple[int, float, float], second: tuple[int, float, flo
 
 
 class FrontierRow(NamedTuple):
-    """The best known about T tasks after k steps.
+    """The largest known value and the smallest upper bound of T tasks after k steps.
 
     Attributes:
         T: None for any number of tasks.
@@ -143,7 +143,7 @@ class FrontierRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Result):
-    """The best known k * sup E[quantity] over T, d and k, from below with tasks and from above with a proof.
+    """Bounds on k * sup E[quantity] for all T and k: from below by known tasks, from above by a proof.
 
     Attributes:
         quantity: loss or forgetting.
@@ -170,7 +170,7 @@ class Frontier(Result):
 
     @property
     def headline(self) -> str:
-        """What is listed, in one line."""
+        """The quantity, the ordering and the number of entries, in one line."""
         own = sum(entry.own for entry in self.entries)
         mine = f", {own} of them your own" if own else ""
         return f"Largest known expected {self.quantity} times k, {self.ordering}: {len(self.entries)} entries{mine}"
@@ -198,20 +198,20 @@ class Frontier(Result):
             beaten = None if entry is None or not entry.own or stored is None else stored.value
             row = FrontierRow(T, k, entry, upper, None, beaten)
             if rows:
-                before, here = ((one.k, one.value, one.upper.value) for one in (rows[-1], row))
+                before, here = ((shown.k, shown.value, shown.upper.value) for shown in (rows[-1], row))
                 row = row._replace(slope=slope_between(before, here))
             rows.append(row)
         return rows
 
     def _best(self, T: int | None, k: int, d: int | None = None, own: bool = True) -> Entry | None:
-        found = [
+        fitting = [
             entry
             for entry in self.entries
             if entry.value is not None and entry.k == k and (own or not entry.own)
             and (T is None or entry.T == T or (self._clones and entry.T is not None and T % entry.T == 0))
             and (d is None or entry.d <= d)
         ]  # fmt: skip
-        return max(found, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
+        return max(fitting, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
 
     @property
     def _clones(self) -> bool:
@@ -250,7 +250,7 @@ class Frontier(Result):
         return replace(self, entries=(*self.entries, entry))
 
     def envelope_table(self) -> Table:
-        """For each k the largest known value over all numbers of tasks."""
+        """A table of the largest known value over all numbers of tasks, for each k."""
         columns = self._of_rows(self.envelope)
         names = [name for name in columns if name != "T"]
         tasks = ["" if row.entry is None else row.entry.T for row in self.envelope]
@@ -329,14 +329,14 @@ class Frontier(Result):
         made = cls(**checked_fields(cls, values))
         odd = next((e for e in made.entries if (e.quantity, e.ordering) != (made.quantity, made.ordering)), None)
         if odd is not None or made.quantity not in QUANTITIES:
-            raise ForgettingError(f"entries of a frontier on {made.quantity!r:.40} are about {made.quantity!r:.40}")
+            raise ForgettingError(f"all entries of a frontier on {made.quantity!r:.40} must be about that quantity")
         return made
 
 
 def _series(
     name: str, rows: Sequence[FrontierRow], role: Role = "exact", group: int = -1, upper: bool = False
 ) -> Series:
-    """k times the values, or times the upper bounds, against k."""
+    """A curve of k times the values, or k times the upper bounds, against k."""
     points = tuple(row.k * (row.upper.value if upper else row.value) for row in rows)
     return Series(name, tuple(float(row.k) for row in rows), points, role=role, group=group)
 
@@ -346,7 +346,7 @@ def _curve_name(T: int, ordering: str) -> str:
 
 
 def _evidence(row: FrontierRow) -> str:
-    """How well the value is known."""
+    """The evidence for the value of a row, in words."""
     if row.entry is None:
         return "certified"
     return _words(row.entry) if row.entry.T == row.T else f"{_words(row.entry)}, T = {row.entry.T}"
@@ -403,7 +403,7 @@ def frontier(
 
 
 def is_inf(value: Any) -> bool:
-    """Whether a caller means any number of tasks."""
+    """Whether a value stands for any number of tasks."""
     return isinstance(value, float) and value == math.inf
 
 
@@ -418,7 +418,7 @@ def _several(value: Any, what: str) -> tuple[float, ...] | None:
         return None
     several = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
     given = list(value) if several else [value]
-    return tuple(math.inf if what == "T" and is_inf(one) else as_count(one, what, least=1) for one in given)
+    return tuple(math.inf if what == "T" and is_inf(number) else as_count(number, what, least=1) for number in given)
 
 
 def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:

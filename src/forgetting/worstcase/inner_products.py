@@ -95,7 +95,7 @@ def relabelled(word: Word) -> Word:
 def coincidences(left: Word, right: Word) -> Iterator[tuple[Word, Word, tuple[int, int, int, int, int, int]]]:
     """All ways in which averaged letters of two words may be the same task, or tasks that the other word names.
 
-    Yields both words with their averages replaced by tasks, and what `share` needs to know. Words without averages
+    Yields both words with their averages replaced by tasks, and the sizes that `share` needs. Words without averages
     are yielded once, unchanged.
     """
     mine = sorted({letter for letter in left if letter < 0})
@@ -148,11 +148,11 @@ def share(num_tasks: int | None, sizes: tuple[int, int, int, int, int, int]) -> 
 
 def combined(parts: Iterable[tuple[Fraction, Form]]) -> dict[Word, Fraction]:
     """A linear combination of forms, without zeros."""
-    found: dict[Word, Fraction] = defaultdict(Fraction)
+    total: dict[Word, Fraction] = defaultdict(Fraction)
     for factor, form in parts:
         for name, value in form.items():
-            found[name] += factor * value
-    return {name: value for name, value in found.items() if value}
+            total[name] += factor * value
+    return {name: value for name, value in total.items() if value}
 
 
 @dataclass(frozen=True)
@@ -177,11 +177,11 @@ class Algebra:
         raise NotImplementedError
 
     def kept(self, word: Word, task: int) -> Terms:
-        """What the projection of a task keeps of an error."""
+        """The part of an error that the projection of a task keeps."""
         raise NotImplementedError
 
     def lost(self, word: Word, task: int) -> Terms:
-        """What the projection of a task takes away from an error."""
+        """The part of an error that the projection of a task takes away."""
         raise NotImplementedError
 
     def loss(self, word: Word, task: int) -> Form:
@@ -190,12 +190,12 @@ class Algebra:
 
     def of(self, left: Word, right: Word) -> dict[Word, Fraction]:
         """The inner product of two errors, averaged where their words say so."""
-        found: dict[Word, Fraction] = defaultdict(Fraction)
+        total: dict[Word, Fraction] = defaultdict(Fraction)
         for mine, yours, sizes in coincidences(left, right):
             weight = share(self.num_tasks, sizes)
             if weight:
-                found[self.name(mine, yours)] += weight
-        return found
+                total[self.name(mine, yours)] += weight
+        return total
 
     def product(self, left: Terms, right: Terms) -> dict[Word, Fraction]:
         """The inner product of two combinations of errors."""
@@ -242,9 +242,9 @@ class Reflections(Algebra):
             around: dict[Word, Fraction] = defaultdict(Fraction)
             for inner, value in operator.items():
                 before = inner[1:] if inner[:1] == (letter,) else (letter, *inner)
-                for one in (inner, before):
-                    around[one] += value / 4
-                    around[one[:-1] if one[-1:] == (letter,) else (*one, letter)] += value / 4
+                for placed in (inner, before):
+                    around[placed] += value / 4
+                    around[placed[:-1] if placed[-1:] == (letter,) else (*placed, letter)] += value / 4
             operator = around
         return combined((value, {canonical(inner, self.symmetric): ONE}) for inner, value in operator.items())
 

@@ -1,4 +1,4 @@
-"""What must be positive semidefinite: the inner products of errors, and of their projections by one task.
+"""Blocks of moments that must be positive semidefinite: inner products of errors and of their projections by a task.
 
 For a task m, take all errors of the tree and their projections by P_m where P_m is applied. Points of a Hilbert space
 with such inner products, and subspaces (or convex sets) that project them so, exist if and only if these inner
@@ -35,7 +35,7 @@ class ErrorPoint(NamedTuple):
     task: int
 
     def terms(self, algebra: Algebra) -> Terms:
-        """As a combination of errors."""
+        """The point as a combination of errors."""
         if self.part == "error":
             return ((Fraction(1), self.word),)
         return (algebra.kept if self.part == "kept" else algebra.lost)(self.word, self.task)
@@ -72,7 +72,7 @@ def watched(tree: Tree) -> list[int]:
 
 
 class ReachedErrors:
-    """Which errors occur in a tree, and which of them the projection of a task is applied to.
+    """The errors that occur in a tree, and those that the projection of a task is applied to.
 
     Attributes:
         words: of the errors, named by first appearance where tasks are alike.
@@ -131,8 +131,8 @@ def points_of(tree: Tree, task: int, algebra: Algebra) -> list[ErrorPoint]:
 
 
 def _closed(words: frozenset[Word]) -> frozenset[Word]:
-    """With all words that arise when letters are left out."""
-    found, queue = set(words), list(words)
+    """The words, and all that arise from them when letters are left out."""
+    closed, queue = set(words), list(words)
     symmetric = all(word == relabelled(word) for word in words)
     while queue:
         word = queue.pop()
@@ -141,10 +141,10 @@ def _closed(words: frozenset[Word]) -> frozenset[Word]:
             for letter in word[at + 1 :]:
                 shorter = shorter[:-1] if shorter[-1:] == (letter,) else (*shorter, letter)
             shorter = relabelled(shorter) if symmetric else shorter
-            if shorter not in found:
-                found.add(shorter)
+            if shorter not in closed:
+                closed.add(shorter)
                 queue.append(shorter)
-    return frozenset(found)
+    return frozenset(closed)
 
 
 def _with_zero(word: Word) -> Iterator[Word]:
@@ -176,37 +176,37 @@ def others_of(num_tasks: int | None, most: int) -> tuple[int | None, bool]:
 
 
 def _few(points: list[ErrorPoint], others: int) -> Iterator[MomentBlock]:
-    """By the representations of all permutations of the other tasks."""
+    """The blocks of few tasks: one for each representation of all permutations of the other tasks."""
     for shape in partitions(others):
-        found = representation(shape)
+        irreducible = representation(shape)
         chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
         group = factorial(others)
         for point in points:
             used = len({*point.word} - {0})
             unused = others - used
-            rows = found.kept_by_first(unused)
+            rows = irreducible.kept_by_first(unused)
             if not rows:
                 continue
             images = []
             for named in permutations(range(others), used):
                 rest = [letter for letter in range(others) if letter not in named]
-                matrix = found.of((*rest, *named))
+                matrix = irreducible.of((*rest, *named))
                 images.append((_renamed(point, {at + 1: letter + 1 for at, letter in enumerate(named)}), matrix))
             kept = factorial(unused)
             first = _renamed(point, {at + 1: unused + at + 1 for at in range(used)})
-            chosen += [(first, row, images, np.sqrt(found.dim * kept / group)) for row in rows]
+            chosen += [(first, row, images, np.sqrt(irreducible.dim * kept / group)) for row in rows]
         if chosen:
             yield _block(str(shape), chosen)
 
 
 def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
-    """By the representations (n - r, shape): r named tasks, each minus a partner, the rest averages."""
+    """The blocks of many tasks, by representations (n - r, shape): r named tasks, each minus a partner; averages."""
     for named in range(most + 1):
         for shape in partitions(named):
-            found = representation(shape)
+            irreducible = representation(shape)
             chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
             group = 2**named * factorial(named)
-            moves = [(order, signs, found.of(order) * np.prod(signs)) for order in permutations(range(named))
+            moves = [(order, signs, irreducible.of(order) * np.prod(signs)) for order in permutations(range(named))
                      for signs in product((1, -1), repeat=named)]  # fmt: skip
             for point in points:
                 used = sorted({*point.word} - {0})
@@ -219,7 +219,7 @@ def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
                     for order, signs, matrix in moves:
                         to = {at + 1: order[at] + 1 + (named if signs[order[at]] < 0 else 0) for at in range(named)}
                         images.append((_renamed(first, to), matrix))
-                    chosen += [(first, row, images, np.sqrt(found.dim / group)) for row in range(found.dim)]
+                    chosen += [(first, row, images, np.sqrt(irreducible.dim / group)) for row in range(irreducible.dim)]
             if chosen:
                 yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
 

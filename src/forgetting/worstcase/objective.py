@@ -1,4 +1,4 @@
-"""What the search maximises: the largest expected loss or forgetting of given subspaces over unit w*, and its gradient.
+"""The objective of a search: the largest expected loss or forgetting of subspaces over unit w*, and its gradient.
 
 z = w - w* moves by the projection P_m onto the kernel of the task that is learned, and |z_0| = 1. Each quantity is
 <z_0 z_0', C> with a matrix C that depends on the P_m and on the ordering, so that its supremum over w* is the largest
@@ -87,15 +87,15 @@ class SymmetricBasis:
         xp = self.device.xp
         flat = xp.reshape(outer, (*outer.shape[:-2], self.d**4))
         axis = flat.ndim - 1
-        found = xp.take(flat, self._straight, axis=axis) + xp.take(flat, self._crossed, axis=axis)
-        return xp.reshape(found * self._map_weights, (*outer.shape[:-2], self.size, self.size))
+        gathered = xp.take(flat, self._straight, axis=axis) + xp.take(flat, self._crossed, axis=axis)
+        return xp.reshape(gathered * self._map_weights, (*outer.shape[:-2], self.size, self.size))
 
     def spread(self, cotangent: Any) -> Any:
         """The adjoint of `gather` at a symmetric cotangent (..., size, size), as (..., d^2, d^2)."""
         xp = self.device.xp
         flat = xp.reshape(cotangent, (*cotangent.shape[:-2], self.size**2))
-        found = xp.take(flat, self._back, axis=flat.ndim - 1) * self._back_weights
-        return xp.reshape(found, (*cotangent.shape[:-2], self.d**2, self.d**2))
+        spread_out = xp.take(flat, self._back, axis=flat.ndim - 1) * self._back_weights
+        return xp.reshape(spread_out, (*cotangent.shape[:-2], self.d**2, self.d**2))
 
 
 class ObjectiveValues(NamedTuple):
@@ -119,13 +119,13 @@ class Objective(Protocol):
 
     @property
     def device(self) -> Device:
-        """Where it computes."""
+        """The device that computes the quantity."""
 
     def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> ObjectiveValues:
-        """The outcome; `start` (batch, d, 1) is where the search of a top eigenvector begins."""
+        """The values, with `gradient` the gradient; the search of a top eigenvector begins at `start` (batch, d, 1)."""
 
     def numbers(self, T: int, d: int) -> float:
-        """How many numbers one collection needs at a time, roughly."""
+        """Roughly the number of numbers that one collection needs in memory."""
 
 
 def top_vector(device: Device, matrices: Any, start: Any) -> Any:
@@ -169,7 +169,7 @@ class Drawn:
 
     @cached_property
     def basis(self) -> SymmetricBasis:
-        """Of the symmetric matrices."""
+        """The basis of the symmetric matrices."""
         return SymmetricBasis.made(self.device, self.d)
 
     @cached_property
@@ -220,7 +220,7 @@ class DrawnForgetting:
 
     @cached_property
     def basis(self) -> SymmetricBasis:
-        """Of the symmetric matrices."""
+        """The basis of the symmetric matrices."""
         return SymmetricBasis.made(self.device, self.d)
 
     def numbers(self, T: int, d: int) -> float:
@@ -294,14 +294,14 @@ class InOrder:
             chain = Chain.made(self.device, prefix[-1], self.cycles, symmetric=False)
             power, seen = chain.apply(power)
             log = log + 2 * chain.log_scale
-        whole = prefix[self.rest] @ power
+        run = prefix[self.rest] @ power
         mixed = xp.reshape(self._shares[None, :] @ xp.reshape(P, (batch, T, d * d)), (batch, d, d))
         last = 0.5 * (float(self.shares.sum()) * identity - mixed)
-        z, value, more = _attained(self.device, flipped(xp, whole) @ last @ whole, start)
+        z, value, more = _attained(self.device, flipped(xp, run) @ last @ run, start)
         log = log + more
         if not gradient:
             return ObjectiveValues(log, z, None, None)
-        end = whole @ z
+        end = run @ z
         scale = 1 / value[:, None, None]
         of_whole = 2 * scale * (last @ end) @ flipped(xp, z)
         of_last = scale * end @ flipped(xp, end)

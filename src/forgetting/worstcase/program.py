@@ -98,7 +98,7 @@ def program(tree: Tree, algebra: Algebra) -> Program:
 
 
 def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[Normal]:
-    """What projections on convex sets obey, once for each form."""
+    """The inequalities that projections on convex sets obey, each form once."""
     reach, seen = ReachedErrors(tree, algebra), set()
     for task in watched(tree):
         points = points_of(tree, task, algebra)
@@ -110,11 +110,11 @@ def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[N
                 away = () if there is None else algebra.kept(there, task)
                 target = (*algebra.kept(word, task), *((-share, after) for share, after in away))
                 form = algebra.product(algebra.lost(word, task), target)
-                found = {index[name]: float(value) for name, value in form.items()}
-                key = frozenset(found.items())
-                if found and key not in seen:
+                moments = {index[name]: float(value) for name, value in form.items()}
+                key = frozenset(moments.items())
+                if moments and key not in seen:
                     seen.add(key)
-                    yield Normal((task, word, there), found)
+                    yield Normal((task, word, there), moments)
 
 
 def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
@@ -178,16 +178,16 @@ def _matrices(block: MomentBlock, products: _Products) -> list[MomentMatrix]:
     data = *(place.astype(int) for place in places), factors
     graph = sparse.coo_matrix((np.ones(len(factors)), data[:2]), shape)
     count, part = connected_components(graph, directed=False)
-    found = []
+    matrices = []
     for at in range(count):
         members = np.flatnonzero(part == at)
         place = np.full(len(part), -1)
         place[members] = np.arange(len(members))
         here = part[data[0]] == at
         if here.any():
-            found.append(MomentMatrix(block, members.tolist(), place[data[0][here]], place[data[1][here]],
+            matrices.append(MomentMatrix(block, members.tolist(), place[data[0][here]], place[data[1][here]],
                                 data[2][here], data[3][here]))  # fmt: skip
-    return found
+    return matrices
 
 
 class ProgramSize(NamedTuple):
@@ -197,7 +197,7 @@ class ProgramSize(NamedTuple):
         rows: of all matrices that are positive semidefinite, half of each. The memory of the solver is 10 to 35 bytes
             times their square, its time grows like their power 2.6 to 2.7 (measured, docs/worst-cases.md).
         products: inner products of errors that are summed up to build the matrices.
-        normals: what projections on convex sets obey, at most: equal forms count once in the program.
+        normals: at most so many inequalities for projections on convex sets; equal forms count once in the program.
     """
 
     rows: int
@@ -245,7 +245,7 @@ def _parts(points: list[ErrorPoint]) -> list[Counter[int]]:
 
 
 def _blocks(counted: Counter[int], tree: Tree) -> Iterator[tuple[int, int]]:
-    """For each block, its size and the number of inner products that it sums up."""
+    """The size of each block, and the number of inner products that the block sums up."""
     total = sum(counted.values())
     if not tree.walk.symmetric:
         yield total, total * (total + 1) // 2

@@ -145,9 +145,9 @@ class TaskSearch(Result):
         made = cls(**checked_fields(cls, values))
         restarts = len(made.values)
         if restarts == 0 or made.slopes.shape != (restarts,) or made.history.shape[:1] != (restarts,):
-            raise ForgettingError("as many values, gradients and histories as restarts are needed")
+            raise ForgettingError("each restart needs a value, a gradient and a history")
         if made.history.ndim != 2 or made.weights.shape != (made.tasks.num_tasks,):
-            raise ForgettingError("a history of each restart and a weight of each task are needed")
+            raise ForgettingError("each restart needs a history, and each task a weight")
         return made
 
 
@@ -325,7 +325,7 @@ def _checked_ranks(rank: Any, T: int, d: int) -> IntArray | None:
 
 
 def _batch(question: SearchQuestion, device: Device) -> int:
-    """How many collections fit at once; raise if not one does."""
+    """The number of collections that fit into memory at once; raise if not one does."""
     needed = 8.0 * (question.objective(HOST).numbers(question.T, question.d) + VECTORS * question.T * question.d**2)
     free = SHARE * device.memory
     if needed > free:
@@ -431,7 +431,7 @@ def _result(
 
 
 def _status(results: list[dict[str, Any]], logs: Array, slopes: Array, steps: int) -> str:
-    """How the search ended."""
+    """A sentence on how the search ended."""
     best = int(np.argmax(logs))
     agree = int(np.sum(logs >= logs[best] - SAME))
     shares = f"{agree} of {len(logs)} restarts ended within {SAME:g} of the best"

@@ -95,7 +95,7 @@ class WorstCase(Result):
 
     @property
     def gap(self) -> float:
-        """How far the value may be from the supremum: `upper` less `value`."""
+        """The largest distance of the value from the supremum: `upper` less `value`."""
         return self.upper - self.value
 
     @property
@@ -183,11 +183,11 @@ def worst_case(
     posed = program(runs, rules)
     solved = solve(posed)
     proof = certified(posed, solved)
-    found, lower, why = _attaining(posed, solved, order)
+    attaining, lower, why = _attaining(posed, solved, order)
     return WorstCase(
         num_tasks=count, k=steps, sets=kind, quantity=quantity, ordering=order,
         value=solved.primal if lower is None else lower, primal=solved.primal, dual=solved.dual, lower=lower,
-        tasks=found, why_no_tasks=why, certificate=proof, num_variables=posed.num_variables,
+        tasks=attaining, why_no_tasks=why, certificate=proof, num_variables=posed.num_variables,
         block_sizes=tuple(matrix.size for matrix in posed.matrices), status=solved.status,
     )  # fmt: skip
 
@@ -238,28 +238,28 @@ def _rules(kind: str, walk: TaskWalk) -> Algebra:
 def _check_size(runs: Tree, rules: Algebra, patience: float) -> None:
     """Refuse a program that is out of reach, before it is built."""
     matrices, products, normals = program_size(runs, rules, MOST_ROWS, MOST_PRODUCTS)
-    asked, rows = f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}", matrices + normals
+    case, rows = f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}", matrices + normals
     smaller = "Use a smaller k, or fg.adversarial_search for a lower bound"
     if rows > MOST_ROWS or products > MOST_PRODUCTS:
         raise NotSupportedError(
-            f"{asked}: a semidefinite program of at least {rows} rows, from {products:.3g} inner products, is out of "
+            f"{case}: a semidefinite program of at least {rows} rows, from {products:.3g} inner products, is out of "
             f"reach (at most {MOST_ROWS} in 24 GiB, and {MOST_PRODUCTS:.3g}). {smaller}"
         )
     seconds = 80 * (rows / 8000) ** 2.7 + 1.2e-4 * (products + normals)
     if seconds > patience:
         raise PatienceError(
-            f"{asked}: a semidefinite program of up to {rows} rows would take about {in_time(seconds)}, longer than "
+            f"{case}: a semidefinite program of up to {rows} rows would take about {in_time(seconds)}, longer than "
             f"patience= ({patience:g} s). {smaller}, or a larger patience=",
             needed=seconds,
             allowed=patience,
         )
-    require_memory(35.0 * rows**2, f"{asked}: a semidefinite program of up to {rows} rows would", smaller.lower())
+    require_memory(35.0 * rows**2, f"{case}: a semidefinite program of up to {rows} rows would", smaller.lower())
 
 
 def _attaining(
     posed: Program, solved: Solved, ordering: Ordering
 ) -> tuple[RegressionTasks | ConvexSets | None, float | None, str]:
-    """The tasks of fewest dimensions among those that attain the largest value; why there are none."""
+    """The tasks of fewest dimensions that attain the largest value, and this value; else why there are no tasks."""
     errors = num_errors(posed.tree, ReachedErrors(posed.tree, posed.algebra))
     if posed.tree.walk.num_tasks is None:
         return None, None, "the supremum over all numbers of tasks may be a limit: ask for a finite T"
@@ -295,5 +295,5 @@ def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) 
 
 
 def _up(value: float) -> str:
-    """Seven digits, rounded up."""
+    """The value with seven digits, rounded up."""
     return str(Context(prec=7, rounding=ROUND_CEILING).create_decimal(Decimal(value)))

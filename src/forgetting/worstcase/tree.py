@@ -1,4 +1,4 @@
-"""The tree of all runs of a law: which errors occur, and the expected quantity as a combination of their products.
+"""The tree of all runs of a law: the errors that occur, and the expected quantity as a combination of their products.
 
 Where all tasks are alike (uniform draws, shuffles), runs are counted up to the names of the tasks, so that the size of
 a tree stops growing with the number of tasks.
@@ -20,7 +20,7 @@ MOST_WORDS = 250  # their inner products make at least half the square of this m
 
 
 class Move(NamedTuple):
-    """A task that may come next, with its probability and what the law remembers then."""
+    """A task that may come next, with its probability and the state of the law after it."""
 
     letter: int
     probability: Fraction
@@ -29,7 +29,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskWalk:
-    """What comes next after the tasks of a word. Letters are named by first appearance where tasks are alike.
+    """The tasks that may come next after those of a word. Letters are named by first appearance where tasks are alike.
 
     Attributes:
         num_tasks: None for the limit of infinitely many tasks.
@@ -46,7 +46,7 @@ class TaskWalk:
         raise NotImplementedError
 
     def in_words(self) -> Any:
-        """What a certificate calls the law: a word, or weights, or an order."""
+        """The law in a certificate: a word, or weights, or an order."""
         raise NotImplementedError
 
     def everyone(self, seen: int) -> Iterator[tuple[int, Fraction]]:

@@ -106,7 +106,7 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far x is from the least-squares or ridge solution, relative to that solution.
+    """The distance of x from the least-squares or ridge solution, relative to that solution.
 
     Attributes:
         error: a bound on the distance, up to rounding errors of what it is computed from.
@@ -123,7 +123,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class Misfit:
-    """How far x is from a solution.
+    """Measures of how far x is from a solution.
 
     Attributes:
         residual: the largest |b - A x| / |b| over right-hand sides; of violated parts only where rows are inequalities.
@@ -215,7 +215,7 @@ class Method(ABC):
         return None
 
     def distance(self, *, decompose: bool = True) -> Distance | None:
-        """How far x is from the least-squares solution; None if that is not known."""
+        """The distance of x from the least-squares solution; None if that is not known."""
         return None
 
     def measure(self) -> Misfit:
@@ -240,7 +240,7 @@ class Method(ABC):
 
 
 class Moves:
-    """How far a sequence of points moved in its last epochs, relative to the size of the points."""
+    """The moves of a sequence of points in its last epochs, relative to the size of the points."""
 
     def __init__(self, start: Array) -> None:
         self.last = start.copy()

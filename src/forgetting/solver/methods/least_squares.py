@@ -52,7 +52,7 @@ class LeastSquares(Method):
         return self.moves.error()
 
     def distance(self, *, decompose: bool = True) -> Distance | None:
-        """How far x is from the solution, by a decomposition of a small matrix or by the damping; None if unknown.
+        """The distance of x from the solution, by a decomposition of a small matrix or by the damping; None if unknown.
 
         With damping, the gradient g of |A x - b|^2 / 2 + damp^2 |x - x0|^2 / 2 has |x - x*| <= |g| / damp^2. Moves of
         x, in contrast, do not see directions in which A is nearly 0, as beside rows that are much larger than others.
@@ -65,9 +65,9 @@ class LeastSquares(Method):
         gap = system.sweeper.slack(system.b, self.x)
         sizes = norms(system.b) + self.frobenius * norms(self.x)
         if small:
-            found = system.decomposition
-            step = found.correction(gap, moved)
-            off, rounding, length = norms(step), found.rounding(sizes, norms(gap)), norms(self.x + step)
+            decomposition = system.decomposition
+            step = decomposition.correction(gap, moved)
+            off, rounding, length = norms(step), decomposition.rounding(sizes, norms(gap)), norms(self.x + step)
         else:
             off = norms(system.sweeper.back(gap) - system.damp**2 * moved) / system.damp**2
             rounding = EPS * self.frobenius * sizes / system.damp**2
@@ -308,7 +308,7 @@ class Averaged(LeastSquares):
         super().end_epoch()
 
     def error(self) -> None:
-        """No estimate."""
+        """None: the moves of an average say nothing about its error."""
         return None
 
     def arrays(self) -> dict[str, Array]:
