@@ -21,7 +21,7 @@ from forgetting.core.arrays import as_path, fingerprint
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import Loop, Stops
-from forgetting.solver.methods import Method, Misfit
+from forgetting.solver.methods import Accuracy, Method
 from forgetting.solver.request import SolveRequest
 from forgetting.storage.arrays import damaged, entry
 from forgetting.storage.records import checked_fields, read_record, write_record
@@ -137,9 +137,9 @@ def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
     }
 
 
-def _measured(values: Any, method: Method) -> Misfit:
-    names = [field.name for field in fields(Misfit)]
-    measured = Misfit(**checked_fields(Misfit, dict(zip(names, values, strict=True))))
+def _measured(values: Any, method: Method) -> Accuracy:
+    names = [field.name for field in fields(Accuracy)]
+    measured = Accuracy(**checked_fields(Accuracy, dict(zip(names, values, strict=True))))
     for part in measured.each or ():
         _like(part, method.sizes, "measures")
     return measured

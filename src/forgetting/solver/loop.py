@@ -15,7 +15,7 @@ from forgetting.core.progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.orderings.view import rounding_of
-from forgetting.solver.methods import Method, Misfit
+from forgetting.solver.methods import Accuracy, Method
 from forgetting.solver.solution import History
 
 WINDOW = 6  # epochs over which progress is judged
@@ -73,7 +73,7 @@ class Loop:
     rows: int = 0
     entries: list[tuple[float, float, float, bool]] = field(default_factory=list)
     estimates: list[float] = field(default_factory=list)  # of the residual at the end of each epoch
-    measured: Misfit | None = None
+    measured: Accuracy | None = None
     unchecked: int = 0  # entries of the history since the residual was computed
     left: int | None = None  # visits of the current round that are not made yet; None between two rounds
     touched: int = 0  # rows of the current round
@@ -247,7 +247,7 @@ class Loop:
         recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]
         return bool(np.mean(recent) >= STALLED ** (span / 2) * np.mean(earlier))
 
-    def _judged(self, measured: Misfit | None) -> str | None:
+    def _judged(self, measured: Accuracy | None) -> str | None:
         if measured is None:
             return None
         if measured.left <= self.allowed():
@@ -262,7 +262,7 @@ class Loop:
             return "stalled"
         return "stuck" if self._stuck() else None
 
-    def _settled(self, measured: Misfit) -> bool:
+    def _settled(self, measured: Accuracy) -> bool:
         """Whether x seems to be a least-squares solution; if `decides`, one that says that no x solves the system."""
         tol, method = self.stops.normal, self.method
         if not method.least_squares or measured.normal_above(self.allowed()) > tol:

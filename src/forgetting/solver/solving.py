@@ -18,7 +18,7 @@ from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
 from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, smallest_eigenvalue, uncovered
 from forgetting.solver.loop import Loop, Stops
-from forgetting.solver.methods import Distance, Misfit
+from forgetting.solver.methods import Accuracy, Distance
 from forgetting.solver.request import SolveRequest, as_request
 from forgetting.solver.solution import Solution
 
@@ -225,7 +225,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
     )
 
 
-def _normal(measured: Misfit, allowed: float) -> float | None:
+def _normal(measured: Accuracy, allowed: float) -> float | None:
     """The largest `normal`, of right-hand sides that are not solved if there are some."""
     return measured.normal_above(allowed) if measured.residual > allowed and measured.each else measured.normal
 
@@ -271,7 +271,7 @@ def _plural(number: str, unit: str) -> str:
     return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
 
 
-def _status(ending: str, loop: Loop, measured: Misfit, known: Distance | None) -> str:
+def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
     if ending == "solved" and residual > allowed:
@@ -314,7 +314,7 @@ def _status(ending: str, loop: Loop, measured: Misfit, known: Distance | None) -
     return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured, known)},"
 
 
-def _missed(loop: Loop, measured: Misfit, known: Distance | None) -> str:
+def _missed(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     """The numbers that are larger than allowed, in words."""
     system, allowed = loop.method.system, loop.allowed()
     if system.damp:
@@ -336,8 +336,8 @@ def _distance(loop: Loop) -> str:
     return f"the relative distance to the {'nearest point' if loop.method.system.nearest else 'sets'}"
 
 
-def _up_to(loop: Loop, measured: Misfit) -> str:
-    """The length up to which no x solves the system, a power of ten, in words; see `Misfit.excludes`."""
+def _up_to(loop: Loop, measured: Accuracy) -> str:
+    """The length up to which no x solves the system, a power of ten, in words; see `Accuracy.excludes`."""
     assert measured.each is not None
     sizes, frobenius = loop.method.sizes, float(np.sqrt(loop.method.system.sweeper.squares_sum))
     residuals, normals, scales = measured.each
@@ -357,7 +357,7 @@ def _estimated(known: Distance | None, loop: Loop) -> str:
     return f", up to an estimated relative error of {known.error:.1g}{limited}"
 
 
-def _doubt(loop: Loop, measured: Misfit) -> str:
+def _doubt(loop: Loop, measured: Accuracy) -> str:
     """Words on a residual that rounding errors keep from falling further; else none."""
     size = float(np.sqrt(loop.method.system.sweeper.squares_sum) * np.linalg.norm(loop.method.x))
     floor = 8 * EPS * (1 + size / float(np.max(loop.method.sizes)))

@@ -3,18 +3,18 @@
 Methods are registered as they are imported: "kaczmarz" first, then those of `least_squares`.
 """
 
-from forgetting.solver.methods.base import Distance, Method, Misfit, System, register, registry
+from forgetting.solver.methods.base import Accuracy, Distance, Method, System, register, registry
 from forgetting.solver.methods.kaczmarz import KaczmarzMethod
 from forgetting.solver.methods.least_squares import Averaged, DirectMethod, Extended, Multipliers
 
 __all__ = [
+    "Accuracy",
     "Averaged",
     "DirectMethod",
     "Distance",
     "Extended",
     "KaczmarzMethod",
     "Method",
-    "Misfit",
     "Multipliers",
     "System",
     "register",

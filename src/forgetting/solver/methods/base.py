@@ -122,8 +122,8 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Misfit:
-    """Measures of how far x is from a solution.
+class Accuracy:
+    """The accuracy of x: how far it is from a solution.
 
     Attributes:
         residual: the largest |b - A x| / |b| over right-hand sides; of violated parts only where rows are inequalities.
@@ -218,15 +218,15 @@ class Method(ABC):
         """The distance of x from the least-squares solution; None if that is not known."""
         return None
 
-    def measure(self) -> Misfit:
+    def measure(self) -> Accuracy:
         """Compute the residual, by a pass over the matrix."""
         gap = self.system.sweeper.gap(self.system.b, self.x)
         residual = float(np.max(norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
-            return Misfit(residual, residual)
+            return Accuracy(residual, residual)
         trusted = np.argsort(np.abs(gap), kind="stable")[: self.system.num_trusted]
         size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
-        return Misfit(residual, float(np.linalg.norm(gap[trusted])) / size)
+        return Accuracy(residual, float(np.linalg.norm(gap[trusted])) / size)
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which the method can go on, for checkpoints."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.orderings import Ordering, TaskView, laws
-from forgetting.solver.methods.base import Method, Misfit, Moves, System, norm, registry
+from forgetting.solver.methods.base import Accuracy, Method, Moves, System, norm, registry
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class KaczmarzMethod(Method):
         if len(self.cuts):
             self.moves.add(self.iterate.x)
 
-    def measure(self) -> Misfit:
+    def measure(self) -> Accuracy:
         measured = super().measure()
         left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
         limits = self.system.sweeper.limits

@@ -6,7 +6,7 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.orderings import NormWeighted
-from forgetting.solver.methods.base import Distance, Method, Misfit, Moves, System, norm, norms, register, registry
+from forgetting.solver.methods.base import Accuracy, Distance, Method, Moves, System, norm, norms, register, registry
 from forgetting.solver.sweepers import Iterate
 
 VAGUE = 1e-3  # relative rounding error above which a bound by damping says nothing, and is not waited for
@@ -32,7 +32,7 @@ class LeastSquares(Method):
     def end_epoch(self) -> None:
         self.moves.add(self.result)
 
-    def measure(self) -> Misfit:
+    def measure(self) -> Accuracy:
         gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
         missed = norms(gap)
         damp, moved = self.system.damp, self.x - self.system.x0
@@ -45,7 +45,7 @@ class LeastSquares(Method):
         # a small |b - A x| does not make x the ridge solution; an estimate of the error tells, and needs no more
         judged = residuals if self.estimates else damped / self.sizes
         each = (judged, normals, self.frobenius * (norms(self.x) + norms(self.system.x0)) / self.sizes)
-        return Misfit(residual, left, float(np.max(normals)), self.error(), each)
+        return Accuracy(residual, left, float(np.max(normals)), self.error(), each)
 
     def error(self) -> float | None:
         """The estimated distance to the limit, relative to |x|; None if there is no estimate."""
