@@ -19,7 +19,7 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks.modules import names, run_all, run_here
-from forgetting.studies.partial import finished_parts
+from forgetting.studies.resuming import finished_parts
 
 
 def page(sections: Sequence[tuple[str, Sequence[dict[str, Any]]]]) -> str:

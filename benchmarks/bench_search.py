@@ -17,16 +17,15 @@ from benchmarks.timing import race, seconds
 from forgetting.compute.devices import HOST, as_device
 from forgetting.compute.threads import one_thread
 from forgetting.errors import NotSupportedError
-from forgetting.worstcase.ascent import Climb, Point
-from forgetting.worstcase.asked import Asked
-from forgetting.worstcase.starts import starting_point
+from forgetting.worstcase.ascent import Climb, Point, starting_point
+from forgetting.worstcase.search import SearchQuestion
 
 SEARCHED = 2.0  # seconds that the search on a GPU may take
 
 
 def climb_of(T: int, d: int, k: int, quantity: str, restarts: int, device: object = None) -> Climb:
     """The ascent of so many restarts, at their starts."""
-    asked = Asked.checked(T, d, k, quantity, fg.orderings.WithReplacement(), "fixed")
+    asked = SearchQuestion.checked(T, d, k, quantity, fg.orderings.WithReplacement(), "fixed")
     here, ranks = asked.objective(HOST), np.full(T, max(1, d // 2))
     starts = [starting_point(here, k, asked.weights, (T, d), ranks, None, 0, index) for index in range(restarts)]
     return Climb(asked.objective(as_device(device)), Point.joined(starts))

@@ -26,7 +26,7 @@ from benchmarks.costs.page import write_page
 from benchmarks.costs.workers import with_workers
 from forgetting.files.store import code_digest
 from forgetting.studies import Study
-from forgetting.studies.partial import finished_parts
+from forgetting.studies.resuming import finished_parts
 
 
 def cells(only: str = "") -> list[dict[str, Any]]:

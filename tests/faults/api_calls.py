@@ -51,7 +51,7 @@ from pieces import (
 import forgetting as fg
 from forgetting import auditing, orderings, schemes
 from forgetting.sets.base import ConvexSet
-from forgetting.studies import cells
+from forgetting.studies import functions as study_functions
 from forgetting.theory import statement
 
 # ---------------------------------------------------------------------------------------------------------- the targets
@@ -179,7 +179,7 @@ def odd_call(target: Target, choose: Choose) -> Call:
 @contextmanager
 def registries_restored() -> Iterator[None]:
     """What a call registers is forgotten again."""
-    registries = statement._STATEMENTS, schemes.registry._members, cells.functions._members
+    registries = statement._STATEMENTS, schemes.registry._members, study_functions.functions._members
     kept = [(registry, dict(registry)) for registry in registries]
     try:
         yield

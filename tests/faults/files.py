@@ -61,7 +61,7 @@ from forgetting.report.document import Section
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.texts import to_latex_file
-from forgetting.studies.export import export
+from forgetting.studies.table import export
 from forgetting.tasks.readers import Reading
 from forgetting.tasks.worst_tasks import _digest, worst_equiangular
 from forgetting.worstcase.check_certificate import digest

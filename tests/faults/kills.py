@@ -28,6 +28,8 @@ from forgetting.files import outputs
 from forgetting.report import Report, load_report, write_report
 from forgetting.report.document import Section
 
+ROOT = Path(__file__).parents[2]  # where the maintainers' programs are
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FAST = """
 title = "Three small tasks"
@@ -150,9 +152,9 @@ def end_an_improvement(folder: Path, k: int, number: signal.Signals, seconds: fl
 def kill_a_hunt(folder: Path, arguments: list[str], times: int, rng: random.Random) -> tuple[str, int]:
     """The page of a hunt that is killed several times and started again, and how many parts were done by then."""
     page, kills, done = folder / "page.md", 0, 0
-    command = [sys.executable, "-m", "forgetting.claims", *arguments, "--out", str(page)]
+    command = [sys.executable, "-m", "tools.survey", *arguments, "--out", str(page)]
     while True:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert child.stdout is not None
         workers: list[int] = []
         if kills < times:

@@ -285,19 +285,19 @@ def test_a_hunt_that_is_killed_ends_with_the_same_page_as_one_that_is_not(tmp_pa
 
 
 def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    from forgetting.studies import survey
+    from forgetting.studies import hunts
 
     monkeypatch.chdir(tmp_path)
     calls: list[str] = []
 
-    def counted(label, part, *settings) -> survey.Row:
+    def counted(label, part, *settings, **more) -> hunts.HuntedClaim:
         calls.append(part or "")
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(label, part, *settings)
+        return original(label, part, *settings, **more)
 
-    original = survey.hunt_one
-    monkeypatch.setattr(survey, "hunt_one", counted)
+    original = hunts.hunt_one
+    monkeypatch.setattr(hunts, "hunt_one", counted)
     line = ["claims", "lem:cl_gd", "--hunt", "2", "--out", "found.csv"]
     assert run_app(line) == 130
     assert "1 finished part is in found.csv.partial: the same command goes on from there" in capsys.readouterr().err
@@ -311,7 +311,7 @@ def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("out", ["wall/page.md", "mine.md"])
 def test_the_output_of_a_hunt_is_tried_before_the_work(tmp_path, monkeypatch, capsys, out):
-    from forgetting.studies import survey
+    from tools import survey
 
     (tmp_path / "wall").write_text("a file")
     (tmp_path / "mine.md").write_text("mine")

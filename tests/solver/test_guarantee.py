@@ -246,7 +246,7 @@ def test_a_damaged_guarantee_is_refused(tmp_path):
         arrays = dict(file)
     arrays["record"] = np.array(str(arrays["record"]).replace('"sentence"', '"sentense"'))
     np.savez(tmp_path / "damaged.npz", **arrays)
-    with pytest.raises(ProblemFileError, match="no guarantee of a solution"):
+    with pytest.raises(ProblemFileError, match="not a guarantee of a solution"):
         fg.solver.Solution.load(tmp_path / "damaged.npz")
 
 

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import forgetting as fg
 from forgetting.compute.threads import one_thread
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.solver import api
+from forgetting.solver import solving
 from forgetting.solver.loop import TALL
 
 RNG = np.random.default_rng(0)
@@ -282,7 +282,7 @@ def test_contradictory_zero_rows_are_found():
         ({"blocks": [range(40), []]}, "block 1 has no rows"),
         ({"blocks": [range(41)]}, r"block 0\[40\] is 40"),
         ({"relations": ["="]}, "relations: expected one for all rows, or one for each of 40, got 1"),
-        ({"bounds": (0, None)}, "bounds: None is no number; use -inf or inf"),
+        ({"bounds": (0, None)}, "bounds: got None; use -inf or inf"),
         ({"bounds": (1, 0)}, r"bounds \(lo, hi\): the box is empty: lo\[0\] = 1 is above hi\[0\] = 0"),
         ({"sets": 3}, "sets: expected a convex set such as .*, got 3"),
         ({"x0": csr_array(np.ones((12, 1)))}, r"x0 is sparse; give x0.toarray\(\)"),
@@ -294,7 +294,7 @@ def test_odd_options_are_named(options, message):
 
 
 def test_the_default_number_of_epochs():
-    assert api.EPOCHS == 1000
+    assert solving.EPOCHS == 1000
     solution = fg.solve(A, OFF, tol=0, method="multipliers")
     assert "maxiter = 1000" in solution.status
 

@@ -13,8 +13,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.files.row_sources import as_source, block_starts
 from forgetting.solver.loop import Loop
-from forgetting.solver.rows import Rows
-from forgetting.solver.sources import opened, rows_of
+from forgetting.solver.rows import Rows, opened, rows_of
 
 SMALL = 2**16  # bytes: the matrices of these tests take more, and are streamed
 

@@ -15,8 +15,8 @@ import pytest
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.studies import Study, cells
-from forgetting.studies.cells import as_cells, named_function, seed_of
-from forgetting.studies.identity import digest_of
+from forgetting.studies.cells import as_cells, seed_of
+from forgetting.studies.functions import digest_of, named_function
 
 
 def anything(**values):
@@ -145,7 +145,7 @@ def test_names_that_clash():
     def own(a, seed, repeat):
         return {"seed": seed, "seconds": 3.5, "repeat": repeat}
 
-    with pytest.raises(InvalidInputError, match="'failure' is the column of what failed"):
+    with pytest.raises(InvalidInputError, match="'failure' is the name of the column of failures"):
         Study([{"failure": 1}], None, function=anything)
     assert "rename it" in Study([{"a": 1}], None, function=gives_failure).run(progress=False).failures["a=1"]
     study = Study([{"a": 1, "seed": 5, "repeat": 2}], None, function=own).run(progress=False)
@@ -252,7 +252,7 @@ def test_what_is_no_function_is_refused(function):
 
 WITHOUT_SOURCE = """
 import sys
-from forgetting.studies.identity import digest_of
+from forgetting.studies.functions import digest_of
 made = {"__name__": "made"}
 exec("def f(a):\\n    return [x for x in (lambda: {1, 2, 'b', 'c'})() if x in {'u', 'v', 'w'}]", made)
 print(digest_of(made["f"]))

@@ -8,8 +8,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError
-from forgetting.studies import cells
-from forgetting.studies.config import read_study
+from forgetting.studies import functions
+from forgetting.studies.study_file import read_study
 
 GAUSSIAN = "family = 'gaussian'\nd = 9\nrank = 1\nk = [5, 50]\n"
 
@@ -77,7 +77,7 @@ TRACES = {  # each would leave a file
     "a module beside the study": ("mine:f", "a = 1"),
     "a function of this package": ("forgetting.core.plugins:load_plugin", "name = 'mine.py'"),
     "a part of a function of this package": ("forgetting.studies.measuring:os.system", "command = 'touch trace'"),
-    "another name of a function of this package": ("forgetting.studies.cells:made_function", "name = 'mine:f'"),
+    "another name of a function of this package": ("forgetting.studies.functions:made_function", "name = 'mine:f'"),
 }
 
 
@@ -110,7 +110,7 @@ def test_the_command_that_allows_a_function_can_be_copied_whatever_the_file_says
 
 
 def test_a_function_given_in_python_or_registered_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells.functions, "_members", dict(cells.functions._members))
+    monkeypatch.setattr(functions.functions, "_members", dict(functions.functions._members))
 
     def double(a):
         return 2 * a
@@ -162,7 +162,7 @@ BAD = {
     "a key of the study in the table": (f"[cells]\n{GAUSSIAN}T = 2\nstore = 'a.db'", "write it above the first table"),
     "an unknown parameter": (f"[cells]\n{GAUSSIAN}T = 2\nranks = 3", "no parameter 'ranks'"),
     "an unknown family": ("[cells]\nfamily = 'gausian'", "no family 'gausian'; did you mean 'gaussian'?"),
-    "an axis without values": (f"[cells]\n{GAUSSIAN}T = []", "T: an axis of the grid without values"),
+    "an axis without values": (f"[cells]\n{GAUSSIAN}T = []", "T: this axis of the grid has no values"),
     "a wrong number of repeats": (f"repeats = 0\n[cells]\n{GAUSSIAN}T = 2", "repeats"),
     "repeats of a table": (f"[[cells]]\n{GAUSSIAN}T = 2\n[[cells]]\n{GAUSSIAN}T = 3\nrepeats = 'x'", "[[cells]] 1"),
     "a wrong seed": (f"seed = -1\n[cells]\n{GAUSSIAN}T = 2", "seed"),

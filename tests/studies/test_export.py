@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError
-from forgetting.studies.export import export
+from forgetting.studies.table import export
 
 pyarrow = pytest.importorskip("pyarrow.parquet")
 

@@ -98,7 +98,7 @@ def test_nothing_to_draw_is_none_unless_columns_were_named():
         ({"x": "K"}, "x: the table has no column 'K'; did you mean 'k'?"),
         ({"y": "los"}, "y: the table has no column 'los'; did you mean 'loss'?"),
         ({"hue": "no"}, "hue: the table has no column 'no'"),
-        ({"y": "method"}, "y: the column 'method' has values that are no numbers"),
+        ({"y": "method"}, "y: the column 'method' has values that are not numbers"),
         ({"hue": "repeat"}, "hue: repeat has 8 values, and at most 7 curves"),
     ],
 )

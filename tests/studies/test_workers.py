@@ -16,7 +16,7 @@ from forgetting.compute.workers import run_parts, some_parts, workers
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.files.store import Store
 from forgetting.studies import Study
-from forgetting.studies.partial import finished_parts
+from forgetting.studies.resuming import finished_parts
 
 MEASURED = {"family": "gaussian", "T": [2, 3, 4], "d": 8, "rank": 2, "k": [1, 10, 100]}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.survey import SurveyRow, hunt_one, main, table
 
 import forgetting as fg
 from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError
-from forgetting.studies.survey import Row, hunt_one, main, table
 from forgetting.theory.checking import setting_of
 from forgetting.theory.draws import collection, with_beta
 from forgetting.theory.expectations import as_least_squares
@@ -314,8 +314,8 @@ def test_the_command_writes_the_table_and_reports_surprises(tmp_path, capsys, mo
     assert "found/cor_dimensionality_bound_rank_equality.npz" in text
     assert (tmp_path / "found" / "cor_dimensionality_bound_rank_equality.npz").exists()
     false = planted(get("thm:random_convergence_rate", "loss"), 0.5)
-    monkeypatch.setattr("forgetting.studies.survey.all_claims", lambda: (false,))
-    monkeypatch.setattr("forgetting.studies.survey.get_claim", lambda label, part: false)
+    monkeypatch.setattr("tools.survey.all_claims", lambda: (false,))
+    monkeypatch.setattr("tools.survey.get_claim", lambda label, part: false)
     assert main(["--budget", "10", "--processes", "1"]) == 1
     assert "unexpected: planted (loss)" in capsys.readouterr().out
 
@@ -325,13 +325,15 @@ def test_the_command_in_two_processes_finds_the_same_as_in_one(tmp_path):
     for processes in ("1", "2"):
         out = tmp_path / f"{processes}.md"
         arguments = ["--label", "lem:gd_descent", "--budget", "5", "--processes", processes, "--out", str(out)]
-        subprocess.run([sys.executable, "-m", "forgetting.claims", *arguments], check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "tools.survey", *arguments], check=True, capture_output=True, cwd=DOCS.parent
+        )
         texts.append(out.read_text())
     assert texts[0] == texts[1]
 
 
 def test_a_gap_and_a_correction_are_named_in_the_table():
-    row = Row("l", None, "s", "gap in the printed proof", "n", "holds", "holds on 3 problems", 3, None)
+    row = SurveyRow("l", None, "s", "gap in the printed proof", "n", "holds", "holds on 3 problems", 3)
     assert row.verdict == "gap in the printed proof; holds on 3 problems"
     row = replace(row, source="Nobody 2030 (l)", noticed="half the constant")
     text = table([row], seed=0, budget=3)

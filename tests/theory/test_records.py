@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.ratios import improve, save_record
+from tools.record_page import HEADING, with_records
 
 import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.errors import ProblemFileError
-from forgetting.studies.ratios import improve, save_record
-from forgetting.studies.record_page import HEADING, with_records
 from forgetting.tasks.worst_tasks import KnownWorst
 from forgetting.theory import evidence as evidence_module
 from forgetting.theory.evidence import evidence_of

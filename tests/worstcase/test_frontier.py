@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools import frontier_data
 
 import forgetting as fg
 from effort import rounds
@@ -28,9 +29,9 @@ from forgetting.tasks.worst_tasks import (
     worst_equiangular,
 )
 from forgetting.theory.starting import known_starts
-from forgetting.worstcase import Entry, frontier_data, frontier_improving
-from forgetting.worstcase.frontier_bounds import Upper, upper_bound
+from forgetting.worstcase import Entry, frontier_improving
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry
+from forgetting.worstcase.frontier_table import Upper, upper_bound
 
 FILES = [path.name for path in entry_files(FOLDER)]
 DRAWS = fg.orderings.WithReplacement()
@@ -399,7 +400,7 @@ def test_hunts_start_from_the_known_worst_tasks():
 def test_the_page_has_the_tables_of_the_data():
     page = (Path(__file__).parents[2] / "docs" / "frontier.md").read_text(encoding="utf-8")
     made = page.partition(frontier_data.BEGIN)[2].partition(frontier_data.END)[0].strip()
-    assert made == frontier_data.page_tables(), "python -m forgetting.worstcase.frontier_data --page docs/frontier.md"
+    assert made == frontier_data.page_tables(), "python -m tools.frontier_data --page docs/frontier.md"
 
 
 def test_what_the_page_says_about_slopes_is_proved():

@@ -12,17 +12,17 @@ from scipy import sparse
 
 import forgetting as fg
 from effort import rounds
-from forgetting.worstcase import algebra
-from forgetting.worstcase.cliques import Reach
+from forgetting.worstcase import inner_products
+from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import program
+from forgetting.worstcase.representations import partitions, representation
 from forgetting.worstcase.tree import Alike, Given, Shuffles, Weighted, tree
-from forgetting.worstcase.young import partitions, representation
 
 QUANTITIES = ("loss", "forgetting", "next_loss")
 
 
 def rules(kind, walk):
-    return (algebra.ConvexSets if kind == "convex" else kind)(walk.num_tasks, walk.symmetric)
+    return (inner_products.ConvexProjections if kind == "convex" else kind)(walk.num_tasks, walk.symmetric)
 
 
 def laws(T, k, rng):
@@ -54,8 +54,8 @@ def test_concrete_subspaces_are_feasible_and_have_their_expected_quantity(law, q
         if T**k > (100 if law == "weighted" else 260):
             continue
         runs, walk, ordering = laws(T, k, rng)[law]
-        posed = program(tree(walk, k, quantity), rules(algebra.Projections if law in ("cyclic", "given")
-                                                       else algebra.Reflections, walk))  # fmt: skip
+        posed = program(tree(walk, k, quantity), rules(inner_products.Projections if law in ("cyclic", "given")
+                                                       else inner_products.Reflections, walk))  # fmt: skip
         d = int(rng.integers(1, 5))
         P, z = random_projections(T, d, rng), unit(d, rng)
         moments = moments_of(posed, P, z)
@@ -71,7 +71,7 @@ def test_tasks_of_rank_zero_and_of_full_rank_are_feasible(ranks) -> None:
     rng = np.random.default_rng(1)
     P, z = random_projections(3, 3, rng, ranks), unit(3, rng)
     for quantity, k in product(QUANTITIES, (1, 2, 3)):
-        posed = program(tree(Alike(3), k, quantity), algebra.Reflections(3, True))
+        posed = program(tree(Alike(3), k, quantity), inner_products.Reflections(3, True))
         moments = moments_of(posed, P, z)
         expected = enumerated([p.__matmul__ for p in P], z, "uniform", k, quantity)
         assert posed.objective @ moments == pytest.approx(expected, abs=1e-12)
@@ -84,7 +84,7 @@ def test_independent_draws_are_feasible_for_infinitely_many_tasks(quantity, k) -
     """Tasks that are drawn from two subspaces are infinitely many tasks, half of them equal to each."""
     rng = np.random.default_rng(2)
     P, z = random_projections(2, 3, rng, (1, 2)), unit(3, rng)
-    posed = program(tree(Alike(None), k, quantity), algebra.Reflections(None, True))
+    posed = program(tree(Alike(None), k, quantity), inner_products.Reflections(None, True))
     moments = moments_of(posed, P, z, drawn=True)
     expected = enumerated([p.__matmul__ for p in P], z, "uniform", k, quantity)
     assert posed.objective @ moments == pytest.approx(expected, abs=1e-12)
@@ -163,9 +163,9 @@ def irreducible_dimension(name, T):
 )
 def test_blocks_have_as_many_positive_and_negative_directions_as_the_matrix_of_all_words(T, k) -> None:
     """At moments that belong to no tasks, so that a block that is missing, or one too many, shows."""
-    runs, names = tree(Alike(T), k, "loss"), algebra.Reflections(T, True)
+    runs, names = tree(Alike(T), k, "loss"), inner_products.Reflections(T, True)
     posed = program(runs, names)
-    words = Reach(runs, names).errors()
+    words = ReachedErrors(runs, names).errors()
     assert set(words) == {cancelled(word) for j in range(k + 1) for word in product(range(T), repeat=j)} or T == 2
     points = sorted({*words, *(cancelled((*word, 0)) for word in words)})
     inner = [[cancelled((*u, *v[::-1])) for v in points] for u in points]
@@ -233,7 +233,7 @@ def test_equal_weights_are_uniform_draws(T) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_number_of_variables_stops_growing_with_the_number_of_tasks(k) -> None:
     def variables(T):
-        return program(tree(Alike(T), k, "loss"), algebra.Reflections(T, True)).num_variables
+        return program(tree(Alike(T), k, "loss"), inner_products.Reflections(T, True)).num_variables
 
     last = {1: 4, 2: 19, 3: 168, 4: 2788}[k]
     fewer = [variables(T) for T in range(2, min(2 * k + 1, 7))]

@@ -7,8 +7,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.compute.devices import as_device
-from forgetting.worstcase.asked import Asked
-from forgetting.worstcase.powers import Chain, bits_of
+from forgetting.worstcase.matrix_powers import Chain, bits_of
+from forgetting.worstcase.search import SearchQuestion
 
 RANKS = (1, 2, 2, 3)
 T, d = 4, 5
@@ -45,7 +45,7 @@ def tasks_of(P: np.ndarray, w_star: np.ndarray) -> fg.RegressionTasks:
 
 @pytest.mark.parametrize(("quantity", "ordering", "k"), CASES)
 def test_values_are_those_of_expect_at_the_worst_solution(quantity, ordering, k):
-    asked, P = Asked.checked(T, d, k, quantity, ordering, "fixed"), projections()
+    asked, P = SearchQuestion.checked(T, d, k, quantity, ordering, "fixed"), projections()
     found = asked.objective(as_device(None)).of(P, weights(), np.ones((2, d, 1)))
     for place in range(2):
         tasks = tasks_of(P[place], found.start[place, :, 0])
@@ -55,7 +55,7 @@ def test_values_are_those_of_expect_at_the_worst_solution(quantity, ordering, k)
 
 @pytest.mark.parametrize("quantity", ["loss", "forgetting"])
 def test_no_other_solution_is_worse(quantity):
-    asked, P = Asked.checked(T, d, 6, quantity, DRAWS, "fixed"), projections()
+    asked, P = SearchQuestion.checked(T, d, 6, quantity, DRAWS, "fixed"), projections()
     found = asked.objective(as_device(None)).of(P, weights(), np.ones((2, d, 1)))
     for other in np.random.default_rng(1).standard_normal((20, d)):
         tasks = tasks_of(P[0], other / np.linalg.norm(other))
@@ -67,7 +67,7 @@ def test_no_other_solution_is_worse(quantity):
 @pytest.mark.parametrize("device", [None, pytest.param("array-api-strict", marks=pytest.mark.slow)])
 def test_gradients_are_limits_of_differences(quantity, ordering, k, device):
     where, P, p = as_device(device), projections(), weights()
-    objective = Asked.checked(T, d, k, quantity, ordering, "fixed").objective(where)
+    objective = SearchQuestion.checked(T, d, k, quantity, ordering, "fixed").objective(where)
 
     def log_value(P: np.ndarray, p: np.ndarray, start: np.ndarray) -> np.ndarray:
         return where.take(objective.of(where.put(P), where.put(p), where.put(start), gradient=False).log_value)
@@ -104,10 +104,10 @@ def test_powers_by_squaring_are_powers(k):
 
 
 def test_values_far_below_the_smallest_number_have_logarithms():
-    asked, P = Asked.checked(T, d, 10**4, "loss", DRAWS, "fixed"), projections()
+    asked, P = SearchQuestion.checked(T, d, 10**4, "loss", DRAWS, "fixed"), projections()
     objective = asked.objective(as_device(None))
     found = objective.of(P, weights(), np.ones((2, d, 1)))
-    later = Asked.checked(T, d, 2 * 10**4, "loss", DRAWS, "fixed").objective(as_device(None))
+    later = SearchQuestion.checked(T, d, 2 * 10**4, "loss", DRAWS, "fixed").objective(as_device(None))
     rate = (later.of(P, weights(), np.ones((2, d, 1))).log_value - found.log_value) / 10**4
     np.testing.assert_allclose(
         rate, np.log([fg.decay_rate(tasks_of(one, np.eye(d)[0]), DRAWS) for one in P]), rtol=1e-3

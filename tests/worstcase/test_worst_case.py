@@ -14,9 +14,8 @@ from scipy.optimize import minimize_scalar
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError, WorkerError
-from forgetting.worstcase import algebra, solving
-from forgetting.worstcase.program import program
-from forgetting.worstcase.size import size
+from forgetting.worstcase import inner_products, solving
+from forgetting.worstcase.program import program, program_size
 from forgetting.worstcase.tree import Alike, Given, Shuffles, Weighted, tree
 
 
@@ -218,7 +217,7 @@ def test_every_small_question_has_tasks_though_some_are_never_learned(kind, quan
 
 
 def test_what_takes_longer_than_patience_is_refused_before_it_is_built(monkeypatch) -> None:
-    monkeypatch.setattr("forgetting.worstcase.api.program", lambda *_: pytest.fail("built"))
+    monkeypatch.setattr("forgetting.worstcase.supremum.program", lambda *_: pytest.fail("built"))
     with pytest.raises(
         PatienceError, match=r"of up to 7905 rows would take about 78 s, longer than patience= \(60 s\)"
     ):
@@ -267,10 +266,13 @@ def test_a_process_that_dies_while_it_solves_is_named(monkeypatch) -> None:
                                   Shuffles(4), Given(3, (0, 1, 2, 0)), Weighted(2, (0.5, 0.5))])  # fmt: skip
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_size_that_is_counted_first_is_the_size_of_the_program(walk, k) -> None:
-    for rules in (algebra.Projections if isinstance(walk, Given) else algebra.Reflections, algebra.ConvexSets):
+    for rules in (
+        inner_products.Projections if isinstance(walk, Given) else inner_products.Reflections,
+        inner_products.ConvexProjections,
+    ):
         runs, names = tree(walk, k, "loss"), rules(walk.num_tasks, walk.symmetric)
         posed = program(runs, names)
-        counted = size(runs, names)
+        counted = program_size(runs, names)
         assert len(posed.normals) <= counted.normals <= 6 * len(posed.normals)
         assert counted.rows == sum(matrix.size * (matrix.size + 1) // 2 for matrix in posed.matrices)
 

@@ -197,7 +197,7 @@ def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[Pr
     from forgetting import auditing
     from forgetting.cli.problems import is_file, load_problem
     from forgetting.errors import InvalidInputError
-    from forgetting.studies.named_problems import family_names
+    from forgetting.studies.measuring import family_names
 
     first, *rest = words
     if first in SOURCES and not Path(first).is_file():

@@ -69,7 +69,7 @@ def claims_command(
     from forgetting import claims
     from forgetting.cli.output import emit, ready, result
     from forgetting.errors import InvalidInputError
-    from forgetting.studies.partial import finished_parts
+    from forgetting.studies.resuming import finished_parts
 
     ready(out, force)
     every = claims.all()

@@ -28,7 +28,7 @@ def families_command(
     from forgetting.cli.output import emit, result, say, terminal_width
     from forgetting.errors import InvalidInputError
     from forgetting.figures.items import Table
-    from forgetting.studies.named_problems import family_maker, family_names
+    from forgetting.studies.measuring import family_maker, family_names
 
     names = family_names()
     key = name.replace("-", "_")

@@ -12,7 +12,7 @@ from forgetting.core.registry import values_in
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.json_and_toml import read_toml
-from forgetting.studies.named_problems import named_family
+from forgetting.studies.measuring import named_family
 from forgetting.tasks import Problem, prepare
 from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
 

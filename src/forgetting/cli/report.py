@@ -62,7 +62,7 @@ def report_command(
     from forgetting.report import build_report, section_makers, write_report
     from forgetting.report.saving import check_folder
     from forgetting.report.texts import summary_text
-    from forgetting.studies.partial import finished_parts
+    from forgetting.studies.resuming import finished_parts
 
     if config is not None and problem:
         raise InvalidInputError("give a PROBLEM or --config, not both")

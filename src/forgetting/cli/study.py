@@ -141,7 +141,7 @@ def export_study(
       forgetting study export my.db --out curves.pdf --x k --y loss --hue T
     """
     from forgetting.cli.output import ready, say
-    from forgetting.studies.export import ENDINGS, check_export, export
+    from forgetting.studies.table import ENDINGS, check_export, export
 
     ending = out.suffix.lower()
     if ending not in (*ENDINGS, *PICTURES):

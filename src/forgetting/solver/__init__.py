@@ -1,11 +1,11 @@
 """A row-action solver for people with a matrix and a right-hand side."""
 
 from forgetting.core.names import only
-from forgetting.solver.api import solve
 from forgetting.solver.guarantee import Guarantee
 from forgetting.solver.methods import registry
 from forgetting.solver.operators import swept, symmetric_sweeps
 from forgetting.solver.solution import History, Solution
+from forgetting.solver.solving import solve
 
 __all__ = ["Guarantee", "History", "Solution", "registry", "solve", "swept", "symmetric_sweeps"]
 __dir__ = only(__all__)

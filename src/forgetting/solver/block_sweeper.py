@@ -12,8 +12,6 @@ from forgetting.core.arrays import EPS, Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Rows, panels, together
 from forgetting.solver.sweepers import InMemory, Iterate
 
-__all__ = ["BlockSweeper"]
-
 
 def _gram(rows: Rows, order: IntArray) -> Array:
     """X X^T for the rows X of a block."""
@@ -97,13 +95,13 @@ class BlockSweeper(InMemory):
         """The inverse of X X^T + shrink for a block, kept for the current `shrink` as long as memory lasts."""
         if self._of != shrink:
             self._inverses, self._of, self._kept = {}, shrink, 0
-        found = self._inverses.get(block)
-        if found is None:
-            found = _inverse(self.rows, self.blocks[block], shrink)
-            if self._kept + found.nbytes <= self.memory:
-                self._inverses[block] = found
-                self._kept += found.nbytes
-        return found
+        inverse = self._inverses.get(block)
+        if inverse is None:
+            inverse = _inverse(self.rows, self.blocks[block], shrink)
+            if self._kept + inverse.nbytes <= self.memory:
+                self._inverses[block] = inverse
+                self._kept += inverse.nbytes
+        return inverse
 
     @cached_property
     def _picks(self) -> list[slice | IntArray]:
@@ -159,8 +157,8 @@ class BlockSweeper(InMemory):
         seen = 0.0
         for start in range(0, len(visits), self.average):
             several = visits[start : start + self.average].tolist()
-            found = together(steps, several, 1 if self.average == 1 else threads)
-            for block, (squares, weights, move) in zip(several, found, strict=True):
+            steps_made = together(steps, several, 1 if self.average == 1 else threads)
+            for block, (squares, weights, move) in zip(several, steps_made, strict=True):
                 seen = seen + squares
                 iterate.x += move if self.average == 1 else move / self._share
                 if iterate.duals.size:

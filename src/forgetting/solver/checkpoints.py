@@ -23,10 +23,8 @@ from forgetting.files.arrays import damaged, entry
 from forgetting.files.records import checked_fields, read_record, write_record
 from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import Loop, Stops
-from forgetting.solver.methods import Measure, Method
-from forgetting.solver.request import Request
-
-__all__ = ["Checkpoint", "as_checkpoint"]
+from forgetting.solver.methods import Accuracy, Method
+from forgetting.solver.request import SolveRequest
 
 KIND = "state of a solve"
 COSTLY = 20  # times the seconds that a save took pass before the next one
@@ -78,7 +76,7 @@ class Checkpoint:
         now = perf_counter()
         self.due = now + max(self.every, COSTLY * (now - started)) if self.every else now
 
-    def start(self, request: Request, stops: Stops) -> Loop:
+    def start(self, request: SolveRequest, stops: Stops) -> Loop:
         """The loop where the saved state ends, or at its start if there is no file."""
         if not os.path.exists(self.path):
             loop = Loop(request.method(), request.ordering, stops, request.seed, stall_ends=request.may_switch)
@@ -139,12 +137,12 @@ def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
     }
 
 
-def _measured(values: Any, method: Method) -> Measure:
-    names = [field.name for field in fields(Measure)]
-    found = Measure(**checked_fields(Measure, dict(zip(names, values, strict=True))))
-    for part in found.each or ():
+def _measured(values: Any, method: Method) -> Accuracy:
+    names = [field.name for field in fields(Accuracy)]
+    measured = Accuracy(**checked_fields(Accuracy, dict(zip(names, values, strict=True))))
+    for part in measured.each or ():
         _like(part, method.sizes, "measures")
-    return found
+    return measured
 
 
 def _like(given: Any, own: Any, what: str) -> Any:
@@ -154,7 +152,7 @@ def _like(given: Any, own: Any, what: str) -> Any:
     return given
 
 
-def as_checkpoint(path: str | PathLike[str], every: float, request: Request) -> Checkpoint:
+def as_checkpoint(path: str | PathLike[str], every: float, request: SolveRequest) -> Checkpoint:
     """The checkpoint of a request."""
     if request.ordering.adaptive:
         raise NotSupportedError(

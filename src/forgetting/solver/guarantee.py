@@ -1,4 +1,4 @@
-"""What theorems promise of a solve before it starts: the smallest bound of the registry that covers the solve."""
+"""Guarantees of a solve before it starts: the smallest bound of the registry that covers the solve."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from forgetting.theory.evaluation import Evaluation, Row
     from forgetting.theory.setting import Setting
 
-__all__ = ["Guarantee", "Promise", "Terms", "promised", "smallest_eigenvalue", "uncovered"]
+__all__ = ["Guarantee"]
 
-#: what is known about a bound that counts here; numbers quoted at second hand, rates and gaps in proofs do not
+#: the statuses of bounds that count here; numbers quoted at second hand, rates and gaps in proofs do not
 PROVED = ("holds as stated", "holds where proved", "corrected", "proved here")
 LARGEST = 2000  # dimension up to which the linear rate is computed
 SHARE = 0.25  # of the arithmetic of the solve that the linear rate may cost
@@ -47,7 +47,7 @@ class Promise:
 
 
 class Guarantee:
-    """What is promised of a solve before it starts, for every consistent system; computed when first looked at.
+    """The guarantee of a solve before it starts, for every consistent system; computed when first looked at.
 
     `str(guarantee)` is a sentence, which says why if there is no guarantee. `value`, `bound` and `rate` are those of
     `Promise`. x* is the solution nearest to x0. The first look imports the registry of bounds (half a second); later
@@ -67,7 +67,7 @@ class Guarantee:
 
     @cached_property
     def promise(self) -> Promise:
-        """All of it, as plain values."""
+        """The whole guarantee as plain values."""
         return self._source if isinstance(self._source, Promise) else self._source()
 
     @property
@@ -105,15 +105,15 @@ def _decode(values: Any) -> Guarantee:
     match values:
         case {"value": float() | None, "bound": str() | None, "rate": float() | None, "sentence": str()}:
             return Guarantee(Promise(**{name: values[name] for name in ("value", "bound", "rate", "sentence")}))
-    raise ForgettingError("no guarantee of a solution")
+    raise ForgettingError("not a guarantee of a solution")
 
 
-add_codec(Codec("guarantee", Guarantee, lambda one: dict(vars(one.promise)), _decode))
+add_codec(Codec("guarantee", Guarantee, lambda guarantee: dict(vars(guarantee.promise)), _decode))
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What the theorems need to know of a solve by projections.
+    """Properties of a solve by projections that theorems need.
 
     Attributes:
         ordering: in which order blocks are visited; None where the theorems of single steps see any order, because
@@ -140,7 +140,7 @@ class Terms:
 def uncovered(
     sweeper: Sweeper, *, steps: int, method: str, consistent: bool | None, damp: float, sets: int = 0
 ) -> str | None:
-    """Why no theorem of the registry can cover a solve, or None."""
+    """A sentence on why no theorem of the registry can cover a solve; None if one may."""
     limits = sweeper.limits
     if consistent is False:
         return "no theorem covers a system without a solution"
@@ -216,7 +216,7 @@ def _setting(terms: Terms) -> Setting:
 
 
 def _probabilities(terms: Terms) -> Array | None:
-    """p of independent draws; None for other orders."""
+    """The probabilities of independent draws; None for other orders."""
     law = None if terms.ordering is None else terms.ordering.law
     return law.probabilities(TaskView(terms.blocks, terms.norms)) if isinstance(law, laws.Independent) else None
 
@@ -224,13 +224,13 @@ def _probabilities(terms: Terms) -> Array | None:
 def _all_equally_often(terms: Terms) -> bool:
     """Whether every block had the same number of visits, so that the mean over visits is the mean over blocks."""
     law = None if terms.ordering is None else terms.ordering.law
-    whole = isinstance(law, laws.Cycle | laws.Permutation | laws.Reshuffled)
-    return whole and terms.steps % terms.blocks == 0 and terms.relaxation == 1
+    in_cycles = isinstance(law, laws.Cycle | laws.Permutation | laws.Reshuffled)
+    return in_cycles and terms.steps % terms.blocks == 0 and terms.relaxation == 1
 
 
 def _smallest(rows: Evaluation, quantities: tuple[str, ...]) -> Row | None:
     """The smallest proved upper bound on one of the quantities that says more than the trivial one."""
-    found = [
+    proved = [
         row
         for quantity in quantities
         for row in rows.applicable(quantity)
@@ -240,7 +240,7 @@ def _smallest(rows: Evaluation, quantities: tuple[str, ...]) -> Row | None:
         and not row.vacuous
     ]
     # of equal values, that of the ordering itself comes before that of independent draws with any weights
-    return min(found, key=lambda row: (row.value, "i.i.d." in row.bound.orderings), default=None)
+    return min(proved, key=lambda row: (row.value, "i.i.d." in row.bound.orderings), default=None)
 
 
 def _said(terms: Terms, row: Row, last: bool) -> str:

@@ -15,10 +15,8 @@ from forgetting.core.progress import progress_bar
 from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.orderings.view import rounding_of
-from forgetting.solver.methods import Measure, Method
+from forgetting.solver.methods import Accuracy, Method
 from forgetting.solver.solution import History
-
-__all__ = ["Loop", "Stops"]
 
 WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
@@ -29,7 +27,7 @@ TALL = 32  # rows for each column after which the residual is estimated within a
 
 @dataclass(frozen=True)
 class Stops:
-    """When a solve ends.
+    """The limits at which a solve ends.
 
     Attributes:
         residual: the largest relative residual of a solution.
@@ -75,7 +73,7 @@ class Loop:
     rows: int = 0
     entries: list[tuple[float, float, float, bool]] = field(default_factory=list)
     estimates: list[float] = field(default_factory=list)  # of the residual at the end of each epoch
-    measured: Measure | None = None
+    measured: Accuracy | None = None
     unchecked: int = 0  # entries of the history since the residual was computed
     left: int | None = None  # visits of the current round that are not made yet; None between two rounds
     touched: int = 0  # rows of the current round
@@ -98,7 +96,7 @@ class Loop:
         self.drawn = np.empty(0, dtype=np.int64)  # visits that were drawn and not made
 
     def _view(self) -> TaskView:
-        """What the ordering may see."""
+        """The view of the blocks that the ordering may see."""
         sweeper: Any = self.method.system.sweeper
         self.tracked = None
         if self.ordering.adaptive:
@@ -131,7 +129,7 @@ class Loop:
 
     @property
     def history(self) -> History:
-        """The entries so far."""
+        """The history of the solve so far."""
         columns = list(zip(*self.entries, strict=True)) or [(), (), (), ()]
         epoch, residual, seconds = (np.array(column) for column in columns[:3])
         return History(epoch, residual, seconds, np.array(columns[3], dtype=bool))
@@ -249,7 +247,7 @@ class Loop:
         recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]
         return bool(np.mean(recent) >= STALLED ** (span / 2) * np.mean(earlier))
 
-    def _judged(self, measured: Measure | None) -> str | None:
+    def _judged(self, measured: Accuracy | None) -> str | None:
         if measured is None:
             return None
         if measured.left <= self.allowed():
@@ -264,7 +262,7 @@ class Loop:
             return "stalled"
         return "stuck" if self._stuck() else None
 
-    def _settled(self, measured: Measure) -> bool:
+    def _settled(self, measured: Accuracy) -> bool:
         """Whether x seems to be a least-squares solution; if `decides`, one that says that no x solves the system."""
         tol, method = self.stops.normal, self.method
         if not method.least_squares or measured.normal_above(self.allowed()) > tol:

@@ -13,8 +13,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_index, as_number, real_array, seed_from
 from forgetting.errors import InvalidInputError
-from forgetting.solver.rows import Limits
-from forgetting.solver.sources import as_rows
+from forgetting.solver.rows import Limits, as_rows
 from forgetting.solver.sweepers import scales
 
 __all__ = ["swept", "symmetric_sweeps"]

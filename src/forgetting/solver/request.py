@@ -1,4 +1,4 @@
-"""What a call of `fg.solve` asks for, checked once: the system, the method, the blocks and the ordering."""
+"""The checked arguments of `fg.solve`: the system, the method, the blocks and the ordering."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.row_sources import RowSource, block_starts
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
-from forgetting.sets import ConvexSet
+from forgetting.sets import Box, ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
-from forgetting.solver.methods import Direct, Method, Multipliers, System, registry
-from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
-from forgetting.solver.sources import opened
+from forgetting.solver.methods import DirectMethod, Method, Multipliers, System, registry
+from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
-
-__all__ = ["Request", "as_request"]
 
 GROUP_BYTES = 2**16  # of the consecutive rows that are visited one after another
 GROUP_ROWS = 4
@@ -45,8 +42,8 @@ SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}
 
 
 @dataclass(frozen=True)
-class Request:
-    """The system, how its rows are divided and visited, and the method.
+class SolveRequest:
+    """A checked request: the system, the division of its rows, the order of visits, and the method.
 
     Attributes:
         system: the sweeper of the rows, b, x0, damp, nearest, seed.
@@ -87,7 +84,7 @@ class Request:
 
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        return (Direct if self.system.small else Multipliers)(self.system, x)
+        return (DirectMethod if self.system.small else Multipliers)(self.system, x)
 
 
 def as_request(
@@ -108,7 +105,7 @@ def as_request(
     memory: Any,
     threads: Any,
     seed: Seed,
-) -> Request:
+) -> SolveRequest:
     """Check the arguments of `fg.solve`."""
     if as_kind(method, str, "a name such as 'auto' or 'kaczmarz'", "method: ") != "auto":
         registry.get(method)
@@ -145,7 +142,7 @@ def as_request(
     if isinstance(matrix, RowSource):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
         system = System(streamed, side, start, damp, flag, number, others)
-        return Request(system, _first(method, damp).usual_order() if chosen is None else chosen, method, words)
+        return SolveRequest(system, _first(method, damp).usual_order() if chosen is None else chosen, method, words)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
@@ -155,7 +152,7 @@ def as_request(
     if chosen is None:  # rows that are all zero have no weights
         chosen = _first(method, damp).usual_order() if matrix.squares.any() else Reshuffled()
     system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted)
-    return Request(system, chosen, method, words)
+    return SolveRequest(system, chosen, method, words)
 
 
 def _first(name: str, damp: float) -> type[Any]:
@@ -218,10 +215,8 @@ def _limits(shape: tuple[int, int], relations: Any, bounds: Any) -> Limits:
         low, high = bounds
     except (TypeError, ValueError):
         raise InvalidInputError(f"bounds: expected (low, high), got {bounds!r:.60}") from None
-    from forgetting.sets import Box
-
     if low is None or high is None:
-        raise InvalidInputError("bounds: None is no number; use -inf or inf for no bound")
+        raise InvalidInputError("bounds: got None; use -inf or inf for no bound")
     ends = [numbers(end, "bounds") for end in (low, high)]
     if any(end.shape not in ((), (n,)) for end in ends):
         raise InvalidInputError(

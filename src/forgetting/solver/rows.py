@@ -1,4 +1,7 @@
-"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need."""
+"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need.
+
+`opened` gives the rows of a matrix that a user gives, or the source of one that is too large for memory.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, read_only
+from forgetting.core.arrays import Array, IntArray, is_sparse, read_only
+from forgetting.files.matrices import as_matrix, read_matrix
+from forgetting.files.row_sources import RowSource, as_source
 from forgetting.solver import _row_kernels as kernels
-
-__all__ = ["ALL", "NONE", "NO_RELATIONS", "DenseRows", "Limits", "Rows", "SparseRows", "panels", "together"]
 
 NONE = np.empty(0)
 ALL = np.empty(0, dtype=np.int64)  # an empty order stands for all rows
@@ -27,7 +31,7 @@ SLICE = 2**20  # entries of the matrix in one part of a residual
 
 @dataclass(frozen=True)
 class Limits:
-    """What makes a system more than equations: the relation of each row, and bounds on x; empty if there are none."""
+    """Inequalities and bounds of a system: the relation of each row, and bounds on x; empty if there are none."""
 
     relations: Any = field(default_factory=lambda: NO_RELATIONS)
     low: Array = field(default_factory=lambda: NONE)
@@ -62,11 +66,11 @@ def together(work: Callable[[Any], Any], parts: list[Any], threads: int) -> list
 
     others = [_worker(number).submit(each, share) for number, share in enumerate(shares[1:])]
     try:
-        found = [each(shares[0])]
+        results = [each(shares[0])]
     finally:
         wait(others)
-    found += [other.result() for other in others]
-    return [found[i % count][i // count] for i in range(len(parts))]
+    results += [other.result() for other in others]
+    return [results[i % count][i // count] for i in range(len(parts))]
 
 
 @cache
@@ -296,3 +300,34 @@ class SparseRows(Rows):
 
     def _combine(self, *arguments: Any) -> None:
         kernels.combine_sparse(*self._arrays, *arguments)
+
+
+def rows_of(matrix: Any) -> Rows:
+    """The rows of a checked matrix, dense in C order or CSR."""
+    return SparseRows(matrix) if is_sparse(matrix) else DenseRows(matrix)
+
+
+def as_rows(matrix: Any, what: str = "A") -> Rows:
+    """The rows of a matrix in memory: dense in C order, or compressed; copied only if they must be converted.
+
+    >>> as_rows([[1, 2], [3, 4]]).squares
+    array([ 5., 25.])
+    """
+    return rows_of(as_matrix(matrix, what))
+
+
+def opened(matrix: Any, budget: float) -> Rows | RowSource:
+    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
+
+    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
+
+    >>> opened([[1.0, 2.0]], 0.0).shape
+    (1, 2)
+    """
+    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not os.path.isdir(matrix):
+        return as_rows(read_matrix(matrix), str(matrix))
+    source = as_source(matrix)
+    if source is None:
+        return as_rows(matrix)
+    loaded = source.loaded(budget)
+    return source if loaded is None else rows_of(loaded)

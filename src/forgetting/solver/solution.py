@@ -1,4 +1,4 @@
-"""The result of `fg.solve`: x, how the solve ended, and how the residual fell."""
+"""The result of `fg.solve`: x, a sentence on the end of the solve, and the history of the residual."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["History", "Solution"]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """How the residual fell: one entry for each epoch, or for several parts of an epoch of a tall matrix.
+    """The residuals of a solve: one entry for each epoch, or for several parts of an epoch of a tall matrix.
 
     Attributes:
         epoch: rows touched, divided by the number of rows.
@@ -47,7 +47,7 @@ class History:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Result):
-    """What `fg.solve` returns.
+    """The result of `fg.solve`.
 
     Attributes:
         x: n numbers, or n x c for c right-hand sides.

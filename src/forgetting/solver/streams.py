@@ -1,4 +1,4 @@
-"""How the rows of a matrix that is not in memory are swept: block by block, while a thread reads the next block."""
+"""Sweeps over the rows of a matrix that is not in memory: block by block, while a thread reads the next block."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
 from forgetting.files.row_sources import RowSource
-from forgetting.solver.rows import Limits, Rows
-from forgetting.solver.sources import rows_of
+from forgetting.solver.rows import Limits, Rows, rows_of
 from forgetting.solver.sweepers import Iterate, RowSweeper, Sweeper
-
-__all__ = ["StreamSweeper"]
 
 
 @dataclass
@@ -110,7 +107,7 @@ class StreamSweeper:
         return rows
 
     def _pass(self, blocks: list[int] | None = None) -> Iterator[tuple[slice, Rows]]:
-        """All blocks (or some), one after another."""
+        """Yield the rows of all blocks (or of some), one after another."""
         blocks = list(range(self.num_blocks)) if blocks is None else blocks
         for block, following in zip(blocks, [*blocks[1:], None], strict=False):  # no block, nothing follows
             yield self._span(block), self._rows(block, following)
@@ -174,7 +171,7 @@ class StreamSweeper:
 
     @property
     def row_steps(self) -> bool:
-        """Whether the rows of a block make their steps one by one: they do."""
+        """True: the rows of a block make their steps one after another."""
         return True
 
     def weighted_gram(self, weights: Array) -> Array | None:
@@ -182,18 +179,18 @@ class StreamSweeper:
         return None
 
     def dense(self) -> Array:
-        """Refused: the matrix is not in memory."""
+        """Raise: the matrix is not in memory."""
         raise NotSupportedError("a streamed matrix is not decomposed; method='multipliers' reads blocks of rows")
 
     def columns(self) -> Sweeper:
-        """Refused: the columns of a streamed matrix are spread over all blocks."""
+        """Raise: the columns of a streamed matrix are spread over all blocks."""
         raise NotSupportedError(
             "method='extended' reads columns, which a streamed matrix does not have; method='multipliers' finds the "
             "least-squares solution by rows only"
         )
 
     def marks(self) -> dict[str, str]:
-        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
+        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
         starts = self.starts if len(self.starts) < 4 else np.array([*self.starts[:2], *self.starts[-2:]])
         return {
             "A": f"{self.shape} {self.source.mark()}",

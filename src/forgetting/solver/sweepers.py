@@ -1,4 +1,4 @@
-"""How the rows of a system in memory are swept: row by row, by projections onto blocks, or several blocks at once.
+"""Sweeps over the rows of a system in memory: row by row, by projections onto blocks, or several blocks at once.
 
 A sweeper divides the rows into blocks, which an ordering visits, and makes the steps of visited blocks. With damping,
 x and the duals u of the rows solve A x + shrink u = b, whose solution nearest to (x0, 0) minimises
@@ -17,9 +17,6 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, fingerprint
 from forgetting.solver.rows import NONE, Limits, Rows
-from forgetting.solver.tracking import Tracked
-
-__all__ = ["InMemory", "Iterate", "RowSweeper", "Sweeper", "scales"]
 
 SAMPLE = 64  # rows that are compared when a solve is resumed
 GRAM_ROWS = 2**14  # whose scaled copy is made at once
@@ -27,7 +24,7 @@ GRAM_ROWS = 2**14  # whose scaled copy is made at once
 
 @dataclass
 class Iterate:
-    """What a sweep changes: x, the duals of rows (with damping, or for a nearest point), what bounds cut off.
+    """The state that a sweep changes: x, the duals of rows (with damping, or for a nearest point), what bounds cut off.
 
     `shrink` is the squared damping; x is n numbers, or n x c with c right-hand sides.
     """
@@ -95,7 +92,7 @@ class Sweeper(Protocol):
         """The matrix as a dense array."""
 
     def marks(self) -> dict[str, str]:
-        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
+        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
 
     def weighted_gram(self, weights: Array) -> Array | None:
         """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one; None if that takes a pass over a disk."""
@@ -103,7 +100,7 @@ class Sweeper(Protocol):
 
 @dataclass
 class InMemory(ABC):
-    """What sweepers of rows in memory share.
+    """The base class of sweepers of rows in memory.
 
     Attributes:
         rows: the rows.
@@ -133,7 +130,7 @@ class InMemory(ABC):
 
     @property
     def _share(self) -> int:
-        """What steps from the same x are divided by: the same number also for the last blocks, which may be fewer."""
+        """The divisor of steps from the same x: the same number also for the last blocks, which may be fewer."""
         return min(self.average, self.num_blocks)
 
     @property
@@ -185,11 +182,11 @@ class InMemory(ABC):
         return gap, self.back(gap)
 
     def parts(self, visits: IntArray, following: IntArray, done: int) -> Iterable[IntArray]:
-        """All visits as one part: sweeps in memory are short."""
+        """The visits as one part: sweeps in memory are short."""
         return [visits]
 
     def marks(self) -> dict[str, str]:
-        """What a resumed solve must share: the matrix, its blocks and the settings of steps."""
+        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
         sample = np.unique(np.linspace(0, self.shape[0] - 1, min(self.shape[0], SAMPLE)).astype(int))
         return {
             "A": f"{self.shape} {fingerprint(self.rows.matrix()[sample]).hex()}",
@@ -200,7 +197,7 @@ class InMemory(ABC):
 
     @abstractmethod
     def _division(self) -> str:
-        """How the rows are divided into blocks, in words."""
+        """The division of the rows into blocks, in words."""
 
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
@@ -337,6 +334,43 @@ class RowSweeper(InMemory):
     def losses(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
         return 0.5 * gap**2 if gap.ndim == 1 else np.asarray(0.5 * np.sum(gap**2, axis=1))
+
+
+class Tracked:
+    """b - A x for orderings that look at x at every step, kept up to date by inner products of rows.
+
+    The step t a_i changes the gaps by t A a_i. The m numbers A a_i are kept as long as memory lasts, so that a second
+    visit costs m operations and not a pass over the matrix.
+    """
+
+    def __init__(self, rows: Rows, b: Array, x: Array, scale: Array, memory: float) -> None:
+        self.rows, self.b, self.scale = rows, b, scale
+        self.products: dict[int, Array] = {}
+        self.most = int(memory / (8.0 * rows.shape[0]))
+        norms = np.sqrt(rows.squares)
+        self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+        self.refresh(x)
+
+    def refresh(self, x: Array) -> None:
+        """Compute all gaps anew, so that rounding errors do not add up."""
+        self.gap = self.b - self.rows.products(x)
+
+    def moved(self, row: int) -> None:
+        """Note the step of a row."""
+        product = self.products.get(row)
+        if product is None:
+            product = self.rows.products(self.rows.dense([row])[0])
+            if len(self.products) < self.most:
+                self.products[row] = product
+        self.gap -= (self.scale[row] * self.gap[row]) * product
+
+    def distances(self) -> Array:
+        """The distance from x to the solutions of every row."""
+        return np.abs(self.gap) * self._inverse_norms
+
+    def losses(self) -> Array:
+        """Half the squared residual of every row."""
+        return 0.5 * self.gap**2
 
 
 def as_dense(product: Any) -> Array:

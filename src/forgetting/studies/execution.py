@@ -1,4 +1,4 @@
-"""The one loop that computes cells: claim, compute wherever joblib says, record."""
+"""The loop that computes cells: claim a cell, compute it wherever joblib says, record the result."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from forgetting.core.progress import Report, progress_bar
 from forgetting.core.text import error_words
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.store import BEAT, Store
-from forgetting.studies.cells import Call, Cell, Function, as_rows
-
-__all__ = ["Finished", "execute"]
+from forgetting.studies.cells import Cell, CellCall, as_rows
+from forgetting.studies.functions import Function
 
 Finished = Callable[[Mapping[str, Any], Any], None]  # called with the values of a cell and the rows it gave
 
@@ -28,8 +27,8 @@ MOST_ROWS = 50_000_000  # characters that a cell may give
 POLL = 0.5  # seconds between two looks at the cells of other processes
 
 
-class _Found(NamedTuple):
-    """What a worker sends back: texts and a number, which can always be sent."""
+class _CellResult(NamedTuple):
+    """The result of a worker: texts and a number, which can always be sent."""
 
     rows: str | None
     error: str | None
@@ -41,9 +40,9 @@ class _Work:
     """A cell as a worker computes it; an error becomes a result, so that other cells go on."""
 
     def __init__(self, function: Function) -> None:
-        self.call, self.plugins = Call(function), tuple(loaded)
+        self.call, self.plugins = CellCall(function), tuple(loaded)
 
-    def __call__(self, cell: Cell) -> _Found:
+    def __call__(self, cell: Cell) -> _CellResult:
         began, process = time.perf_counter(), os.getpid()
         rows = error = trace = None
         try:
@@ -59,7 +58,7 @@ class _Work:
         finally:
             if os.getpid() != process:
                 os._exit(1)  # a child that the function forked and that came back: this is the work of its parent
-        return _Found(rows, error, trace, time.perf_counter() - began)
+        return _CellResult(rows, error, trace, time.perf_counter() - began)
 
 
 def execute(
@@ -90,7 +89,7 @@ def execute(
 
 @contextmanager
 def _beating(store: Store) -> Iterator[None]:
-    """Signs of life for other machines, from a thread of their own."""
+    """Write signs of life for other machines, from a thread of their own, while the block runs."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -119,7 +118,7 @@ def _pass(
     finished: Finished,
     report: Report,
 ) -> None:
-    """Compute the cells that nobody has."""
+    """Compute the cells that no process has claimed."""
     states = store.states_of([cell.key for cell in cells])
     total = len(cells)
     done = sum(state in ("done", "failed") for state in states)
@@ -133,9 +132,9 @@ def _pass(
         store.finish(cells[place].key, error=f"WorkerError: {lost_part()}", version=__version__)
 
     report("study", done, total)
-    for place, found in some_parts(_Work(function), waiting(), jobs, gave_up):
-        store.finish(cells[place].key, **found._asdict(), version=__version__)
+    for place, result in some_parts(_Work(function), waiting(), jobs, gave_up):
+        store.finish(cells[place].key, **result._asdict(), version=__version__)
         done += 1
-        if found.error is None:
-            finished(cells[place].values, json.loads(found.rows or "[]"))
+        if result.error is None:
+            finished(cells[place].values, json.loads(result.rows or "[]"))
         report("study", done, total)

@@ -1,4 +1,4 @@
-"""The picture of a table: one column against another, with the spread of the rows that agree in both axes."""
+"""The figure of a table: one column against another, with the spread of the rows that agree in both axes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.figures.items import Bars, Curves, Item, Series
-from forgetting.studies.cells import FAILURE
-
-__all__ = ["table_figure"]
+from forgetting.studies.functions import FAILURE
 
 Rows = Sequence[Mapping[str, Any]]
 MOST_HUES = 7  # that a reader can tell apart
@@ -30,8 +28,7 @@ def table_figure(
 
     Where several rows have the same x and hue, the curve is their median, and a band has the middle 90 % of them. An
     axis is logarithmic if its values are positive (but for a few zeros, which are then not drawn) and span more than a
-    factor of 10. If x is a column of texts, the
-    figure has a dot for each.
+    factor of 10. If x is a column of texts, the figure has a dot for each.
 
     Args:
         title: of the figure.
@@ -60,7 +57,7 @@ def table_figure(
         missing = "x: no column varies" if across is None else "y: the table has no column of numbers that were found"
         raise NotSupportedError(f"{missing}; name one of {', '.join(columns) or 'none'}")
     if not _numeric(up, rows):
-        raise InvalidInputError(f"y: the column {up!r:.60} has values that are no numbers")
+        raise InvalidInputError(f"y: the column {up!r:.60} has values that are not numbers")
     drawn = [row for row in rows if row.get(across) is not None and row.get(up) is not None and _single(row, hue)]
     if not drawn:
         raise NotSupportedError(f"no row has both {across} and {up}; finished cells may all have failed")
@@ -79,16 +76,16 @@ def table_figure(
 
 
 def _default_x(columns: Sequence[str], rows: Rows) -> str | None:
-    asked = columns[: columns.index("seed")] if "seed" in columns else columns
-    candidates = [name for name in ("k", *asked) if name in columns and name not in OWN]
+    given = columns[: columns.index("seed")] if "seed" in columns else columns
+    candidates = [name for name in ("k", *given) if name in columns and name not in OWN]
     varying = [name for name in candidates if len(_values(name, rows)) > 1]
     numbers = [name for name in varying if _numeric(name, rows)]
     return next(iter([*numbers, *varying, *(name for name in candidates if _numeric(name, rows))]), None)
 
 
 def _default_y(columns: Sequence[str], rows: Rows, across: str | None) -> str | None:
-    found = columns[columns.index("seed") + 1 :] if "seed" in columns else columns
-    return next((name for name in found if name not in (*OWN, "k", across) and _numeric(name, rows)), None)
+    results = columns[columns.index("seed") + 1 :] if "seed" in columns else columns
+    return next((name for name in results if name not in (*OWN, "k", across) and _numeric(name, rows)), None)
 
 
 def _numeric(name: str, rows: Rows) -> bool:
@@ -144,8 +141,8 @@ def _curves(title: str, words: str, rows: Rows, x: str, y: str, hue: str | None,
                 role="exact", group=number,
             )
         )  # fmt: skip
-    across = [place for one in series for place in one.x]
-    up = [value for one in series for value in one.y]
+    across = [place for curve in series for place in curve.x]
+    up = [value for curve in series for value in curve.y]
     return Curves("study", title, _caption(y, sizes) + words, x, y, tuple(series), xlog=_spans(across), ylog=_spans(up))
 
 

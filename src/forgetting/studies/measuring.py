@@ -1,18 +1,22 @@
-"""The function of most studies: draw or read a problem, and compute what to expect of an ordering on the problem."""
+"""The function of most studies: draw or read a problem, and compute what to expect of an ordering on the problem.
+
+Families of tasks and data sets go by their names here, for studies and for the command line.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from forgetting.core.arrays import Seed, as_flag, as_list
-from forgetting.core.registry import from_settings
+from forgetting.core.registry import call_with, from_settings
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.expectation.quantities import resolved
@@ -20,12 +24,70 @@ from forgetting.orderings import registry as orderings
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import registry as schemes
 from forgetting.schemes.base import as_scheme
-from forgetting.studies.cells import Traits, functions, named_function, states
-from forgetting.studies.named_problems import check_family, named_family
-from forgetting.tasks import Problem
+from forgetting.studies.functions import Traits, functions, named_function, states
+from forgetting.tasks import Problem, families
 from forgetting.theory.evaluation import evaluate
 
 __all__ = ["measure"]
+
+DATA_SETS = ("diabetes", "digits", "mnist", "sensor_drift")  # of `forgetting.datasets`
+
+
+def family_names() -> list[str]:
+    """The names of the families and data sets that need nothing but parameters.
+
+    >>> "gaussian" in family_names(), "repeated" in family_names(), "diabetes" in family_names()
+    (True, False, True)
+    """
+    return [*(name for name in families.__all__ if name != "repeated"), *DATA_SETS]
+
+
+def family_maker(name: str) -> Callable[..., Problem]:
+    """The function that makes the tasks of a family or a data set.
+
+    >>> family_maker("sensor_drift")(T=2, n=5, d=3)
+    RegressionTasks(T=2, d=3, rows=10)
+    """
+    from forgetting import datasets
+
+    key = name.replace("-", "_")
+    if key not in family_names():
+        raise InvalidInputError(f"no family {name!r:.80}{nearest(key, family_names())}")
+    maker: Callable[..., Problem] = getattr(datasets if key in DATA_SETS else families, key)
+    return maker
+
+
+def named_family(name: str, values: Mapping[str, Any], seed: Seed) -> Problem:
+    """The tasks of a family; `seed` goes to families that have such a parameter, unless the values set it.
+
+    >>> named_family("two-lines", {"theta": 0.5}, seed=3).num_tasks
+    2
+    """
+    make = family_maker(name)
+    if "seed" in inspect.signature(make).parameters and "seed" not in values:
+        values = {**values, "seed": seed}
+    problem: Problem = call_with(make, values, f"family {name}")
+    return problem
+
+
+def check_family(name: str, values: Mapping[str, Any]) -> None:
+    """Raise unless there is such a family, with such parameters.
+
+    >>> check_family("gaussian", {"T": 3, "D": 5})
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: family gaussian has no parameter 'D'...
+    """
+    signature = inspect.signature(family_maker(name))
+    call_with(_Checked(signature), values, f"family {name}")
+
+
+class _Checked:
+    """A stand-in with the parameters of a function, which computes nothing."""
+
+    def __init__(self, signature: inspect.Signature) -> None:
+        self.__signature__ = signature
+
+    def __call__(self, **values: Any) -> None: ...
 
 
 def _marks(values: Mapping[str, Any]) -> str:
@@ -58,7 +120,7 @@ def _check(values: Mapping[str, Any]) -> None:
     if values.get("family") is not None:
         check_family(values["family"], parameters)
     elif parameters:
-        raise InvalidInputError(f"{next(iter(parameters))!r} is a parameter of families; a file has none")
+        raise InvalidInputError(f"{next(iter(parameters))!r} is a parameter of families; a file has no parameters")
     elif not os.path.isfile(values["file"]):
         raise ProblemFileError(f"{values['file']}: no such file")
     _made(values.get("ordering", "with-replacement"), orderings, as_ordering)
@@ -98,7 +160,7 @@ def measure(
     seed: Seed = 0,
     **parameters: Any,
 ) -> list[dict[str, Any]]:
-    """What to expect of an ordering on a problem: one row for each k. The default function of a `Study`.
+    """Compute what to expect of an ordering on a problem: one row for each k. The default function of a `Study`.
 
     Cells that differ in the ordering, the scheme, k or the quantities alone have the same seed, and so the same tasks.
 
@@ -124,16 +186,16 @@ def measure(
     learned = None if scheme is None else _made(scheme, schemes, as_scheme)
     wanted = [quantities] if isinstance(quantities, str) else as_list(quantities, "quantities")
     steps: Any = k if isinstance(k, list | tuple | range) or np.ndim(k) == 1 else [k]
-    found = expect(
+    expected = expect(
         problem, chosen, steps, learned, method=method, quantities=wanted, seed=seed, runs=runs, rtol=rtol,
         patience=patience, device=device,
     )  # fmt: skip
     rows = []
-    for place, step in enumerate(np.asarray(found.k).tolist()):
-        row: dict[str, Any] = {"k": step, "method": found.method}
+    for place, step in enumerate(np.asarray(expected.k).tolist()):
+        row: dict[str, Any] = {"k": step, "method": expected.method}
         for name in wanted:
-            row[name] = np.asarray(found.values[name])[place]
-            known = found.uncertainty.get(name)  # convex sets have none
+            row[name] = np.asarray(expected.values[name])[place]
+            known = expected.uncertainty.get(name)  # convex sets have none
             row[f"{name}_uncertainty"] = None if known is None else np.asarray(known)[place]
         if bounds:
             row |= _bounds(problem, chosen, learned, step, wanted)
@@ -148,19 +210,19 @@ def _problem(family: str | None, file: str | None, parameters: Mapping[str, Any]
 
         return load(file)
     if family is None or file is not None:
-        raise InvalidInputError("expected either family, with its parameters, or file, which has none")
+        raise InvalidInputError("expected either family, with its parameters, or file, which has no parameters")
     return named_family(family, own, seed)
 
 
 def _bounds(problem: Problem, ordering: Any, scheme: Any, k: int, quantities: Sequence[str]) -> dict[str, Any]:
     """The smallest upper bound that applies to each quantity, and its key; None where there is none."""
     rows = evaluate(problem, ordering, k, scheme=scheme)
-    found: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
     for name in quantities:
         tightest = rows.tightest(name)
-        found[f"{name}_bound"] = None if tightest is None else tightest.value
-        found[f"{name}_bound_name"] = None if tightest is None else tightest.bound.key
-    return found
+        bounds[f"{name}_bound"] = None if tightest is None else tightest.value
+        bounds[f"{name}_bound_name"] = None if tightest is None else tightest.bound.key
+    return bounds
 
 
 for _name in ("forgetting.studies:measure", named_function(measure).name):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Self
 
@@ -14,16 +15,21 @@ from forgetting.core.arrays import IntArray, Seed, as_flag, as_function, as_path
 from forgetting.core.progress import Progress, reports_progress
 from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
+from forgetting.expectation.engines.base import in_time
 from forgetting.figures.items import Item, Table
 from forgetting.files.store import NoStoreError, Plan, Store, StoredCell
-from forgetting.results import Shown
-from forgetting.studies.cells import Cell, NamedFunction, as_cells, grid, named_function
+from forgetting.results import Shown, pandas
+from forgetting.studies.cells import Cell, as_cells, grid
 from forgetting.studies.execution import Finished, execute
+from forgetting.studies.figure import table_figure
+from forgetting.studies.functions import NamedFunction, named_function
 from forgetting.studies.measuring import measure
-from forgetting.studies.status import Status, status_of
-from forgetting.studies.table import cell_rows, column_names, glance, shown, table_rows
+from forgetting.studies.study_file import read_study
+from forgetting.studies.table import cell_rows, column_names, export, glance, shown, table_rows
 
-__all__ = ["Study"]
+__all__ = ["Status", "Study"]
+
+RECENT = 20  # finished cells from which the time that is left is estimated
 
 
 class Study(Shown):
@@ -170,8 +176,6 @@ class Study(Shown):
         ...     print(fg.Study.from_toml(f"{here}/my.toml").run(progress=False).status)
         2 of 2 cells are finished
         """
-        from forgetting.studies.config import read_study
-
         settings = read_study(as_path(path), function)
         made = cls.__new__(cls)
         try:
@@ -244,11 +248,11 @@ class Study(Shown):
         if self._memory is not None:
             yield self._memory
             return
-        found = Store(None)
+        base = Store(None)
         with suppress(NoStoreError):
             if create or (self.path is not None and os.path.isfile(self.path)):
-                found = Store(self.path, create=create)
-        with found as store:
+                base = Store(self.path, create=create)
+        with base as store:
             yield store
 
     def forget(self, where: Callable[[dict[str, Any]], bool] | None = None) -> Self:
@@ -269,7 +273,7 @@ class Study(Shown):
     # ----------------------------------------------------------------------------------------------------- looking at
 
     def results(self) -> list[dict[str, Any]]:
-        """What the function gave for each cell that is done, without the values of the cell, in the order of cells.
+        """The rows that the function gave for the cells that are done, in the order of cells, without their values.
 
         >>> import forgetting as fg
         >>> study = fg.Study([{"x": -2.0}, {"x": 3.0}], store=None, function=lambda x: abs(x)).run(progress=False)
@@ -282,18 +286,18 @@ class Study(Shown):
         return len(self.cells)
 
     def _entries(self) -> list[StoredCell | None]:
-        """What the store has of each cell."""
+        """The entry of each cell in the store; None for a cell that the store does not have."""
         with self._store() as store:
             known = {entry.key: entry for entry in store.entries()}
         return [known.get(cell.key) for cell in self.cells]
 
     @property
     def status(self) -> Status:
-        """How many cells are finished, failed, running and waiting, also while another process computes them."""
+        """The numbers of cells that are done, failed, running and waiting, also while another process computes them."""
         with self._store() as store:
             states, endings = store.states(), store.endings()
         mine = [states.get(cell.key, "waiting") for cell in self.cells]
-        return status_of(mine, [endings[cell.key] for cell in self.cells if cell.key in endings])
+        return _status_of(mine, [endings[cell.key] for cell in self.cells if cell.key in endings])
 
     @property
     def failures(self) -> dict[str, str]:
@@ -302,12 +306,12 @@ class Study(Shown):
         In a study that was opened, cells of several functions, or of one that was edited, may have the same values: the
         later ones are told apart by their keys in the store.
         """
-        found: dict[str, str] = {}
+        failures: dict[str, str] = {}
         for cell, entry in zip(self.cells, self._entries(), strict=True):
             if entry is not None and entry.state == "failed":
                 words = str(cell)
-                found[f"{words} (key {cell.key[:8]})" if words in found else words] = str(entry.error)
-        return found
+                failures[f"{words} (key {cell.key[:8]})" if words in failures else words] = str(entry.error)
+        return failures
 
     @property
     def headline(self) -> str:
@@ -328,8 +332,6 @@ class Study(Shown):
 
     def to_frame(self, *, times: bool = False) -> Any:
         """The table as a pandas DataFrame: see `rows`."""
-        from forgetting.results import pandas
-
         rows = self.rows(times=times)
         names = column_names(self.cells, rows, times=times)
         words = [{encodable(name): encodable(value) for name, value in row.items()} for row in rows]
@@ -337,8 +339,6 @@ class Study(Shown):
 
     def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
         """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""
-        from forgetting.studies.export import export
-
         export(self, as_path(path), times=times, force=as_flag(force, "force"), only=".parquet")
 
     def figure(self, x: str | None = None, y: str | None = None, hue: str | None = None) -> Item | None:
@@ -346,8 +346,6 @@ class Study(Shown):
 
         Left out, x is k or the first column of numbers that varies, and y the first number that the function gave.
         """
-        from forgetting.studies.figure import table_figure
-
         return table_figure(f"Study of {len(self)} cells", self.rows(), x, y, hue)
 
     def to_table(self, most: int | None = None) -> Table:
@@ -375,3 +373,58 @@ class Study(Shown):
 
 
 def _ignored(cell: Mapping[str, Any], rows: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class Status:
+    """The number of cells in each state, and an estimate of the time that is left.
+
+    Attributes:
+        done, failed, running, waiting: numbers of cells.
+        seconds_left: an estimate from the cells that were finished last; None if nothing runs or too few are finished.
+        versions: of this library, by which the cells were computed.
+
+    >>> print(Status(done=3, failed=1, running=2, waiting=4, seconds_left=90.0))
+    4 of 10 cells are finished, 1 of them failed; 2 are running, 4 are waiting; about 90 s are left
+    """
+
+    done: int = 0
+    failed: int = 0
+    running: int = 0
+    waiting: int = 0
+    seconds_left: float | None = None
+    versions: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The number of all cells."""
+        return self.done + self.failed + self.running + self.waiting
+
+    @property
+    def complete(self) -> bool:
+        """Whether all cells are finished."""
+        return self.done + self.failed == self.total
+
+    def __str__(self) -> str:
+        failed = f", {self.failed} of them failed" if self.failed else ""
+        text = f"{self.done + self.failed} of {self.total} cells are finished{failed}"
+        if not self.complete:
+            text += f"; {self.running} are running, {self.waiting} are waiting"
+        if self.seconds_left is not None:
+            text += f"; about {in_time(self.seconds_left)} are left"
+        if len(self.versions) > 1:
+            text += f"; computed by versions {', '.join(self.versions)} of this library"
+        return text
+
+
+def _status_of(states: Sequence[str], endings: Sequence[tuple[float, str | None]]) -> Status:
+    """The status of the cells with these states; `endings` say when and by which version cells were finished."""
+    counts = {state: states.count(state) for state in ("done", "failed", "running", "waiting")}
+    ended = sorted(changed for changed, _ in endings)
+    left = None
+    if counts["running"] and len(ended) > 1:
+        recent = ended[-RECENT:]
+        pace = max(time.time() - recent[0], 1e-3) / len(recent)  # seconds a cell, all workers together
+        left = pace * (counts["running"] + counts["waiting"])
+    versions = sorted({version for _, version in endings if version})
+    return Status(**counts, seconds_left=left, versions=tuple(versions))

@@ -1,22 +1,31 @@
-"""The table of a study: the rows of its finished cells, and the order of their columns."""
+"""The table of a study: the rows of its finished cells, the order of their columns, and files: Parquet, CSV, JSON."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from forgetting.core.text import csv_text, encodable
+from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.files.outputs import check_output, write_output
+
+if TYPE_CHECKING:
+    from forgetting.studies.study import Study
 from forgetting.core.registry import dashed
 from forgetting.files.store import StoredCell
-from forgetting.studies.cells import FAILURE, Cell
-
-__all__ = ["cell_rows", "column_names", "glance", "shown", "table_rows"]
+from forgetting.studies.cells import Cell
+from forgetting.studies.functions import FAILURE
 
 Row = Mapping[str, Any]
+Rows = Sequence[Row]
 
 
 def cell_rows(cell: Cell, entry: StoredCell) -> list[dict[str, Any]]:
-    """The rows of a finished cell: the values of the cell, its seed, what the function gave, and why the cell failed.
+    """The rows of a finished cell: the values of the cell, its seed, the values of the function, and the error if any.
 
     What the function gave replaces a value of the cell of the same name: a list of several k becomes one k in each row.
     """
@@ -43,7 +52,7 @@ def table_rows(
 
     A failed cell has no row for each entry of its lists; they are left out where other cells have an entry in each row.
     """
-    found = {name for entry in entries if entry is not None for row in entry.rows or () for name in row}
+    listed = {name for entry in entries if entry is not None for row in entry.rows or () for name in row}
     made: list[dict[str, Any]] = []
     for cell, entry in zip(cells, entries, strict=True):
         if entry is None or entry.state not in ("done", "failed"):
@@ -51,7 +60,7 @@ def table_rows(
         more = {"seconds": entry.seconds, "version": entry.version} if times else {}
         for row in cell_rows(cell, entry):
             if entry.state == "failed":
-                row = {name: None if name in found and isinstance(v, list) else v for name, v in row.items()}
+                row = {name: None if name in listed and isinstance(v, list) else v for name, v in row.items()}
             made.append({**more, **row})  # a function may give its own seconds
     return made
 
@@ -62,11 +71,11 @@ def column_names(cells: Sequence[Cell], rows: Sequence[Row], *, times: bool = Fa
     First come the values of all cells, finished or not, then the seed, what the function gave, and the failures, if
     there are any; with `times`, seconds and version.
     """
-    asked = list(dict.fromkeys(name for cell in cells for name in cell.values if name != "seed"))
+    given = list(dict.fromkeys(name for cell in cells for name in cell.values if name != "seed"))
     failed = [FAILURE] if any(row.get(FAILURE) is not None for row in rows) else []
     last = [*failed, *(["seconds", "version"] if times else [])]
-    found = dict.fromkeys(name for row in rows for name in row)
-    return [*asked, "seed", *(name for name in found if name not in {*asked, "seed", FAILURE, *last}), *last]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [*given, "seed", *(name for name in names if name not in {*given, "seed", FAILURE, *last}), *last]
 
 
 def glance(cells: Sequence[Cell], rows: Sequence[Row]) -> tuple[list[str], str]:
@@ -75,21 +84,132 @@ def glance(cells: Sequence[Cell], rows: Sequence[Row]) -> tuple[list[str], str]:
     Seeds and uncertainties are left to `to_frame`.
     """
     values = {name: {json.dumps(cell.values.get(name)) for cell in cells} for cell in cells[:1] for name in cell.values}
-    found = {name for row in rows for name in row} - {name for cell in cells for name in cell.values}
+    results = {name for row in rows for name in row} - {name for cell in cells for name in cell.values}
     same = {
         name: shown(_in_words(cells[0].values[name]))
         for name, several in values.items()
         if len(several) == 1 < len(cells)
     }
-    varied = {
-        name for name in same if len({json.dumps(row.get(name)) for row in rows}) > 1
-    }  # a list, one k in each row
+    # a list becomes one k in each row
+    varied = {name for name in same if len({json.dumps(row.get(name)) for row in rows}) > 1}
     said = ", ".join(f"{name} = {value}" for name, value in same.items() if name not in varied)
     hidden = {"seed", *(name for name in same if name not in varied)}
-    hidden |= {name for name in found if name.endswith("_uncertainty") and name.removesuffix("_uncertainty") in found}
+    stems = {name: name.removesuffix("_uncertainty") for name in results}
+    hidden |= {name for name, stem in stems.items() if stem != name and stem in results}
     return [name for name in column_names(cells, rows) if name not in hidden], f"in all rows: {said}" if said else ""
 
 
 def shown(value: Any) -> Any:
     """A value in a table, whose cells are words and numbers."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else json.dumps(value)
+
+
+def export(study: Study, path: Path, *, times: bool = False, force: bool = False, only: str | None = None) -> None:
+    """Write the table of a study to a file, by its ending: .parquet, .csv or .json.
+
+    The file is written atomically, and an existing file is kept; with `force`, a file that this library wrote is
+    replaced. A cell of the table that Parquet or CSV cannot hold (a dictionary, a list in a column of numbers) is
+    written as JSON. In CSV what is missing is an empty cell; JSON has null for what is missing, and for NaN and
+    infinity, which JSON lacks. In CSV a text that a spreadsheet would take for a formula has an apostrophe before it.
+
+    Args:
+        study: whose finished cells are written.
+        path: the file.
+        times: whether to add the seconds of each cell, and the version of this library.
+        force: whether a file that this library wrote may be replaced.
+        only: the ending that is expected, if it is one of them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import forgetting as fg
+    >>> study = fg.Study([{"family": "orthogonal", "d": 3, "k": 1}], None).run(progress=False)
+    >>> with TemporaryDirectory() as here:
+    ...     export(study, Path(here, "table.csv"))
+    ...     Path(here, "table.csv").read_text().splitlines()[0]
+    'family,d,k,seed,method,loss,loss_uncertainty,forgetting,forgetting_uncertainty'
+    """
+    check_export(path, force=force, only=only)
+    columns, rows = study.columns(times=times), study.rows(times=times)
+    write_output(path, ENDINGS[path.suffix.lower()](columns, rows), force=force)
+
+
+def check_export(path: Path, *, force: bool = False, only: str | None = None) -> None:
+    """Raise unless a table can be written to this file.
+
+    >>> check_export(Path("table.xls"))
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: table.xls: unknown ending; use .parquet, .csv or .json
+    """
+    known = tuple(ENDINGS) if only is None else (only,)
+    if path.suffix.lower() not in known:
+        listed = f"{', '.join(known[:-1])} or {known[-1]}" if len(known) > 1 else known[0]
+        raise ProblemFileError(f"{path}: unknown ending; use {listed}")
+    if path.suffix.lower() == ".parquet":
+        _pyarrow()
+    check_output(path, force=force)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise NotSupportedError(
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow, or pip install 'forgetting[data]'"
+        ) from None
+    return pyarrow
+
+
+def _parquet(columns: Sequence[str], rows: Rows) -> bytes:
+    arrow = _pyarrow()
+    arrays = [_arrow_column([row.get(name) for row in rows], arrow) for name in columns]
+    sink = io.BytesIO()
+    arrow.parquet.write_table(arrow.table(arrays, names=list(map(encodable, columns))), sink)
+    return sink.getvalue()
+
+
+def _arrow_column(values: list[Any], arrow: Any) -> Any:
+    """A column of Parquet: numbers, texts or lists of numbers; a column of several kinds becomes one of texts."""
+    given = [value for value in values if value is not None]
+    if not any(isinstance(value, Mapping) for value in given):
+        try:
+            column = arrow.array(values)
+        except (arrow.ArrowException, OverflowError, ValueError, TypeError):
+            pass
+        else:
+            if not _nested(column.type, arrow):
+                return column
+    return arrow.array([value if value is None else encodable(_word(value)) for value in values], arrow.string())
+
+
+def _nested(kind: Any, arrow: Any) -> bool:
+    """Whether a column holds lists of values that are neither numbers nor texts."""
+    if not arrow.types.is_list(kind):
+        return False
+    inner = kind.value_type
+    return bool(arrow.types.is_nested(inner) or arrow.types.is_null(inner))
+
+
+def _csv(columns: Sequence[str], rows: Rows) -> bytes:
+    words = ([None if row.get(name) is None else _word(row[name]) for name in columns] for row in rows)
+    return csv_text([columns, *words], end="\n").encode()
+
+
+def _json(columns: Sequence[str], rows: Rows) -> bytes:
+    plain = [{name: _finite(row.get(name)) for name in columns} for row in rows]
+    return json.dumps(plain, indent=1).encode()
+
+
+def _word(value: Any) -> str:
+    """A value as a text: numbers so that they read back to the last digit, lists and dictionaries as JSON."""
+    return value if isinstance(value, str) else repr(value) if isinstance(value, float) else json.dumps(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _finite(entry) for name, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+#: functions that make the bytes of a file, by its ending
+ENDINGS: dict[str, Callable[[Sequence[str], Rows], bytes]] = {".parquet": _parquet, ".csv": _csv, ".json": _json}

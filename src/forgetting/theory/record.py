@@ -1,7 +1,7 @@
 """Records: for each statement the largest ratio of its sides ever found, and the instance that attains it.
 
-The folder `largest_ratios` has an index and one saved `Instance` for each record; `python -m forgetting.studies.ratios`
-makes them, and only ever replaces a record by a larger one.
+The folder `largest_ratios` has an index and one saved `Instance` for each record; in a copy of the repository
+`python -m tools.ratios` makes them, and only ever replaces a record by a larger one.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ The kernel of task m is spanned by some columns of an orthogonal matrix O_m, its
 diagonal J_m has ones and zeros. A step turns the frame, O_m <- O_m exp(A_m), with A_m skew and zero within kernel and
 row space. Coordinates in the frame are constant under parallel transport along such a geodesic, so that L-BFGS works
 with plain vectors. Its inner products are computed on the device; the small systems of each collection are solved on
-the CPU: in each step one small array comes from the device, and one goes there.
+the CPU: in each step one small array comes from the device, and one goes there. An ascent begins at random subspaces,
+or at given tasks and tasks near them.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import expm
 
 from forgetting.compute.devices import Device
 from forgetting.core.arrays import Array, IntArray
-from forgetting.worstcase.objective import Objective, Outcome
-from forgetting.worstcase.powers import flipped
+from forgetting.errors import InvalidInputError
+from forgetting.tasks import Problem
+from forgetting.worstcase.matrix_powers import flipped
+from forgetting.worstcase.objective import Objective, ObjectiveValues
 
-__all__ = ["Climb", "Flags", "Point", "probabilities", "projections_of"]
-
+WIDE = 3.0  # radians: turned at random by so much, subspaces are about independent
+ROUNDED_VALUE = 1e-10  # k times the value below which a start with a common kernel is rounding errors
+HALVINGS = 40
+EQUAL = 0.75  # of random starts have tasks of one rank, as the worst tasks that are known
 Flags = NDArray[np.bool_]
 MEMORY = 20  # pairs of steps and changes of gradients
 TURN = 1.0  # the longest step of a collection, in radians
@@ -79,7 +85,7 @@ class Point:
 
 
 def projections_of(device: Device, frames: Any, kernel: Any) -> Any:
-    """P_m = O_m J_m O_m'."""
+    """The projections P_m = O_m J_m O_m' onto the kernels."""
     return (frames * kernel[:, :, None, :]) @ flipped(device.xp, frames)
 
 
@@ -130,16 +136,16 @@ def directions(gram: Array, valid: Flags, ages: IntArray) -> Array:
     u = np.linalg.solve(upper, sg[:, :, None])[:, :, 0]
     inner = diagonal * u + scale * (yy @ u[:, :, None])[:, :, 0] - scale * yg
     steps = np.linalg.solve(np.swapaxes(upper, 1, 2), inner[:, :, None])[:, :, 0]
-    found = np.zeros((batch, 2 * n + 1))
-    found[rows, ages] = np.where(ok, steps, 0.0)
-    found[rows, n + ages] = np.where(ok, -scale * u, 0.0)
-    found[:, -1] = scale[:, 0]
-    return found
+    coefficients = np.zeros((batch, 2 * n + 1))
+    coefficients[rows, ages] = np.where(ok, steps, 0.0)
+    coefficients[rows, n + ages] = np.where(ok, -scale * u, 0.0)
+    coefficients[:, -1] = scale[:, 0]
+    return coefficients
 
 
 @dataclass(frozen=True, eq=False)
 class Advance:
-    """What a step does on the device: a function of arrays alone, so that a device may record it.
+    """A step on the device: a function of arrays alone, so that a device may record it.
 
     Attributes:
         weighted: whether the weights move, too.
@@ -148,8 +154,8 @@ class Advance:
     objective: Objective
     weighted: bool
 
-    def outcome(self, frames: Any, kernel: Any, logits: Any, start: Any, mask: Any) -> tuple[Outcome, Any]:
-        """The outcome at these frames and weights, and the gradient in coordinates of the frames."""
+    def outcome(self, frames: Any, kernel: Any, logits: Any, start: Any, mask: Any) -> tuple[ObjectiveValues, Any]:
+        """The values at these frames and weights, and the gradient in coordinates of the frames."""
         device, xp = self.objective.device, self.objective.device.xp
         p = probabilities(device, logits)
         outcome = self.objective.of(projections_of(device, frames, kernel), p, start)
@@ -327,3 +333,71 @@ class Climb:
             np.array(self.device.take(part)) for part in (self.frames, self.kernel, self.logits, self.start)
         )
         return Point(frames, kernel, logits, start, self.values.copy(), self.slopes.copy())
+
+
+def starting_point(
+    objective: Objective,
+    k: int,
+    p: Array,
+    shape: tuple[int, int],
+    ranks: IntArray | None,
+    given: tuple[Array, Array] | None,
+    seed: int,
+    index: int,
+) -> Point:
+    """The start number `index` of a search, a batch of one: it depends on the seed and on this number alone.
+
+    Random starts are of two kinds, in turn: about independent subspaces, and subspaces within an angle of each other
+    that is between 1 / sqrt(k) and 1, since slow tasks are close to each other. Where tasks are given, start 0 has
+    these tasks, and later ones turn them at random by 0.001 to 0.3 radians.
+    """
+    rng, (T, d) = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,))), shape
+    start = rng.standard_normal((1, d, 1))
+    start /= np.linalg.norm(start)
+    noise = rng.standard_normal((T, d, d)) / np.sqrt(2 * d)
+    skew = noise - np.swapaxes(noise, 1, 2)
+    if given is not None:
+        centre, kernel = given
+        size = 10 ** rng.uniform(-3.0, -0.5) if index else 0.0
+    else:
+        if ranks is None:
+            equal = rng.random() < EQUAL
+            ranks = np.broadcast_to(rng.integers(1, max(d, 2), size=1 if equal else T), (T,))
+        kernel = (np.arange(d) >= ranks[:, None]).astype(np.float64)
+        centre = np.linalg.qr(rng.standard_normal((d, d)))[0][None]
+        size = float(k) ** rng.uniform(-0.5, 0.0) if index % 2 else WIDE
+    frames = centre @ expm(size * skew)
+    if given is None and kernel.sum() > (T - 1) * d:  # Q has the eigenvalue 1, whose rounding errors hide small values
+        for _ in range(HALVINGS):
+            P = projections_of(objective.device, frames[None], kernel[None])
+            value = float(objective.of(P, p[None], start, gradient=False).log_value[0])
+            if value > np.log(ROUNDED_VALUE / k):
+                break
+            size /= 2
+            frames = centre @ expm(size * skew)
+    logits = np.log(np.maximum(p, 1e-300))
+    return Point(frames[None], kernel[None], logits[None], start, np.zeros(1), np.zeros(1))
+
+
+def given_frames(tasks: Problem, T: int, d: int) -> tuple[Array, Array]:
+    """Frames and kernels of given tasks: in coordinates of their joint row space, padded to d, and cloned in turn to T.
+
+    Singular values and labels do not count: the search has tasks with singular values 1, and chooses w* itself.
+    """
+    geometry = tasks.geometry
+    if geometry is None or geometry.dim == 0:
+        raise InvalidInputError("start: these tasks have no row spaces; give linear regression tasks that are not zero")
+    if tasks.num_tasks > T:
+        raise InvalidInputError(f"start has {tasks.num_tasks} tasks, more than T = {T}; give a larger T or fewer tasks")
+    if geometry.dim > d:
+        raise InvalidInputError(
+            f"the row spaces of start span {geometry.dim} dimensions, more than d = {d}; give a larger d"
+        )
+    frames, kernel = np.empty((T, d, d)), np.ones((T, d))
+    for task in range(T):
+        rows = geometry.rows[geometry.block(int(geometry.index[task % tasks.num_tasks]))]
+        padded = np.zeros((d, len(rows)))
+        padded[: geometry.dim] = rows.T
+        frames[task] = np.linalg.qr(padded, mode="complete")[0]
+        kernel[task, : len(rows)] = 0.0
+    return frames, kernel

@@ -14,7 +14,7 @@ from operator import mul
 
 
 def content(c):
-    """All that the file says, as one text."""
+    """The whole content of the file, as one text."""
     return json.dumps({at: c[at] for at in sorted(c) if at != "digest"}, separators=(",", ":"))
 
 

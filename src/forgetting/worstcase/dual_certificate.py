@@ -16,12 +16,13 @@ from forgetting.core.arrays import Array, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.json_and_toml import decode_json, typed, write_json
+from forgetting.files.records import Codec, add_codec
 from forgetting.worstcase.check_certificate import check, digest
-from forgetting.worstcase.program import Matrix, Program
+from forgetting.worstcase.inner_products import Word
+from forgetting.worstcase.program import MomentMatrix, Program
 from forgetting.worstcase.solving import Solved
-from forgetting.worstcase.words import Word
 
-__all__ = ["DualCertificate", "certified"]
+__all__ = ["DualCertificate"]
 
 FORMAT = "forgetting worst case 1"
 BITS = 36  # coefficients are whole multiples of 2^-BITS
@@ -55,7 +56,7 @@ class DualCertificate:
 
     @property
     def num_squares(self) -> int:
-        """How many squares there are."""
+        """The number of squares."""
         return sum(len(rows) for _, rows in self.data["squares"])
 
     def verify(self) -> float:
@@ -94,7 +95,7 @@ class DualCertificate:
         if data.get("format") != FORMAT:
             raise ProblemFileError(f"not a certificate of a worst case, which says format: {FORMAT!r}")
         if not isinstance(data.get("upper"), str) or not re.fullmatch(r"[0-9]{1,150}(\.[0-9]{0,40})?", data["upper"]):
-            raise ProblemFileError(f"the upper bound {data.get('upper')!r:.60} is no decimal number")
+            raise ProblemFileError(f"the upper bound {data.get('upper')!r:.60} is not a decimal number")
         typed(tuple[tuple[Any, tuple[Any, ...]], ...], data.get("squares"), "squares")
         return cls(data)
 
@@ -103,7 +104,7 @@ class DualCertificate:
 
 
 def certified(program: Program, solved: Solved) -> DualCertificate:
-    """The certificate that an approximate dual solution gives. Its upper bound is what the squares prove."""
+    """The certificate that an approximate dual solution gives; its upper bound is the one that the squares prove."""
     tree = program.tree
     squares: dict[tuple[Word, ...], list[list[int]]] = {}  # matrices with the same words are checked together
     for matrix, dual in zip(program.matrices, solved.duals, strict=True):
@@ -123,11 +124,11 @@ def certified(program: Program, solved: Solved) -> DualCertificate:
 
 
 def _rounded_up(value: Fraction) -> str:
-    whole = -((-value.numerator * 10**DIGITS) // value.denominator)
-    return f"{whole // 10**DIGITS}.{whole % 10**DIGITS:0{DIGITS}d}"
+    multiple = -((-value.numerator * 10**DIGITS) // value.denominator)
+    return f"{multiple // 10**DIGITS}.{multiple % 10**DIGITS:0{DIGITS}d}"
 
 
-def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[tuple[Word, ...], list[list[int]]]:
+def _squares(matrix: MomentMatrix, dual: Array, program: Program) -> tuple[tuple[Word, ...], list[list[int]]]:
     """The words of a matrix, in order, and for each square the whole coefficients of these words."""
     values, vectors = np.linalg.eigh(dual)
     kept = values > SMALL * max(values[-1], 0.0)
@@ -141,5 +142,8 @@ def _squares(matrix: Matrix, dual: Array, program: Program) -> tuple[tuple[Word,
     basis = np.zeros((matrix.size, len(columns)))
     for row, word, value in entries:
         basis[row, columns[word]] += value
-    whole = np.rint(roots @ basis * 2.0**BITS)
-    return tuple(columns), [[int(value) for value in row] for row in whole]
+    rounded = np.rint(roots @ basis * 2.0**BITS)
+    return tuple(columns), [[int(value) for value in row] for row in rounded]
+
+
+add_codec(Codec("dual certificate", DualCertificate, lambda made: made.to_json(), DualCertificate.from_json))

@@ -18,19 +18,17 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.sets import Polyhedron
 from forgetting.tasks import ConvexSets, RegressionTasks
-from forgetting.worstcase.cliques import Reach
+from forgetting.worstcase.inner_products import Word, extended
+from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import Program
 from forgetting.worstcase.tree import Tree
-from forgetting.worstcase.words import Word, extended
-
-__all__ = ["candidates", "num_errors"]
 
 THRESHOLDS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 EDGE = 1e-6  # eigenvalues of a compressed projection within this distance of 0 or 1 are 0 or 1
 
 
-def num_errors(tree: Tree, reach: Reach) -> float:
-    """How many errors there are with the names of all tasks."""
+def num_errors(tree: Tree, reach: ReachedErrors) -> float:
+    """The number of errors with the names of all tasks."""
     if not tree.walk.symmetric:
         return len(reach.words)
     most = tree.walk.num_tasks
@@ -59,8 +57,8 @@ class _Space:
     moments: Array
 
     @cached_property
-    def reach(self) -> Reach:
-        return Reach(self.program.tree, self.program.algebra)
+    def reach(self) -> ReachedErrors:
+        return ReachedErrors(self.program.tree, self.program.algebra)
 
     @cached_property
     def errors(self) -> list[Word]:
@@ -125,7 +123,7 @@ class _Space:
         return _tasks(rows, np.concatenate([vectors[:, 0], np.zeros(total - rank)]))
 
     def spanned(self, vectors: Array, threshold: float) -> RegressionTasks:
-        """Subspaces that what their projections keep spans."""
+        """Subspaces: the kernel of each task is spanned by what its projection keeps."""
         kept, start = self._kept(vectors, threshold)
         rows = []
         for mine in kept:
@@ -153,9 +151,9 @@ class _Space:
         return ConvexSets(members)
 
     def _kept(self, vectors: Array, threshold: float) -> tuple[list[list[tuple[Array, Array]]], Array]:
-        """For each task the errors that its projection is applied to, before and after; and the start."""
+        """The errors that the projection of each task is applied to, before and after; and the start."""
         rank, back = len(vectors), np.linalg.pinv(vectors)
-        found: list[tuple[list[Word], Array, Array]] = []
+        projected: list[tuple[list[Word], Array, Array]] = []
         for task in range(self.num_tasks):
             words = [word for word in self.errors if self.reach.applied(word, task)]
             after = [extended(word, task) for word in words]
@@ -165,9 +163,9 @@ class _Space:
             far = sizes > threshold
             new = [word not in self.place for word in after]
             extra = (directions[:, far] * np.sqrt(sizes[far])).T * np.array(new)
-            found.append((words, inside, extra))
-        total, at, kept = rank + sum(len(extra) for _, _, extra in found), rank, []
-        for words, inside, extra in found:
+            projected.append((words, inside, extra))
+        total, at, kept = rank + sum(len(extra) for _, _, extra in projected), rank, []
+        for words, inside, extra in projected:
             after_all = np.zeros((total, len(words)))
             after_all[:rank], after_all[at : at + len(extra)] = inside, extra
             at += len(extra)

@@ -28,7 +28,7 @@ from forgetting.tasks.worst_tasks import (
 )
 from forgetting.worstcase.dual_certificate import DualCertificate
 
-__all__ = ["Entry", "Verified", "as_entry", "exact_value", "worst_pair_entry"]
+__all__ = ["Entry"]
 
 LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larger ones have their closed form
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
@@ -38,7 +38,7 @@ PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
 class Verified(NamedTuple):
-    """What `Entry.verify` computed again: the value of the tasks, and the upper bound that the certificate proves."""
+    """The result of `Entry.verify`: the value of the tasks, and the upper bound that the certificate proves."""
 
     value: float | None
     upper: float | None
@@ -198,8 +198,9 @@ class Entry(KnownWorst):
 
 
 def as_entry(known: KnownWorst) -> Entry:
-    """An entry of the package, whose file is known by its name."""
-    return Entry(**{one.name: getattr(known, one.name) for one in fields(KnownWorst) if one.name != "path"})
+    """The entry of a file of the package, which is known by its name."""
+    names = (kept.name for kept in fields(KnownWorst) if kept.name != "path")
+    return Entry(**{name: getattr(known, name) for name in names})
 
 
 def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) -> tuple[float, float]:
@@ -211,8 +212,8 @@ def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) ->
             f"{ordering}, T = {tasks.num_tasks}, k = {k}: no exact value within {PATIENCE:.0f} s; "
             "use fewer tasks or steps"
         )
-    found = expect(tasks, order, k, quantities=(quantity,), method=engine.name)
-    return float(found.values[quantity]), float(found.uncertainty[quantity])
+    expected = expect(tasks, order, k, quantities=(quantity,), method=engine.name)
+    return float(expected.values[quantity]), float(expected.uncertainty[quantity])
 
 
 def worst_pair_entry(quantity: Any, k: int) -> Entry:
@@ -230,7 +231,7 @@ def worst_pair_entry(quantity: Any, k: int) -> Entry:
 
 def _decode(data: Any) -> Entry:
     if not isinstance(data, dict) or not isinstance(data.get("text"), str) or not isinstance(data.get("own"), bool):
-        raise InvalidInputError("no entry of the frontier")
+        raise InvalidInputError("not an entry of the frontier")
     return replace(Entry.from_json(data["text"]), own=data["own"])
 
 

@@ -1,4 +1,4 @@
-"""Larger values than those of the frontier: from a search, or from tasks of the user."""
+"""`improve_frontier`: look for larger values than those of the frontier, by a search or from tasks of the user."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import as_file_error, require_writable
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
-from forgetting.worstcase.frontier_bounds import upper_bound
 from forgetting.worstcase.frontier_entry import Entry
-from forgetting.worstcase.frontier_table import Frontier, frontier
+from forgetting.worstcase.frontier_table import Frontier, frontier, upper_bound
 from forgetting.worstcase.search import adversarial_search
 
-__all__ = ["Improvement", "Search", "improve_frontier"]
+__all__ = ["Improvement", "improve_frontier"]
 
 CONTRADICTS = 1e-7  # relative: how far above an upper bound a value is no rounding
 LARGER = 1e-9  # relative: by how much a value must exceed what is known
@@ -28,7 +27,7 @@ LARGER = 1e-9  # relative: by how much a value must exceed what is known
 
 @dataclass(frozen=True)
 class Improvement:
-    """What `improve_frontier` found.
+    """The result of `improve_frontier`.
 
     Attributes:
         entry: the best of the search, or of the tasks that were given.
@@ -42,20 +41,20 @@ class Improvement:
 
     @property
     def better(self) -> bool:
-        """Whether the value is larger than what was known."""
+        """Whether the value is larger than the largest that was known."""
         assert self.entry.value is not None
         return self.entry.value > self.known * (1 + LARGER)
 
     def __str__(self) -> str:
         entry = self.entry
         assert entry.value is not None
-        found = f"T = {entry.T}, d = {entry.d}, k = {entry.k}: {entry.quantity} {entry.value:.12g}"
+        words = f"T = {entry.T}, d = {entry.d}, k = {entry.k}: {entry.quantity} {entry.value:.12g}"
         if not self.known:
-            return f"{found}; nothing was known for this T and k"
+            return f"{words}; nothing was known for this T and k"
         share = abs(entry.value / self.known - 1)
         if self.better:
-            return f"{found}, larger than the known {self.known:.12g} by {share:.3g} of it"
-        return f"{found}; known is {self.known:.12g}, which is not less" + (
+            return f"{words}, larger than the known {self.known:.12g} by {share:.3g} of it"
+        return f"{words}; known is {self.known:.12g}, which is not less" + (
             f": {share:.3g} of it are missing" * (share > LARGER)
         )
 
@@ -120,27 +119,27 @@ def improve_frontier(
         entry = search.best(there, number, limit)
     assert entry.T is not None
     best = there._best(entry.T, entry.k)
-    found = Improvement(entry, 0.0 if best is None or best.value is None else best.value, None)
-    if not found.better:
-        return found
+    improvement = Improvement(entry, 0.0 if best is None or best.value is None else best.value, None)
+    if not improvement.better:
+        return improvement
     upper = upper_bound(there.entries, quantity, ordering, entry.T, entry.k)
-    if found.entry.value is not None and found.entry.value > upper.value * (1 + CONTRADICTS):
+    if improvement.entry.value is not None and improvement.entry.value > upper.value * (1 + CONTRADICTS):
         raise InvalidInputError(
-            f"T = {entry.T}, k = {entry.k}: the value {found.entry.value:.12g} is above the upper bound "
+            f"T = {entry.T}, k = {entry.k}: the value {improvement.entry.value:.12g} is above the upper bound "
             f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
         )
     path = own / f"{entry.name}.json"
     with as_file_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     entry.save(path)
-    return replace(found, path=path, entry=replace(entry, path=path))
+    return replace(improvement, path=path, entry=replace(entry, path=path))
 
 
 def _given(tasks: Problem, quantity: Any, k: int, ordering: str) -> Entry:
     problem = as_kind(tasks, Problem, "tasks", "tasks: ")
     data = problem.linear.data if problem.linear is not None else None
     if data is None or data.geometry.dim == 0:
-        raise InvalidInputError("tasks: linear regression tasks that are not all zero are needed")
+        raise InvalidInputError("tasks: expected linear regression tasks that are not all zero")
     return Entry.of(data, quantity, k, ordering, origin="tasks of the user", own=True)
 
 
@@ -161,17 +160,17 @@ class Search:
     def best(self, there: Frontier, seed: int, seconds: float | None) -> Entry:
         """The largest value of searches from random and known tasks."""
         end = math.inf if seconds is None else time.monotonic() + seconds
-        found: Entry | None = None
+        largest: Entry | None = None
         for number in range(seed, seed + 10**9):
             for entry in self._once(there, number):
-                if found is None or (entry.value or 0.0) > (found.value or 0.0):
-                    found = entry
+                if largest is None or (entry.value or 0.0) > (largest.value or 0.0):
+                    largest = entry
                 if seconds is not None and time.monotonic() > end:
-                    return found
+                    return largest
             if seconds is None:
                 break
-        assert found is not None
-        return found
+        assert largest is not None
+        return largest
 
     def _once(self, there: Frontier, seed: int) -> Iterator[Entry]:
         known = starts(there, self.T, self.d, self.k)
@@ -181,7 +180,7 @@ class Search:
             yield self._searched(entry.tasks, share, seed, entry.name)
 
     def _searched(self, start: RegressionTasks | None, restarts: int, seed: int, words: str) -> Entry:
-        found = adversarial_search(
+        result = adversarial_search(
             self.T, self.d, None, self.k, self.quantity, self.ordering, restarts=restarts, steps=self.steps, seed=seed,
             start=start, device=self.device, store=self.store,
         )  # fmt: skip
@@ -189,7 +188,7 @@ class Search:
             f"fg.adversarial_search({self.T}, {self.d}, None, {self.k}, {self.quantity!r}, restarts={restarts}, "
             f"steps={self.steps}, seed={seed}) from {words}"
         )
-        return Entry.of(found.tasks, self.quantity, self.k, self.ordering, origin=origin, own=True)
+        return Entry.of(result.tasks, self.quantity, self.k, self.ordering, origin=origin, own=True)
 
 
 def starts(there: Frontier, T: int, d: int, k: int) -> list[Entry]:

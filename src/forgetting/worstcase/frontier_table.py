@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -14,22 +14,111 @@ from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
 from forgetting.files.records import checked_fields
+from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
-from forgetting.tasks.worst_tasks import entry_files, known_worst
-from forgetting.worstcase.frontier_bounds import KEPT, NOT_KEPT, Upper, upper_bound
+from forgetting.schemes import Kaczmarz
+from forgetting.tasks.worst_tasks import KnownWorst, entry_files, known_worst
+from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
+from forgetting.theory.statement import all_bounds
 from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
-from forgetting.worstcase.frontier_slopes import SAYS, Slope, slope_between
 
-__all__ = ["Frontier", "Row", "frontier"]
+__all__ = ["Frontier", "frontier"]
 
+KEPT, NOT_KEPT = "certificate", "fg.worst_case"  # the second: a certificate that is too large to be kept
+#: a remark that every table of slopes has
+SAYS = (
+    "A slope is -d log(value) / d log(k) between a row and the one before it. It compares the largest values that are "
+    "known, which are lower bounds, so that it says what these tasks do between these k, and nothing about the limit: "
+    "neither slopes below 1 nor slopes at 1 decide the exponent between 3/4 (proved) and 1 (attained by two tasks). "
+    "Where both rows have upper bounds, the slope of the supremum itself is proved to be in the range beside it."
+)
 QUANTITIES = ("loss", "forgetting")
 CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2
 DRAWN = 4  # rows that a number of tasks needs to have a curve, if others have as many
 LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
 
 
-class Row(NamedTuple):
-    """The best known about T tasks after k steps.
+class Upper(NamedTuple):
+    """A proved upper bound on the supremum over tasks, and the source of the proof."""
+
+    value: float
+    source: str
+
+
+def upper_bound(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: int | None, k: int) -> Upper:
+    """The smallest upper bound on the supremum over all collections of T tasks (None: of any number), with its source.
+
+    Beside its own certificate, an entry has those of more tasks: T tasks are n T tasks, n clones each, so that the
+    supremum over n T tasks is no smaller. The supremum of E L(w_k) over uniform draws does not grow with k: it is the
+    largest eigenvalue of Q^k(B_0), and Q averages compressions P X P, which do not raise the largest eigenvalue. Then
+    certificates for fewer steps count as well.
+
+    >>> upper_bound([], "loss", "with-replacement", None, 100).source
+    'thm:cl_by_sgd_main/loss/product'
+    """
+    return min([*_certified(entries, quantity, ordering, T, k), *_registered(quantity, ordering, T, k)])
+
+
+def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
+    drawn = ordering == "with-replacement"
+    for entry in entries:
+        if entry.upper is None or entry.quantity != quantity or entry.ordering != ordering:
+            continue
+        more = entry.T is None or (T is not None and entry.T % T == 0)
+        same = entry.T == T or (drawn and more)
+        fewer = drawn and quantity == "loss" and entry.k <= k
+        if same and (entry.k == k or fewer):
+            what = "closed form" if entry.evidence == "closed form" else KEPT if entry.proof is not None else NOT_KEPT
+            at = [f"T = {'inf' if entry.T is None else entry.T}"] * (entry.T != T) + [f"k = {entry.k}"] * (entry.k != k)
+            yield Upper(entry.upper, f"{what} of {', '.join(at)}" if at else what)
+
+
+def _registered(quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
+    """The bounds of the registry that need no more than T and k; the smallest comes with the key of its bound."""
+    order, setting = as_ordering(ordering), Setting(T=T)
+    orders, schemes = describe_ordering(order, None, k), describe_scheme(Kaczmarz(), None)[0]
+    for bound in all_bounds(quantity=quantity):
+        if (
+            bound.kind == "upper"
+            and bound.status != "refuted"
+            and "regression" in bound.problems
+            and not orders.isdisjoint(bound.orderings)
+            and not schemes.isdisjoint(bound.schemes)
+        ):
+            try:
+                yield Upper(bound.value(setting, k), bound.key)
+            except ForgettingError:  # the bound needs more than T, or does not cover k
+                continue
+
+
+class Slope(NamedTuple):
+    """-d log(value) / d log(k) between two rows of the frontier.
+
+    Attributes:
+        value: of the lower bounds.
+        least, most: what the slope of the supremum is between, by the lower and upper bounds of both rows.
+    """
+
+    value: float
+    least: float
+    most: float
+
+
+def slope_between(first: tuple[int, float, float], second: tuple[int, float, float]) -> Slope:
+    """The slope between two rows (k, lower, upper), the second with the larger k.
+
+    >>> [round(number, 6) for number in slope_between((1, 0.2, 0.2), (2, 0.1, 0.11))]
+    [1.0, 0.862496, 1.0]
+    """
+    (k1, low1, high1), (k2, low2, high2) = first, second
+    if not (low1 > 0 and low2 > 0):
+        return Slope(math.nan, math.nan, math.nan)
+    step = math.log(k2 / k1)
+    return Slope(math.log(low1 / low2) / step, math.log(low1 / high2) / step, math.log(high1 / low2) / step)
+
+
+class FrontierRow(NamedTuple):
+    """The largest known value and the smallest upper bound of T tasks after k steps.
 
     Attributes:
         T: None for any number of tasks.
@@ -54,7 +143,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Result):
-    """The best known k * sup E[quantity] over T, d and k, from below with tasks and from above with a proof.
+    """Bounds on k * sup E[quantity] for all T and k: from below by known tasks, from above by a proof.
 
     Attributes:
         quantity: loss or forgetting.
@@ -81,48 +170,48 @@ class Frontier(Result):
 
     @property
     def headline(self) -> str:
-        """What is listed, in one line."""
+        """The quantity, the ordering and the number of entries, in one line."""
         own = sum(entry.own for entry in self.entries)
         mine = f", {own} of them your own" if own else ""
         return f"Largest known expected {self.quantity} times k, {self.ordering}: {len(self.entries)} entries{mine}"
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[FrontierRow, ...]:
         """All rows, by T (any number of tasks last) and k."""
         numbers: list[int | None] = [*sorted({entry.T for entry in self.entries if entry.T is not None}), None]
         wanted = numbers if self.T is None else [T for T in numbers if (math.inf if T is None else T) in self.T]
         return tuple(row for T in wanted for row in self._rows_of(T) if self.k is None or row.k in self.k)
 
     @property
-    def envelope(self) -> tuple[Row, ...]:
+    def envelope(self) -> tuple[FrontierRow, ...]:
         """The rows over any number of tasks."""
         return tuple(row for row in self.rows if row.T is None)
 
-    def _rows_of(self, T: int | None) -> list[Row]:
+    def _rows_of(self, T: int | None) -> list[FrontierRow]:
         """The rows of one T, those over any number of tasks at each k for which more than pairs are known."""
         steps = {entry.k for entry in self.entries if (entry.T != 2 if T is None else entry.T == T)}
-        rows: list[Row] = []
+        rows: list[FrontierRow] = []
         for k in sorted(steps):
             entry = self._best(T, k)
             upper = upper_bound(self.entries, self.quantity, self.ordering, T, k)
             stored = self._best(T, k, own=False)
             beaten = None if entry is None or not entry.own or stored is None else stored.value
-            row = Row(T, k, entry, upper, None, beaten)
+            row = FrontierRow(T, k, entry, upper, None, beaten)
             if rows:
-                before, here = ((one.k, one.value, one.upper.value) for one in (rows[-1], row))
+                before, here = ((shown.k, shown.value, shown.upper.value) for shown in (rows[-1], row))
                 row = row._replace(slope=slope_between(before, here))
             rows.append(row)
         return rows
 
     def _best(self, T: int | None, k: int, d: int | None = None, own: bool = True) -> Entry | None:
-        found = [
+        fitting = [
             entry
             for entry in self.entries
             if entry.value is not None and entry.k == k and (own or not entry.own)
             and (T is None or entry.T == T or (self._clones and entry.T is not None and T % entry.T == 0))
             and (d is None or entry.d <= d)
         ]  # fmt: skip
-        return max(found, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
+        return max(fitting, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
 
     @property
     def _clones(self) -> bool:
@@ -161,7 +250,7 @@ class Frontier(Result):
         return replace(self, entries=(*self.entries, entry))
 
     def envelope_table(self) -> Table:
-        """For each k the largest known value over all numbers of tasks."""
+        """A table of the largest known value over all numbers of tasks, for each k."""
         columns = self._of_rows(self.envelope)
         names = [name for name in columns if name != "T"]
         tasks = ["" if row.entry is None else row.entry.T for row in self.envelope]
@@ -206,7 +295,7 @@ class Frontier(Result):
     def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
         return self._of_rows([self.rows[row] for row in rows], full=full)
 
-    def _of_rows(self, rows: Sequence[Row], *, full: bool = False) -> dict[str, Sequence[Any]]:
+    def _of_rows(self, rows: Sequence[FrontierRow], *, full: bool = False) -> dict[str, Sequence[Any]]:
         columns: dict[str, Sequence[Any]] = {
             "T": [math.inf if row.T is None else row.T for row in rows],
             "k": [row.k for row in rows],
@@ -240,12 +329,14 @@ class Frontier(Result):
         made = cls(**checked_fields(cls, values))
         odd = next((e for e in made.entries if (e.quantity, e.ordering) != (made.quantity, made.ordering)), None)
         if odd is not None or made.quantity not in QUANTITIES:
-            raise ForgettingError(f"entries of a frontier on {made.quantity!r:.40} are about {made.quantity!r:.40}")
+            raise ForgettingError(f"all entries of a frontier on {made.quantity!r:.40} must be about that quantity")
         return made
 
 
-def _series(name: str, rows: Sequence[Row], role: Role = "exact", group: int = -1, upper: bool = False) -> Series:
-    """k times the values, or times the upper bounds, against k."""
+def _series(
+    name: str, rows: Sequence[FrontierRow], role: Role = "exact", group: int = -1, upper: bool = False
+) -> Series:
+    """A curve of k times the values, or k times the upper bounds, against k."""
     points = tuple(row.k * (row.upper.value if upper else row.value) for row in rows)
     return Series(name, tuple(float(row.k) for row in rows), points, role=role, group=group)
 
@@ -254,8 +345,8 @@ def _curve_name(T: int, ordering: str) -> str:
     return f"T = {T}, closed form" if T == 2 and ordering == "with-replacement" else f"T = {T}"
 
 
-def _evidence(row: Row) -> str:
-    """How well the value is known."""
+def _evidence(row: FrontierRow) -> str:
+    """The evidence for the value of a row, in words."""
     if row.entry is None:
         return "certified"
     return _words(row.entry) if row.entry.T == row.T else f"{_words(row.entry)}, T = {row.entry.T}"
@@ -312,7 +403,7 @@ def frontier(
 
 
 def is_inf(value: Any) -> bool:
-    """Whether a caller means any number of tasks."""
+    """Whether a value stands for any number of tasks."""
     return isinstance(value, float) and value == math.inf
 
 
@@ -327,7 +418,7 @@ def _several(value: Any, what: str) -> tuple[float, ...] | None:
         return None
     several = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
     given = list(value) if several else [value]
-    return tuple(math.inf if what == "T" and is_inf(one) else as_count(one, what, least=1) for one in given)
+    return tuple(math.inf if what == "T" and is_inf(number) else as_count(number, what, least=1) for number in given)
 
 
 def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""What the search maximises: the largest expected loss or forgetting of given subspaces over unit w*, and its gradient.
+"""The objective of a search: the largest expected loss or forgetting of subspaces over unit w*, and its gradient.
 
 z = w - w* moves by the projection P_m onto the kernel of the task that is learned, and |z_0| = 1. Each quantity is
 <z_0 z_0', C> with a matrix C that depends on the P_m and on the ordering, so that its supremum over w* is the largest
@@ -15,17 +15,90 @@ import numpy as np
 
 from forgetting.compute.devices import Device
 from forgetting.core.arrays import Array, IntArray
-from forgetting.worstcase.powers import Chain, flipped, symmetrised
-from forgetting.worstcase.symmetric import SymmetricBasis
-
-__all__ = ["Drawn", "DrawnForgetting", "InOrder", "Objective", "Outcome", "top_vector"]
+from forgetting.worstcase.matrix_powers import Chain, flipped, symmetrised
 
 TINY = 1e-100  # values below count as zero
 EVERY = 16  # factors of a product from one division by its norm to the next
 SQUARINGS = 5  # of the matrix whose top eigenvector is refined on a device
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class SymmetricBasis:
+    """The orthonormal basis e_i e_i', (e_i e_j' + e_j e_i') / sqrt(2) of symmetric matrices of order d.
+
+    In it the map B -> sum_m p_m P_m B P_m is a matrix of order d (d + 1) / 2. The matrix is gathered from
+    N = sum_m p_m vec(P_m) vec(P_m)', and so is the adjoint; where to gather from is worked out once.
+
+    >>> from forgetting.compute.devices import HOST
+    >>> basis = SymmetricBasis.made(HOST, 2)
+    >>> basis.pack(np.array([[[1.0, 2.0], [2.0, 3.0]]])).round(4).tolist()
+    [[1.0, 2.8284, 3.0]]
+    """
+
+    device: Device
+    d: int
+    size: int
+    _upper: Any
+    _upper_weights: Any
+    _full: Any
+    _full_weights: Any
+    _straight: Any
+    _crossed: Any
+    _map_weights: Any
+    _back: Any
+    _back_weights: Any
+
+    @classmethod
+    def made(cls, device: Device, d: int) -> SymmetricBasis:
+        """The basis, with its indices on the device."""
+        i, j = np.triu_indices(d)
+        size = len(i)
+        place = np.empty((d, d), dtype=np.int64)
+        place[i, j] = place[j, i] = np.arange(size)
+        full = np.where(np.eye(d, dtype=bool), 1.0, np.sqrt(0.5))
+        half = np.where(i == j, np.sqrt(0.5), 1.0)
+        straight = (i[:, None] * d + i) * d**2 + (j[:, None] * d + j)
+        crossed = (i[:, None] * d + j) * d**2 + (j[:, None] * d + i)
+        row, column = place[:, None, :, None], place[None, :, None, :]  # at (i, k, j, l): of (i, j) and of (k, l)
+        weights = full[:, None, :, None] * full[None, :, None, :]
+        return cls(
+            device, d, size,
+            device.put_index(i * d + j), device.put(np.where(i == j, 1.0, np.sqrt(2.0))),
+            device.put_index(place.reshape(-1)), device.put(full.reshape(-1)),
+            device.put_index(straight.reshape(-1)), device.put_index(crossed.reshape(-1)),
+            device.put(np.outer(half, half).reshape(-1)),
+            device.put_index((row * size + column).reshape(-1)), device.put(weights.reshape(-1)),
+        )  # fmt: skip
+
+    def pack(self, matrices: Any) -> Any:
+        """The coordinates of symmetric matrices (..., d, d), as (..., size)."""
+        xp = self.device.xp
+        flat = xp.reshape(matrices, (*matrices.shape[:-2], self.d**2))
+        return xp.take(flat, self._upper, axis=flat.ndim - 1) * self._upper_weights
+
+    def unpack(self, vectors: Any) -> Any:
+        """The symmetric matrices (..., d, d) of coordinates (..., size)."""
+        xp = self.device.xp
+        flat = xp.take(vectors, self._full, axis=vectors.ndim - 1) * self._full_weights
+        return xp.reshape(flat, (*vectors.shape[:-1], self.d, self.d))
+
+    def gather(self, outer: Any) -> Any:
+        """The matrix (..., size, size) of the map B -> P B P, for vec(P) vec(P)' or a sum of such (..., d^2, d^2)."""
+        xp = self.device.xp
+        flat = xp.reshape(outer, (*outer.shape[:-2], self.d**4))
+        axis = flat.ndim - 1
+        gathered = xp.take(flat, self._straight, axis=axis) + xp.take(flat, self._crossed, axis=axis)
+        return xp.reshape(gathered * self._map_weights, (*outer.shape[:-2], self.size, self.size))
+
+    def spread(self, cotangent: Any) -> Any:
+        """The adjoint of `gather` at a symmetric cotangent (..., size, size), as (..., d^2, d^2)."""
+        xp = self.device.xp
+        flat = xp.reshape(cotangent, (*cotangent.shape[:-2], self.size**2))
+        spread_out = xp.take(flat, self._back, axis=flat.ndim - 1) * self._back_weights
+        return xp.reshape(spread_out, (*cotangent.shape[:-2], self.d**2, self.d**2))
+
+
+class ObjectiveValues(NamedTuple):
     """Values of a batch of task collections.
 
     Attributes:
@@ -46,13 +119,13 @@ class Objective(Protocol):
 
     @property
     def device(self) -> Device:
-        """Where it computes."""
+        """The device that computes the quantity."""
 
-    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> Outcome:
-        """The outcome; `start` (batch, d, 1) is where the search of a top eigenvector begins."""
+    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> ObjectiveValues:
+        """The values, with `gradient` the gradient; the search of a top eigenvector begins at `start` (batch, d, 1)."""
 
     def numbers(self, T: int, d: int) -> float:
-        """How many numbers one collection needs at a time, roughly."""
+        """Roughly the number of numbers that one collection needs in memory."""
 
 
 def top_vector(device: Device, matrices: Any, start: Any) -> Any:
@@ -96,7 +169,7 @@ class Drawn:
 
     @cached_property
     def basis(self) -> SymmetricBasis:
-        """Of the symmetric matrices."""
+        """The basis of the symmetric matrices."""
         return SymmetricBasis.made(self.device, self.d)
 
     @cached_property
@@ -107,7 +180,7 @@ class Drawn:
         size = d * (d + 1) / 2
         return 2.0 * self.k.bit_length() * size**2 + 4.0 * d**4 + 12.0 * T * d**2
 
-    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> Outcome:
+    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> ObjectiveValues:
         xp, basis, (batch, T, d, _) = self.device.xp, self.basis, P.shape
         flat = xp.reshape(P, (batch, T, d * d))
         chain = Chain.made(
@@ -121,7 +194,7 @@ class Drawn:
         z, value, log = _attained(self.device, basis.unpack(columns[:, :, 0]), start)
         log = log + chain.log_scale
         if not gradient:
-            return Outcome(log, z, None, None)
+            return ObjectiveValues(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
         of_map, of_first = chain.pull(outer[:, :, None], seen)
         moved = flat @ basis.spread(of_map)  # (batch, T, d^2)
@@ -131,7 +204,7 @@ class Drawn:
         if self._shares is None:
             trace = xp.sum(first_bar * xp.reshape(identity, (1, d * d)), axis=1)
             of_p = of_p + 0.5 * (trace[:, None] - (flat @ first_bar[:, :, None])[:, :, 0])
-        return Outcome(log, z, xp.reshape(of_P, P.shape), of_p)
+        return ObjectiveValues(log, z, xp.reshape(of_P, P.shape), of_p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +220,14 @@ class DrawnForgetting:
 
     @cached_property
     def basis(self) -> SymmetricBasis:
-        """Of the symmetric matrices."""
+        """The basis of the symmetric matrices."""
         return SymmetricBasis.made(self.device, self.d)
 
     def numbers(self, T: int, d: int) -> float:
         size = d * (d + 1) / 2
         return 2.0 * (T + 1) * (self.k.bit_length() + 2) * size**2 + 4.0 * T * d**4
 
-    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> Outcome:
+    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> ObjectiveValues:
         xp, basis, (batch, T, d, _) = self.device.xp, self.basis, P.shape
         flat = xp.reshape(P, (batch, T, d * d))
         others = basis.gather(flat[:, :, :, None] * (flat * p[:, :, None])[:, :, None, :])
@@ -165,14 +238,14 @@ class DrawnForgetting:
         z, value, log = _attained(self.device, basis.unpack(columns[:, :, 0]), start)
         log = log + (chain.log_scale - float(np.log(self.k)))
         if not gradient:
-            return Outcome(log, z, None, None)
+            return ObjectiveValues(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
         of_map, of_others, of_columns = chain.pull_dual(outer[:, :, None], seen)
         apart = xp.permute_dims(xp.reshape(of_others, (batch, basis.size, T, basis.size)), (0, 2, 1, 3))
         moved = basis.spread(apart + of_map[:, None, :, :]) @ flat[:, :, :, None]
         moved = moved[:, :, :, 0]
         of_P = xp.reshape(2 * p[:, :, None] * moved, P.shape) - 0.5 * basis.unpack(flipped(xp, of_columns))
-        return Outcome(log, z, of_P, xp.sum(moved * flat, axis=2))
+        return ObjectiveValues(log, z, of_P, xp.sum(moved * flat, axis=2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +274,7 @@ class InOrder:
     def _shares(self) -> Any:
         return self.device.put(self.shares)
 
-    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> Outcome:
+    def of(self, P: Any, p: Any, start: Any, *, gradient: bool = True) -> ObjectiveValues:
         xp, (batch, T, d, _) = self.device.xp, P.shape
         identity = xp.eye(d, dtype=xp.float64, device=self.device.where)
         order = self.epoch.tolist()
@@ -221,14 +294,14 @@ class InOrder:
             chain = Chain.made(self.device, prefix[-1], self.cycles, symmetric=False)
             power, seen = chain.apply(power)
             log = log + 2 * chain.log_scale
-        whole = prefix[self.rest] @ power
+        run = prefix[self.rest] @ power
         mixed = xp.reshape(self._shares[None, :] @ xp.reshape(P, (batch, T, d * d)), (batch, d, d))
         last = 0.5 * (float(self.shares.sum()) * identity - mixed)
-        z, value, more = _attained(self.device, flipped(xp, whole) @ last @ whole, start)
+        z, value, more = _attained(self.device, flipped(xp, run) @ last @ run, start)
         log = log + more
         if not gradient:
-            return Outcome(log, z, None, None)
-        end = whole @ z
+            return ObjectiveValues(log, z, None, None)
+        end = run @ z
         scale = 1 / value[:, None, None]
         of_whole = 2 * scale * (last @ end) @ flipped(xp, z)
         of_last = scale * end @ flipped(xp, end)
@@ -246,4 +319,4 @@ class InOrder:
                     below = below / sizes[place]
                 of_P[task] = of_P[task] + 0.5 * symmetrised(xp, below @ flipped(xp, prefix[place - 1]))
                 below = P[:, task, :, :] @ below
-        return Outcome(log, z, xp.stack(of_P, axis=1), 0 * p)
+        return ObjectiveValues(log, z, xp.stack(of_P, axis=1), 0 * p)

@@ -1,36 +1,46 @@
 """The semidefinite program of a worst case: moments that maximise the expected quantity.
 
 Variables are the inner products of errors, one for each class of products that projections and symmetry make equal;
-their value at the start, |z|^2, is 1. Each block of `cliques` is positive semidefinite.
+their value at the start, |z|^2, is 1. Each block of `moment_blocks` is positive semidefinite.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from itertools import permutations, product
+from math import comb, factorial, inf, perm
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from forgetting.core.arrays import Array
-from forgetting.worstcase.algebra import Algebra, combined
-from forgetting.worstcase.cliques import Block, Point, Reach, blocks, points_of, watched
+from forgetting.worstcase.inner_products import Algebra, Word, combined
+from forgetting.worstcase.moment_blocks import (
+    ErrorPoint,
+    MomentBlock,
+    ReachedErrors,
+    blocks,
+    others_of,
+    points_of,
+    watched,
+)
+from forgetting.worstcase.representations import partitions
 from forgetting.worstcase.tree import Tree
-from forgetting.worstcase.words import Word
-
-__all__ = ["Matrix", "Normal", "Program", "program"]
 
 MOST_KNOWN = 300_000  # inner products that are kept, some 300 bytes each
 
 
 @dataclass
-class Matrix:
+class MomentMatrix:
     """A matrix that is linear in the moments: for each nonzero, its row, column, class and factor."""
 
-    block: Block
+    block: MomentBlock
     members: list[int]  # rows of the block, where the block falls apart
     rows: Array
     cols: Array
@@ -63,7 +73,7 @@ class Program:
     algebra: Algebra
     names: list[Word]  # the first is the start
     objective: Array
-    matrices: list[Matrix] = field(repr=False)
+    matrices: list[MomentMatrix] = field(repr=False)
     normals: list[Normal] = field(repr=False, default_factory=list)
 
     @property
@@ -74,7 +84,7 @@ class Program:
 def program(tree: Tree, algebra: Algebra) -> Program:
     """The program of a tree of runs."""
     index: dict[Word, int] = {algebra.name((), ()): 0}
-    matrices: list[Matrix] = []
+    matrices: list[MomentMatrix] = []
     products = _Products(algebra, index)
     for task in watched(tree):
         for block in blocks(tree, task, algebra):
@@ -88,8 +98,8 @@ def program(tree: Tree, algebra: Algebra) -> Program:
 
 
 def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[Normal]:
-    """What projections on convex sets obey, once for each form."""
-    reach, seen = Reach(tree, algebra), set()
+    """The inequalities that projections on convex sets obey, each form once."""
+    reach, seen = ReachedErrors(tree, algebra), set()
     for task in watched(tree):
         points = points_of(tree, task, algebra)
         words = [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
@@ -100,11 +110,11 @@ def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[N
                 away = () if there is None else algebra.kept(there, task)
                 target = (*algebra.kept(word, task), *((-share, after) for share, after in away))
                 form = algebra.product(algebra.lost(word, task), target)
-                found = {index[name]: float(value) for name, value in form.items()}
-                key = frozenset(found.items())
-                if found and key not in seen:
+                moments = {index[name]: float(value) for name, value in form.items()}
+                key = frozenset(moments.items())
+                if moments and key not in seen:
                     seen.add(key)
-                    yield Normal((task, word, there), found)
+                    yield Normal((task, word, there), moments)
 
 
 def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
@@ -122,9 +132,9 @@ class _Products:
 
     def __init__(self, algebra: Algebra, index: dict[Word, int]) -> None:
         self._algebra, self._index = algebra, index
-        self._known: dict[tuple[Point, Point], list[tuple[int, float]]] = {}
+        self._known: dict[tuple[ErrorPoint, ErrorPoint], list[tuple[int, float]]] = {}
 
-    def of(self, point: Point, image: Point) -> list[tuple[int, float]]:
+    def of(self, point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
         """The inner product of two points; what a projection keeps is orthogonal to what the projection loses."""
         if (point, image) not in self._known:
             if len(self._known) >= MOST_KNOWN:
@@ -132,7 +142,7 @@ class _Products:
             self._known[point, image] = self._new(point, image)
         return self._known[point, image]
 
-    def _new(self, point: Point, image: Point) -> list[tuple[int, float]]:
+    def _new(self, point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
         splits, terms = self._algebra.splits, point.terms(self._algebra)
         if splits and {point.part, image.part} == {"kept", "lost"}:
             return []
@@ -142,7 +152,7 @@ class _Products:
         return [(self._index.setdefault(name, len(self._index)), float(value)) for name, value in form.items()]
 
 
-def _matrices(block: Block, products: _Products) -> list[Matrix]:
+def _matrices(block: MomentBlock, products: _Products) -> list[MomentMatrix]:
     starts = [at for at in range(len(block.points)) if at == 0 or block.images[at] is not block.images[at - 1]]
     ends = [*starts[1:], len(block.points)]
     nonzeros: list[tuple[int, int, int, float]] = []
@@ -168,13 +178,96 @@ def _matrices(block: Block, products: _Products) -> list[Matrix]:
     data = *(place.astype(int) for place in places), factors
     graph = sparse.coo_matrix((np.ones(len(factors)), data[:2]), shape)
     count, part = connected_components(graph, directed=False)
-    found = []
+    matrices = []
     for at in range(count):
         members = np.flatnonzero(part == at)
         place = np.full(len(part), -1)
         place[members] = np.arange(len(members))
         here = part[data[0]] == at
         if here.any():
-            found.append(Matrix(block, members.tolist(), place[data[0][here]], place[data[1][here]],
+            matrices.append(MomentMatrix(block, members.tolist(), place[data[0][here]], place[data[1][here]],
                                 data[2][here], data[3][here]))  # fmt: skip
-    return found
+    return matrices
+
+
+class ProgramSize(NamedTuple):
+    """The size of a program.
+
+    Attributes:
+        rows: of all matrices that are positive semidefinite, half of each. The memory of the solver is 10 to 35 bytes
+            times their square, its time grows like their power 2.6 to 2.7 (measured, docs/worst-cases.md).
+        products: inner products of errors that are summed up to build the matrices.
+        normals: at most so many inequalities for projections on convex sets; equal forms count once in the program.
+    """
+
+    rows: int
+    products: int
+    normals: int = 0
+
+
+def program_size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_products: float = inf) -> ProgramSize:
+    """The size of the program of a tree; counting stops where there are more than these numbers.
+
+    >>> from forgetting.worstcase.inner_products import Reflections
+    >>> from forgetting.worstcase.tree import Alike, tree
+    >>> program_size(tree(Alike(3), 2, "loss"), Reflections(3, True)).rows      # two blocks of 4 and two of 3
+    32
+    """
+    rows = products = normals = 0
+    for task in watched(tree):
+        points = points_of(tree, task, algebra)
+        normals += 0 if algebra.splits else _num_normals(points, task, ReachedErrors(tree, algebra), tree)
+        for counted in _parts(points):
+            for block_rows, block_products in _blocks(counted, tree):
+                rows += block_rows * (block_rows + 1) // 2
+                products += block_products
+                if rows > most_rows or products > most_products:
+                    return ProgramSize(rows, products, normals)
+    return ProgramSize(rows, products, normals)
+
+
+def _num_normals(points: list[ErrorPoint], task: int, reach: ReachedErrors, tree: Tree) -> int:
+    """Pairs of errors that the projection of a task is applied to, with all names of the tasks of the second."""
+    words = [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
+    if not tree.walk.symmetric:
+        return len(words) ** 2
+    others, _ = others_of(tree.walk.num_tasks, 0)
+    used = Counter(len({*word} - {0}) for word in words)
+    pairs = ((mine * yours, a, b) for (a, mine), (b, yours) in product(used.items(), repeat=2))
+    return len(words) + sum(count * perm(a + b if others is None else min(others, a + b), b) for count, a, b in pairs)
+
+
+def _parts(points: list[ErrorPoint]) -> list[Counter[int]]:
+    """Points by the number of tasks that their words name, apart from task 0: what is kept and what is lost apart."""
+    parts = sorted({point.part for point in points})
+    groups = [parts] if "error" in parts else [[part] for part in parts]
+    return [Counter(len({*point.word} - {0}) for point in points if point.part in group) for group in groups]
+
+
+def _blocks(counted: Counter[int], tree: Tree) -> Iterator[tuple[int, int]]:
+    """The size of each block, and the number of inner products that the block sums up."""
+    total = sum(counted.values())
+    if not tree.walk.symmetric:
+        yield total, total * (total + 1) // 2
+        return
+    others, many = others_of(tree.walk.num_tasks, max(counted))
+    if many or others is None:
+        for named in range(max(counted) + 1):
+            orbits = sum(count * comb(used, named) for used, count in counted.items())
+            work = orbits * (orbits + 1) // 2 * 2**named * factorial(named)
+            yield from ((orbits * _kept(shape, 0), work) for shape in partitions(named))
+        return
+    for shape in partitions(others):
+        kept = {used: _kept(shape, others - used) for used in counted}
+        images = sum(count * perm(others, used) for used, count in counted.items() if kept[used])
+        yield sum(count * kept[used] for used, count in counted.items()), total * images // 2 + images
+
+
+@cache
+def _kept(shape: tuple[int, ...], first: int) -> int:
+    """The number of standard tableaux of a shape with the letters 1, ..., first in the first row."""
+    if sum(shape) == first:
+        return int(len(shape) <= 1)
+    ends = [row for row in range(len(shape)) if row + 1 == len(shape) or shape[row] > shape[row + 1]]
+    smaller = [(*shape[:row], shape[row] - 1, *shape[row + 1 :]) for row in ends]
+    return sum(_kept(tuple(length for length in less if length), first) for less in smaller)

@@ -16,8 +16,6 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.worstcase.ascent import Climb, Flags, Point, probabilities, projections_of
 from forgetting.worstcase.objective import Objective
 
-__all__ = ["TRIES", "Climbed", "climb_with_ranks"]
-
 TRIES = 4  # moves of a collection with gradient 0 that are followed at once
 ROUND = 50  # steps between changes of ranks
 NEAR = 3.0  # a move that divides the value by more than exp(3) is not followed
@@ -25,7 +23,7 @@ GAIN = 1e-9  # relative gain below which a change of rank does not count
 
 
 class Climbed(NamedTuple):
-    """Where collections are after an ascent.
+    """Collections after an ascent.
 
     Attributes:
         point: the collections.
@@ -80,7 +78,7 @@ def climb_with_ranks(
 
 
 def _best_of_each(owners: IntArray, values: Array, least: Array) -> IntArray:
-    """For each owner the place of its largest value, if that is above the least.
+    """The place of the largest value of each owner, if that is above the least.
 
     >>> _best_of_each(np.array([0, 0, 1]), np.array([2.0, 3.0, 1.0]), np.array([1.0, 1.0])).tolist()
     [1]
@@ -92,13 +90,13 @@ def _best_of_each(owners: IntArray, values: Array, least: Array) -> IntArray:
 
 
 def _best_moves(objective: Objective, point: Point, most: IntArray, tried: Flags, batch: int) -> tuple[Point, IntArray]:
-    """For each collection its best moves that were not tried, as points, and whose they are; at most `most` of each.
+    """The best untried moves of each collection, at most `most` of each, as points; and the collection of each move.
 
-    What is followed is marked as tried, and so are moves that are not possible or not worth it.
+    Moves that are followed are marked as tried, and so are moves that are not possible or not worth it.
     """
     rows = np.flatnonzero(most)
     device, T = objective.device, point.kernel.shape[1]
-    found: dict[tuple[int, int], tuple[Array, Array]] = {}
+    changed: dict[tuple[int, int], tuple[Array, Array]] = {}
     for first in range(0, len(rows), batch):
         some = rows[first : first + batch]
         P, p, start = _placed(device, point.part(some))
@@ -109,18 +107,18 @@ def _best_moves(objective: Objective, point: Point, most: IntArray, tried: Flags
                 if made is None:
                     tried[row, move] = True
                 else:
-                    found[row, move] = made
-    values, keys = np.full((len(point.kernel), 2 * T), -np.inf), list(found)
+                    changed[row, move] = made
+    values, keys = np.full((len(point.kernel), 2 * T), -np.inf), list(changed)
     for first in range(0, len(keys), batch):
         part = keys[first : first + batch]
-        P, p, start = _placed(device, _applied(point, part, found))
+        P, p, start = _placed(device, _applied(point, part, changed))
         values[tuple(zip(*part, strict=True))] = device.take(objective.of(P, p, start, gradient=False).log_value)
     tried[values < point.log_value[:, None] - NEAR] = True
     ranked = np.argsort(-values, axis=1, kind="stable")
     worth = [(row, move) for row in rows.tolist() for move in ranked[row, : most[row]].tolist() if not tried[row, move]]
     for row, move in worth:
         tried[row, move] = True
-    return _applied(point, worth, found), np.array([row for row, _ in worth], dtype=np.int64)
+    return _applied(point, worth, changed), np.array([row for row, _ in worth], dtype=np.int64)
 
 
 def _placed(device: Device, point: Point) -> tuple[Any, Any, Any]:
@@ -129,11 +127,11 @@ def _placed(device: Device, point: Point) -> tuple[Any, Any, Any]:
     return P, probabilities(device, device.put(point.logits)), device.put(point.start)
 
 
-def _applied(point: Point, moves: list[tuple[int, int]], found: dict[tuple[int, int], tuple[Array, Array]]) -> Point:
+def _applied(point: Point, moves: list[tuple[int, int]], changed: dict[tuple[int, int], tuple[Array, Array]]) -> Point:
     """The collections after these moves, each of one collection."""
     made = point.part(np.array([row for row, _ in moves], dtype=np.int64))
     for place, (row, move) in enumerate(moves):
-        made.frames[place, move // 2], made.kernel[place, move // 2] = found[row, move]
+        made.frames[place, move // 2], made.kernel[place, move // 2] = changed[row, move]
     return made
 
 

@@ -24,8 +24,6 @@ from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError, WorkerError
 from forgetting.worstcase.program import Program
 
-__all__ = ["Solved", "clarabel", "serve", "solve"]
-
 LONG = 1200  # rows that may take longer than a second
 SERVE = "import sys; sys.path[:] = sys.argv[1:]; from forgetting.worstcase.solving import serve; serve()"
 
@@ -78,8 +76,8 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
     )
     sizes = [matrix.size for matrix in program.matrices]
     posed = _Posed(full, program.objective, len(program.normals), sizes, tol)
-    found = _solution(posed) if start < LONG or not sys.executable else _solved_apart(posed)
-    dual = _balanced(found.z, full[:, 1:], program.objective[1:])
+    solution = _solution(posed) if start < LONG or not sys.executable else _solved_apart(posed)
+    dual = _balanced(solution.z, full[:, 1:], program.objective[1:])
     duals, at = [], len(program.normals)
     for matrix, height in zip(program.matrices, heights, strict=True):
         square = np.zeros((matrix.size, matrix.size))
@@ -90,8 +88,8 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
         at += height
     constant = float(program.objective[0])
     return Solved(
-        np.concatenate([[1.0], found.x]), duals, dual[: len(program.normals)], constant - found.primal,
-        constant - found.dual, found.status,
+        np.concatenate([[1.0], solution.x]), duals, dual[: len(program.normals)], constant - solution.primal,
+        constant - solution.dual, solution.status,
     )  # fmt: skip
 
 
@@ -121,13 +119,11 @@ def _solution(posed: _Posed) -> _Solution:
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = posed.tol
     unknown = len(posed.objective) - 1
-    found = solver.DefaultSolver(
+    end = solver.DefaultSolver(
         sparse.csc_matrix((unknown, unknown)), -posed.objective[1:], -posed.full[:, 1:].tocsc(),
         posed.full[:, [0]].toarray().ravel(), cones, settings,
     ).solve()  # fmt: skip
-    return _Solution(
-        np.asarray(found.x), np.asarray(found.z), float(found.obj_val), float(found.obj_val_dual), str(found.status)
-    )
+    return _Solution(np.asarray(end.x), np.asarray(end.z), float(end.obj_val), float(end.obj_val_dual), str(end.status))
 
 
 def _solved_apart(posed: _Posed) -> _Solution:
@@ -152,7 +148,7 @@ def _solved_apart(posed: _Posed) -> _Solution:
             threading.Thread(target=ask, daemon=True).start()
             while True:
                 with suppress(queue.Empty):
-                    found = answers.get(timeout=0.1)
+                    solution = answers.get(timeout=0.1)
                     break
             with suppress(subprocess.TimeoutExpired):
                 child.wait(timeout=2)
@@ -160,12 +156,12 @@ def _solved_apart(posed: _Posed) -> _Solution:
             child.kill()
             with suppress(OSError):  # what the process did not read is lost with it
                 child.stdin.close()  # type: ignore[union-attr]
-    if found is None:
+    if solution is None:
         raise WorkerError(
             f"the process that solves the semidefinite program died with code {child.returncode} (killed, or out of "
             "memory); use a smaller k, or a machine with more memory"
         )
-    return found
+    return solution
 
 
 def serve() -> None:

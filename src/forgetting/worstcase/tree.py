@@ -1,4 +1,4 @@
-"""The tree of all runs of a law: which errors occur, and the expected quantity as a combination of their products.
+"""The tree of all runs of a law: the errors that occur, and the expected quantity as a combination of their products.
 
 Where all tasks are alike (uniform draws, shuffles), runs are counted up to the names of the tasks, so that the size of
 a tree stops growing with the number of tasks.
@@ -12,9 +12,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from forgetting.errors import NotSupportedError
-from forgetting.worstcase.words import Word, extended
-
-__all__ = ["Alike", "Given", "Move", "Shuffles", "Tree", "Walk", "Weighted", "tree"]
+from forgetting.worstcase.inner_products import Word, extended
 
 State = tuple[int, ...]
 
@@ -22,7 +20,7 @@ MOST_WORDS = 250  # their inner products make at least half the square of this m
 
 
 class Move(NamedTuple):
-    """A task that may come next, with its probability and what the law remembers then."""
+    """A task that may come next, with its probability and the state of the law after it."""
 
     letter: int
     probability: Fraction
@@ -30,8 +28,8 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What comes next after the tasks of a word. Letters are named by first appearance where tasks are alike.
+class TaskWalk:
+    """The tasks that may come next after those of a word. Letters are named by first appearance where tasks are alike.
 
     Attributes:
         num_tasks: None for the limit of infinitely many tasks.
@@ -48,7 +46,7 @@ class Walk:
         raise NotImplementedError
 
     def in_words(self) -> Any:
-        """What a certificate calls the law: a word, or weights, or an order."""
+        """The law in a certificate: a word, or weights, or an order."""
         raise NotImplementedError
 
     def everyone(self, seen: int) -> Iterator[tuple[int, Fraction]]:
@@ -63,7 +61,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Alike(Walk):
+class Alike(TaskWalk):
     """Uniform draws with replacement."""
 
     def moves(self, seen: int, state: State) -> Iterator[Move]:
@@ -74,7 +72,7 @@ class Alike(Walk):
 
 
 @dataclass(frozen=True)
-class Shuffles(Walk):
+class Shuffles(TaskWalk):
     """A random permutation, and another one after its end. The state lists the tasks of the current pass."""
 
     num_tasks: int
@@ -93,7 +91,7 @@ class Shuffles(Walk):
 
 
 @dataclass(frozen=True)
-class Weighted(Walk):
+class Weighted(TaskWalk):
     """Draws with replacement and given probabilities."""
 
     num_tasks: int
@@ -108,7 +106,7 @@ class Weighted(Walk):
 
 
 @dataclass(frozen=True)
-class Given(Walk):
+class Given(TaskWalk):
     """One given order. The state is the number of steps taken."""
 
     num_tasks: int
@@ -134,7 +132,7 @@ class Tree:
         losses: the expected quantity is the sum over (u, m) of losses[u, m] |(I - P_m) P_u z|^2.
     """
 
-    walk: Walk
+    walk: TaskWalk
     k: int
     quantity: str
     words: frozenset[Word]
@@ -142,7 +140,7 @@ class Tree:
     losses: dict[tuple[Word, int], Fraction] = field(repr=False)
 
 
-def tree(walk: Walk, k: int, quantity: str) -> Tree:
+def tree(walk: TaskWalk, k: int, quantity: str) -> Tree:
     """All runs of k steps under a law, with the weights of their losses.
 
     >>> made = tree(Alike(2), 1, "loss")

@@ -13,7 +13,7 @@ from forgetting.figures.items import Table
 from forgetting.report.document import Section
 from forgetting.report.section_registry import section
 from forgetting.report.settings import Settings, Step, no_step
-from forgetting.studies.survey import NO_SIZES, hunt_all
+from forgetting.studies.hunts import NO_SIZES, hunt_all
 from forgetting.theory.hunt import simplest_by_hand
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.sizes import as_sizes
@@ -90,7 +90,6 @@ def hunt_table(
         chosen,
         seed=seed,
         budget=budget,
-        brief=True,
         store=store,
         finished=lambda row, done, total: step(row.label, done, total),
         sizes=sizes,

@@ -1,23 +1,22 @@
-"""The row-action methods, one file each: what one epoch does, and how far x is from what the method converges to."""
+"""The row-action methods: what one epoch does, and how far x is from what the method converges to.
 
-from forgetting.solver.methods.base import Distance, Measure, Method, System, registry
-from forgetting.solver.methods.kaczmarz import Kaczmarz
-from forgetting.solver.methods.multipliers import Multipliers  # isort: split
+Methods are registered as they are imported: "kaczmarz" first, then those of `least_squares`.
+"""
 
-from forgetting.solver.methods.decomposition import Direct
-from forgetting.solver.methods.extended import Extended  # isort: split
-
-from forgetting.solver.methods.averaged import Averaged
+from forgetting.solver.methods.base import Accuracy, Distance, Method, System, register, registry
+from forgetting.solver.methods.kaczmarz import KaczmarzMethod
+from forgetting.solver.methods.least_squares import Averaged, DirectMethod, Extended, Multipliers
 
 __all__ = [
+    "Accuracy",
     "Averaged",
-    "Direct",
+    "DirectMethod",
     "Distance",
     "Extended",
-    "Kaczmarz",
-    "Measure",
+    "KaczmarzMethod",
     "Method",
     "Multipliers",
     "System",
+    "register",
     "registry",
 ]

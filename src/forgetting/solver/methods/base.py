@@ -1,4 +1,4 @@
-"""What all methods share: the system, how far x is from a solution, and the base class."""
+"""The system that a method solves, how far x is from a solution, and the base class of methods."""
 
 from __future__ import annotations
 
@@ -15,23 +15,10 @@ from forgetting.orderings import Ordering, Reshuffled
 from forgetting.sets import ConvexSet
 from forgetting.solver.sweepers import Iterate, Sweeper
 
-__all__ = [
-    "Decomposition",
-    "Distance",
-    "LeastSquares",
-    "Measure",
-    "Method",
-    "Moves",
-    "System",
-    "norm",
-    "norms",
-    "register",
-    "registry",
-]
+SMALL = 3e8  # m n min(m, n) up to which a decomposition takes a second at most
+
 
 registry: Registry[type[Any]] = Registry("method")
-SMALL = 3e8  # m n min(m, n) up to which a decomposition takes a second at most
-VAGUE = 1e-3  # relative rounding error above which a bound by damping says nothing, and is not waited for
 
 
 @dataclass(frozen=True)
@@ -119,7 +106,7 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far x is from the least-squares or ridge solution, relative to that solution.
+    """The distance of x from the least-squares or ridge solution, relative to that solution.
 
     Attributes:
         error: a bound on the distance, up to rounding errors of what it is computed from.
@@ -135,8 +122,8 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """How far x is from a solution.
+class Accuracy:
+    """The accuracy of x: how far it is from a solution.
 
     Attributes:
         residual: the largest |b - A x| / |b| over right-hand sides; of violated parts only where rows are inequalities.
@@ -228,18 +215,18 @@ class Method(ABC):
         return None
 
     def distance(self, *, decompose: bool = True) -> Distance | None:
-        """How far x is from the least-squares solution; None if that is not known."""
+        """The distance of x from the least-squares solution; None if that is not known."""
         return None
 
-    def measure(self) -> Measure:
+    def measure(self) -> Accuracy:
         """Compute the residual, by a pass over the matrix."""
         gap = self.system.sweeper.gap(self.system.b, self.x)
         residual = float(np.max(norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
-            return Measure(residual, residual)
+            return Accuracy(residual, residual)
         trusted = np.argsort(np.abs(gap), kind="stable")[: self.system.num_trusted]
         size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
-        return Measure(residual, float(np.linalg.norm(gap[trusted])) / size)
+        return Accuracy(residual, float(np.linalg.norm(gap[trusted])) / size)
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which the method can go on, for checkpoints."""
@@ -253,7 +240,7 @@ class Method(ABC):
 
 
 class Moves:
-    """How far a sequence of points moved in its last epochs, relative to the size of the points."""
+    """The moves of a sequence of points in its last epochs, relative to the size of the points."""
 
     def __init__(self, start: Array) -> None:
         self.last = start.copy()
@@ -307,77 +294,3 @@ def norm(array: Array) -> float:
 
 
 register = class_decorator(registry, lambda: Method)
-
-
-class LeastSquares(Method):
-    """The base class of methods that converge to a least-squares solution."""
-
-    least_squares = True
-    estimates = True
-
-    def __init__(self, system: System, x: Array | None = None) -> None:
-        super().__init__(system, x)
-        self.moves = Moves(self.iterate.x)
-        self.frobenius = float(np.sqrt(system.sweeper.squares_sum))  # |A|
-
-    @property
-    def result(self) -> Array:
-        """The sequence whose limit is the solution."""
-        return self.iterate.x
-
-    def end_epoch(self) -> None:
-        self.moves.add(self.result)
-
-    def measure(self) -> Measure:
-        gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
-        missed = norms(gap)
-        damp, moved = self.system.damp, self.x - self.system.x0
-        damped = np.hypot(missed, damp * norms(moved))
-        size = np.hypot(self.frobenius, damp * np.sqrt(len(moved))) or 1.0  # |A| and |r| with the rows of damping
-        normals = norms(back - damp**2 * moved) / (size * np.where(damped > 0, damped, 1.0))
-        residuals = missed / self.sizes
-        residual = float(np.max(residuals))
-        left = np.inf if damp else residual
-        # a small |b - A x| does not make x the ridge solution; an estimate of the error tells, and needs no more
-        judged = residuals if self.estimates else damped / self.sizes
-        each = (judged, normals, self.frobenius * (norms(self.x) + norms(self.system.x0)) / self.sizes)
-        return Measure(residual, left, float(np.max(normals)), self.error(), each)
-
-    def error(self) -> float | None:
-        """The estimated distance to the limit, relative to |x|; None if there is no estimate."""
-        return self.moves.error()
-
-    def distance(self, *, decompose: bool = True) -> Distance | None:
-        """How far x is from the solution, by a decomposition of a small matrix or by the damping; None if unknown.
-
-        With damping, the gradient g of |A x - b|^2 / 2 + damp^2 |x - x0|^2 / 2 has |x - x*| <= |g| / damp^2. Moves of
-        x, in contrast, do not see directions in which A is nearly 0, as beside rows that are much larger than others.
-        Without `decompose`, a decomposition counts that was computed before.
-        """
-        system, moved = self.system, self.x - self.system.x0
-        small = system.small and (decompose or "decomposition" in vars(system))
-        if not small and not system.damp:
-            return None
-        gap = system.sweeper.slack(system.b, self.x)
-        sizes = norms(system.b) + self.frobenius * norms(self.x)
-        if small:
-            found = system.decomposition
-            step = found.correction(gap, moved)
-            off, rounding, length = norms(step), found.rounding(sizes, norms(gap)), norms(self.x + step)
-        else:
-            off = norms(system.sweeper.back(gap) - system.damp**2 * moved) / system.damp**2
-            rounding = EPS * self.frobenius * sizes / system.damp**2
-            length = np.maximum(norms(self.x) - off, 0.0)
-        nothing = 64 * EPS * (norms(system.b) / (self.frobenius or 1.0) + norms(system.x0))  # all but the solution 0
-        zero = off + length <= nothing
-        with np.errstate(all="ignore"):
-            errors, floors = (np.where(zero, 0.0, each / length) for each in (off + rounding, rounding))
-        error, floor = float(np.max(errors)), float(np.max(floors))
-        return None if floor > VAGUE and not small else Distance(error, floor)
-
-    def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), **self.moves.arrays()}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        super().restore(arrays)
-        self.moves.restore(arrays)

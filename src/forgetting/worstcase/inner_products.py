@@ -1,4 +1,4 @@
-"""Words in projections: what the inner products of iterates are made of.
+"""Inner products of errors: words in projections name them, and rules say which are equal and what a loss is.
 
 A word u = (u_1, ..., u_j) stands for the error P_{u_j} ... P_{u_1} z after learning the tasks u_1, ..., u_j one after
 another, z the error before. No letter follows itself, since P P = P. The inner product of two such errors is a number
@@ -13,26 +13,19 @@ negative letters being different tasks. Task 0 counts as named by every word, so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import perm
-
-__all__ = [
-    "Word",
-    "canonical",
-    "canonical_pair",
-    "coincidences",
-    "extended",
-    "joined",
-    "reflected",
-    "relabelled",
-    "share",
-]
+from typing import ClassVar
 
 Word = tuple[int, ...]
-
 LEFT, RIGHT = 1 << 20, 1 << 21  # letters that averages of the left and of the right word become
+Form = Mapping[Word, Fraction]  # a linear combination of inner products, by their names
+Terms = tuple[tuple[Fraction, Word], ...]  # a linear combination of errors, by their words
+ONE, HALF = Fraction(1), Fraction(1, 2)
 
 
 def extended(word: Word, letter: int) -> Word:
@@ -102,7 +95,7 @@ def relabelled(word: Word) -> Word:
 def coincidences(left: Word, right: Word) -> Iterator[tuple[Word, Word, tuple[int, int, int, int, int, int]]]:
     """All ways in which averaged letters of two words may be the same task, or tasks that the other word names.
 
-    Yields both words with their averages replaced by tasks, and what `share` needs to know. Words without averages
+    Yields both words with their averages replaced by tasks, and the sizes that `share` needs. Words without averages
     are yielded once, unchanged.
     """
     mine = sorted({letter for letter in left if letter < 0})
@@ -151,3 +144,126 @@ def share(num_tasks: int | None, sizes: tuple[int, int, int, int, int, int]) -> 
     if num_tasks is None:
         return Fraction(fresh == mine + yours)
     return Fraction(perm(num_tasks - both, fresh), perm(num_tasks - left, mine) * perm(num_tasks - right, yours))
+
+
+def combined(parts: Iterable[tuple[Fraction, Form]]) -> dict[Word, Fraction]:
+    """A linear combination of forms, without zeros."""
+    total: dict[Word, Fraction] = defaultdict(Fraction)
+    for factor, form in parts:
+        for name, value in form.items():
+            total[name] += factor * value
+    return {name: value for name, value in total.items() if value}
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """Names for the inner products of errors: equal names, equal numbers.
+
+    Attributes:
+        num_tasks: None for the limit of infinitely many tasks.
+        symmetric: whether all tasks are alike.
+        splits: whether what a projection keeps is orthogonal to what the projection loses.
+        closed: whether words with letters left out are needed too.
+    """
+
+    num_tasks: int | None
+    symmetric: bool
+    kind: ClassVar[str]
+    splits: ClassVar[bool] = True
+    closed: ClassVar[bool] = False
+
+    def name(self, left: Word, right: Word) -> Word:
+        """The name of the inner product of two errors."""
+        raise NotImplementedError
+
+    def kept(self, word: Word, task: int) -> Terms:
+        """The part of an error that the projection of a task keeps."""
+        raise NotImplementedError
+
+    def lost(self, word: Word, task: int) -> Terms:
+        """The part of an error that the projection of a task takes away."""
+        raise NotImplementedError
+
+    def loss(self, word: Word, task: int) -> Form:
+        """The squared norm of what a task takes away from the error after learning the tasks of a word."""
+        raise NotImplementedError
+
+    def of(self, left: Word, right: Word) -> dict[Word, Fraction]:
+        """The inner product of two errors, averaged where their words say so."""
+        total: dict[Word, Fraction] = defaultdict(Fraction)
+        for mine, yours, sizes in coincidences(left, right):
+            weight = share(self.num_tasks, sizes)
+            if weight:
+                total[self.name(mine, yours)] += weight
+        return total
+
+    def product(self, left: Terms, right: Terms) -> dict[Word, Fraction]:
+        """The inner product of two combinations of errors."""
+        return combined((a * b, self.of(u, v)) for a, u in left for b, v in right)
+
+
+class Projections(Algebra):
+    """Subspaces; letters are projections, P P = P."""
+
+    kind: ClassVar[str] = "projections"
+
+    def name(self, left: Word, right: Word) -> Word:
+        return canonical(joined(left, right), self.symmetric)
+
+    def kept(self, word: Word, task: int) -> Terms:
+        return ((ONE, (*word, task)),)
+
+    def lost(self, word: Word, task: int) -> Terms:
+        return ((ONE, word), (-ONE, (*word, task)))
+
+    def loss(self, word: Word, task: int) -> Form:
+        after = (*word, task)
+        return combined([(ONE, self.of(word, word)), (-ONE, self.of(after, after))])
+
+
+class Reflections(Algebra):
+    """Subspaces; letters are reflections s = 2P - 1, s s = 1."""
+
+    kind: ClassVar[str] = "reflections"
+    closed: ClassVar[bool] = True  # P_1 P_2 = (1 + s_1 + s_2 + s_1 s_2) / 4
+
+    def name(self, left: Word, right: Word) -> Word:
+        return canonical(reflected(left, right), self.symmetric)
+
+    def kept(self, word: Word, task: int) -> Terms:
+        return ((HALF, word), (HALF, (*word, task)))
+
+    def lost(self, word: Word, task: int) -> Terms:
+        return ((HALF, word), (-HALF, (*word, task)))
+
+    def loss(self, word: Word, task: int) -> Form:
+        operator: dict[Word, Fraction] = {(): HALF, (task,): -HALF}  # I - P_m, then P (...) P for P = (1 + s) / 2
+        for letter in reversed(word):
+            around: dict[Word, Fraction] = defaultdict(Fraction)
+            for inner, value in operator.items():
+                before = inner[1:] if inner[:1] == (letter,) else (letter, *inner)
+                for placed in (inner, before):
+                    around[placed] += value / 4
+                    around[placed[:-1] if placed[-1:] == (letter,) else (*placed, letter)] += value / 4
+            operator = around
+        return combined((value, {canonical(inner, self.symmetric): ONE}) for inner, value in operator.items())
+
+
+class ConvexProjections(Algebra):
+    """Convex sets with a common point, the origin of the errors: inner products obey no rule but symmetry."""
+
+    kind: ClassVar[str] = "convex"
+    splits: ClassVar[bool] = False
+
+    def name(self, left: Word, right: Word) -> Word:
+        return canonical_pair(left, right, self.symmetric)
+
+    def kept(self, word: Word, task: int) -> Terms:
+        return ((ONE, (*word, task)),)
+
+    def lost(self, word: Word, task: int) -> Terms:
+        return ((ONE, word), (-ONE, (*word, task)))
+
+    def loss(self, word: Word, task: int) -> Form:
+        lost = self.lost(word, task)
+        return self.product(lost, lost)

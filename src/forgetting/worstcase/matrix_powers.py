@@ -12,8 +12,6 @@ from typing import Any
 
 from forgetting.compute.devices import Device
 
-__all__ = ["Chain", "bits_of", "flipped", "symmetrised"]
-
 EVERY = 4  # squarings from one division by the norm to the next: the norm falls to n^-8 at most between them
 LEAST = 1e-300  # added to norms
 

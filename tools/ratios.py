@@ -1,4 +1,4 @@
-"""Make the records of the package again, or larger: `python -m forgetting.studies.ratios --budget 300`.
+"""Make the records of the package again, or larger: `python -m tools.ratios --budget 300`.
 
 For every claim and bound that has a ratio, the tasks that are known to be worst are tried, then the statement is
 hunted. A record is replaced only by a larger one, and the index is written after each, so that the program may be
@@ -21,7 +21,6 @@ import numpy as np
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.files.atomic import write
 from forgetting.files.outputs import write_output
-from forgetting.studies.record_page import with_records
 from forgetting.theory.claim import Check, Claim, Sides, Verdict
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
@@ -39,8 +38,7 @@ from forgetting.theory.record import (
     recorded_statements,
 )
 from forgetting.theory.starting import known_starts
-
-__all__ = ["improve", "main", "save_record"]
+from tools.record_page import with_records
 
 LARGER = 1e-6  # relative: by how much a ratio must exceed a record to replace it
 LARGEST_FILE = 150_000  # bytes of an instance
@@ -98,10 +96,10 @@ def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FO
 
     Half of the budget is for the hunt, and half for neighbours of the best instance, near and far.
     """
-    found: Record | None = None
+    record: Record | None = None
     for origin, instance in _candidates(_exact(claim), seed, budget):
-        found = save_record(claim, instance, origin, folder) or found
-    return found
+        record = save_record(claim, instance, origin, folder) or record
+    return record
 
 
 def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
@@ -159,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     1 statements, 1 records that are new or larger
     0
     """
-    parser = argparse.ArgumentParser(prog="python -m forgetting.studies.ratios", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.ratios", description=__doc__)
     parser.add_argument("--budget", type=int, default=300, help="evaluations of the hunt of each statement")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--label", default="", help="only statements whose key contains this")

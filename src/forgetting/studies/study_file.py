@@ -12,18 +12,17 @@ from forgetting.core.arrays import as_count, as_seed
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.files.json_and_toml import read_toml
-from forgetting.studies.cells import Function, NamedFunction, functions, grid, named_function, takes
+from forgetting.studies.cells import grid
+from forgetting.studies.functions import Function, NamedFunction, functions, named_function, takes
 from forgetting.studies.measuring import measure
-
-__all__ = ["Settings", "read_study"]
 
 TOP = ("store", "seed", "repeats", "function", "cells")
 LONGEST = 200  # characters of the name of a function, which messages repeat in full
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a TOML file says of a study: the arguments of `Study`."""
+class StudyFile:
+    """The arguments of `Study` that a TOML file gives."""
 
     cells: Sequence[Mapping[str, Any]]
     store: Path
@@ -31,7 +30,7 @@ class Settings:
     seed: int
 
 
-def read_study(path: Path, function: Function | str | None = None) -> Settings:
+def read_study(path: Path, function: Function | str | None = None) -> StudyFile:
     """Read a study from a TOML file; see docs/studies.md. Nothing that the file names is imported or run.
 
     The keys are `store` (a file; the name of the TOML file with .db if left out), `seed`, `repeats`, `function` (such
@@ -61,7 +60,7 @@ def read_study(path: Path, function: Function | str | None = None) -> Settings:
             raise InvalidInputError(f"store must be the name of a file, got {store!r:.60}")
     except ForgettingError as error:
         raise InvalidInputError(f"{path}: {error}") from error
-    return Settings(cells, path.parent / store, named, seed)
+    return StudyFile(cells, path.parent / store, named, seed)
 
 
 def _cells(tables: Any, repeats: int, function: NamedFunction, folder: Path) -> list[dict[str, Any]]:

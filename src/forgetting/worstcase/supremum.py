@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_count
+from forgetting.core.arrays import Array, IntArray, as_count
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError
@@ -19,20 +22,18 @@ from forgetting.orderings import WithReplacement
 from forgetting.orderings.base import Ordering, OrderingLike, as_ordering
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Reshuffled
 from forgetting.orderings.view import TaskView
+from forgetting.results import Result
 from forgetting.tasks import ConvexSets, RegressionTasks
-from forgetting.worstcase import algebra
-from forgetting.worstcase.cliques import Reach
-from forgetting.worstcase.dual_certificate import certified
+from forgetting.worstcase.dual_certificate import DualCertificate, certified
 from forgetting.worstcase.extraction import candidates, num_errors
-from forgetting.worstcase.program import Program, program
-from forgetting.worstcase.size import size
+from forgetting.worstcase.inner_products import Algebra, ConvexProjections, Projections, Reflections, Word
+from forgetting.worstcase.moment_blocks import ReachedErrors
+from forgetting.worstcase.program import Program, program, program_size
 from forgetting.worstcase.solving import Solved, solve
 from forgetting.worstcase.solving import clarabel as solver
-from forgetting.worstcase.tree import Alike, Given, Shuffles, Tree, Walk, Weighted, tree
-from forgetting.worstcase.words import Word
-from forgetting.worstcase.worst import WorstCase
+from forgetting.worstcase.tree import Alike, Given, Shuffles, TaskWalk, Tree, Weighted, tree
 
-__all__ = ["worst_case"]
+__all__ = ["WorstCase", "worst_case"]
 
 KINDS = ("subspaces", "convex")
 QUANTITIES = ("loss", "forgetting", "next_loss")
@@ -43,6 +44,84 @@ MOST_ROWS = 26_000  # of the semidefinite program: the solver takes up to 35 byt
 MOST_PRODUCTS = 5_000_000  # that build the program: ten minutes
 PATIENCE = 60.0
 ENOUGH = 1e-8  # tasks of fewer dimensions are preferred if they lose no more than this
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorstCase(Result):
+    """The supremum of an expected quantity over all tasks: its value, a proof, and tasks that attain it.
+
+    Attributes:
+        num_tasks: None for the supremum over all numbers of tasks.
+        k: the number of steps.
+        sets: "subspaces" or "convex".
+        quantity: "loss", "forgetting" or "next_loss".
+        ordering: of the tasks.
+        value: the exact value of `tasks`; the primal value of the solver where there are no tasks.
+        primal, dual: what the solver says about the supremum, from below and from above, not proved.
+        lower: the exact value of `tasks`, a proved lower bound up to rounding; None without tasks.
+        tasks: attain the value: `RegressionTasks` with orthonormal rows, or `ConvexSets`; |w*| = 1.
+        why_no_tasks: a sentence where `tasks` is None.
+        certificate: the proof of `upper`, as squares with whole coefficients; `certificate.verify()` checks it.
+        num_variables, block_sizes: of the semidefinite program.
+        status: what the solver says about its solution.
+
+    >>> import forgetting as fg
+    >>> print(fg.worst_case(2, 1).headline)
+    worst case of the expected loss after 1 step over all 2 subspaces: 0.1481481 (proved: at most 0.1481482)
+    """
+
+    kind = "worst case"
+
+    num_tasks: int | None
+    k: int
+    sets: str
+    quantity: str
+    ordering: Ordering
+    value: float
+    primal: float
+    dual: float
+    lower: float | None
+    tasks: RegressionTasks | ConvexSets | None
+    why_no_tasks: str
+    certificate: DualCertificate
+    num_variables: int
+    block_sizes: tuple[int, ...]
+    status: str
+
+    @property
+    def upper(self) -> float:
+        """The upper bound that the certificate proves."""
+        return self.certificate.upper
+
+    @property
+    def gap(self) -> float:
+        """The largest distance of the value from the supremum: `upper` less `value`."""
+        return self.upper - self.value
+
+    @property
+    def headline(self) -> str:
+        """The value in one line."""
+        tasks = "numbers of" if self.num_tasks is None else str(self.num_tasks)
+        what = "subspaces" if self.sets == "subspaces" else "convex sets"
+        steps = "1 step" if self.k == 1 else f"{self.k} steps"
+        return (
+            f"worst case of the expected {self.quantity.replace('_', ' ')} after {steps} over all {tasks} {what}: "
+            f"{self.value:.7g} (proved: at most {_up(self.upper)})"
+        )
+
+    def _num_rows(self) -> int:
+        return 1
+
+    def _columns(self, rows: IntArray, *, full: bool) -> Mapping[str, Sequence[Any]]:
+        columns: dict[str, Sequence[Any]] = {
+            "tasks": [float("inf") if self.num_tasks is None else self.num_tasks], "k": [self.k],
+            "quantity": [self.quantity], "value": [self.value], "k value": [self.k * self.value],
+            "upper": [self.upper], "variables": [self.num_variables],
+        }  # fmt: skip
+        return {name: [values[row] for row in rows] for name, values in columns.items()}
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (f"No tasks: {self.why_no_tasks}.",) if self.why_no_tasks else ()
 
 
 def worst_case(
@@ -104,11 +183,11 @@ def worst_case(
     posed = program(runs, rules)
     solved = solve(posed)
     proof = certified(posed, solved)
-    found, lower, why = _attaining(posed, solved, order)
+    attaining, lower, why = _attaining(posed, solved, order)
     return WorstCase(
         num_tasks=count, k=steps, sets=kind, quantity=quantity, ordering=order,
         value=solved.primal if lower is None else lower, primal=solved.primal, dual=solved.dual, lower=lower,
-        tasks=found, why_no_tasks=why, certificate=proof, num_variables=posed.num_variables,
+        tasks=attaining, why_no_tasks=why, certificate=proof, num_variables=posed.num_variables,
         block_sizes=tuple(matrix.size for matrix in posed.matrices), status=solved.status,
     )  # fmt: skip
 
@@ -118,7 +197,7 @@ def _one_of(value: Any, what: str, known: tuple[str, ...]) -> None:
         raise InvalidInputError(f"no {what} {value!r:.80}{nearest(value, known)}")
 
 
-def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
+def _walk(ordering: Ordering, count: int | None, steps: int) -> TaskWalk:
     law: Law = ordering.law
     if isinstance(law, Independent) and law.p is None:
         return Alike(count)
@@ -149,39 +228,39 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> Walk:
     )
 
 
-def _rules(kind: str, walk: Walk) -> algebra.Algebra:
+def _rules(kind: str, walk: TaskWalk) -> Algebra:
     if kind == "convex":
-        return algebra.ConvexSets(walk.num_tasks, walk.symmetric)
-    rules = algebra.Projections if walk.single else algebra.Reflections
+        return ConvexProjections(walk.num_tasks, walk.symmetric)
+    rules = Projections if walk.single else Reflections
     return rules(walk.num_tasks, walk.symmetric)
 
 
-def _check_size(runs: Tree, rules: algebra.Algebra, patience: float) -> None:
+def _check_size(runs: Tree, rules: Algebra, patience: float) -> None:
     """Refuse a program that is out of reach, before it is built."""
-    matrices, products, normals = size(runs, rules, MOST_ROWS, MOST_PRODUCTS)
-    asked, rows = f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}", matrices + normals
+    matrices, products, normals = program_size(runs, rules, MOST_ROWS, MOST_PRODUCTS)
+    case, rows = f"T = {runs.walk.num_tasks or 'inf'}, k = {runs.k}", matrices + normals
     smaller = "Use a smaller k, or fg.adversarial_search for a lower bound"
     if rows > MOST_ROWS or products > MOST_PRODUCTS:
         raise NotSupportedError(
-            f"{asked}: a semidefinite program of at least {rows} rows, from {products:.3g} inner products, is out of "
+            f"{case}: a semidefinite program of at least {rows} rows, from {products:.3g} inner products, is out of "
             f"reach (at most {MOST_ROWS} in 24 GiB, and {MOST_PRODUCTS:.3g}). {smaller}"
         )
     seconds = 80 * (rows / 8000) ** 2.7 + 1.2e-4 * (products + normals)
     if seconds > patience:
         raise PatienceError(
-            f"{asked}: a semidefinite program of up to {rows} rows would take about {in_time(seconds)}, longer than "
+            f"{case}: a semidefinite program of up to {rows} rows would take about {in_time(seconds)}, longer than "
             f"patience= ({patience:g} s). {smaller}, or a larger patience=",
             needed=seconds,
             allowed=patience,
         )
-    require_memory(35.0 * rows**2, f"{asked}: a semidefinite program of up to {rows} rows would", smaller.lower())
+    require_memory(35.0 * rows**2, f"{case}: a semidefinite program of up to {rows} rows would", smaller.lower())
 
 
 def _attaining(
     posed: Program, solved: Solved, ordering: Ordering
 ) -> tuple[RegressionTasks | ConvexSets | None, float | None, str]:
-    """The tasks of fewest dimensions among those that attain the largest value; why there are none."""
-    errors = num_errors(posed.tree, Reach(posed.tree, posed.algebra))
+    """The tasks of fewest dimensions that attain the largest value, and this value; else why there are no tasks."""
+    errors = num_errors(posed.tree, ReachedErrors(posed.tree, posed.algebra))
     if posed.tree.walk.num_tasks is None:
         return None, None, "the supremum over all numbers of tasks may be a limit: ask for a finite T"
     if posed.tree.walk.num_tasks * errors**3 > MOST_WORK:
@@ -213,3 +292,8 @@ def _value(tasks: RegressionTasks | ConvexSets, ordering: Ordering, runs: Tree) 
                     points[named] = tasks.project(named[-1], points[named[:-1]])
             total += 2 * float(weight) / len(namings) * tasks.task_loss(names[last], points[named])
     return total
+
+
+def _up(value: float) -> str:
+    """The value with seven digits, rounded up."""
+    return str(Context(prec=7, rounding=ROUND_CEILING).create_decimal(Decimal(value)))

@@ -9,8 +9,6 @@ from forgetting.theory.claim import Claim
 from forgetting.theory.record import all_records, record_of
 from forgetting.theory.statement import all_claims
 
-__all__ = ["records_section", "with_records"]
-
 HEADING = "## What is known about constants that nothing comes close to"
 INTRODUCTION = """{heading}
 
@@ -22,8 +20,9 @@ RECORDS = """
 
 `fg.claims.get(label, part).record` and `fg.bounds.get(key).record` give the ratio, the file of the instance that
 attains it, and `verify()`, which computes both sides again. The files are in `forgetting/theory/largest_ratios`;
-`python -m forgetting.studies.ratios` looks for larger ratios. Bounds without a claim of their own go by their keys.
-Of the {claims} claims, {recorded} have a ratio; the others are equalities. Ratios above 1 refute a statement.
+`python -m tools.ratios`, in a copy of the repository, looks for larger ratios. Bounds without a claim of their own go
+by their keys. Of the {claims} claims, {recorded} have a ratio; the others are equalities. Ratios above 1 refute a
+statement.
 
 | statement | largest ratio | at | found by |
 |---|---|---|---|
@@ -41,7 +40,7 @@ def records_section(chosen: tuple[Claim, ...] | None = None) -> str:
     recorded = sum(record_of(claim) is not None for claim in claims)
     lines.append(RECORDS.format(claims=len(claims), recorded=recorded).rstrip("\n"))
     lines += [
-        f"| `{record.key}` | {record.ratio:.4g} | {_plain(record.at)} | {_plain(record.found)} |"
+        f"| `{record.key}` | {record.ratio:.4g} | {plain_text(record.at)} | {plain_text(record.found)} |"
         for record in all_records().values()
     ]
     return "\n".join(lines) + "\n"
@@ -51,7 +50,8 @@ def _evidence(claims: tuple[Claim, ...]) -> Iterator[str]:
     for claim in claims:
         evidence = claim.evidence
         if evidence is not None:
-            yield f"- {_plain(claim.name)} (`{claim.label}`): {_plain(claim.statement)}. {_plain(evidence.sentence)}"
+            name, statement = plain_text(claim.name), plain_text(claim.statement)
+            yield f"- {name} (`{claim.label}`): {statement}. {plain_text(evidence.sentence)}"
 
 
 def with_records(page: str) -> str:
@@ -64,6 +64,6 @@ def with_records(page: str) -> str:
     return page.partition(HEADING)[0].rstrip("\n") + "\n\n" + records_section()
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Text in which Markdown sees no markup."""
     return re.sub(r"([\\`*\[|])", r"\\\1", text)

@@ -1,4 +1,4 @@
-"""Make the entries of the package again, or larger: `python -m forgetting.worstcase.frontier_data --seconds 600`.
+"""Make the entries of the package again, or larger: `python -m tools.frontier_data --seconds 600`.
 
 Certified entries come from `fg.worst_case`, all others from searches that begin with random tasks and with the entries
 that are there. An entry is replaced only by a larger value, and each is written at once, so that the program may be
@@ -20,14 +20,12 @@ import numpy as np
 from forgetting.files.atomic import write
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.worst_tasks import FOLDER, PROOF, entry_files, worst_equiangular
-from forgetting.worstcase.api import worst_case
 from forgetting.worstcase.frontier_entry import TIGHT, Entry
 from forgetting.worstcase.frontier_improving import Search
-from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, Row, frontier, pairs
+from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, FrontierRow, frontier, pairs
+from forgetting.worstcase.supremum import worst_case
 
-__all__ = ["certify", "main", "prune", "search", "store"]
-
-BEGIN, END = "<!-- made by python -m forgetting.worstcase.frontier_data -->", "<!-- end -->"
+BEGIN, END = "<!-- made by python -m tools.frontier_data -->", "<!-- end -->"
 LARGER = 1e-6  # relative: by how much a value must exceed another one to be worth a file
 LARGEST_PROOF = 120_000  # bytes of a certificate that is kept
 MOST_NUMBERS = 3000  # of the tasks of an entry
@@ -104,7 +102,7 @@ def _with_tasks(tasks: Any, T: int, k: int, quantity: Any, call: str, more: dict
 
 
 def _numbers(tasks: RegressionTasks) -> int:
-    """How many numbers are stored: of the rows or of the kernels."""
+    """The number of numbers that are stored: of the rows or of the kernels."""
     rank = int(np.sum(tasks.ranks))
     return tasks.dim * min(rank, tasks.num_tasks * tasks.dim - rank)
 
@@ -136,11 +134,11 @@ def search(
 ) -> bool:
     """One search; whether an entry was written."""
     there = entries_of(folder, quantity)
-    found = Search(T, d, k, quantity, DRAWS, restarts, steps, None, keep).best(there, seed, None)
+    entry = Search(T, d, k, quantity, DRAWS, restarts, steps, None, keep).best(there, seed, None)
     known = there._best(T, k)
-    if known is not None and known.T != T and (found.value or 0) <= (known.value or 0) * (1 + LARGER):
+    if known is not None and known.T != T and (entry.value or 0) <= (known.value or 0) * (1 + LARGER):
         return False
-    return store(replace(found, own=False), folder)
+    return store(replace(entry, own=False), folder)
 
 
 def prune(folder: Path = FOLDER) -> list[Path]:
@@ -182,7 +180,7 @@ def _table(shown: Frontier) -> str:
     return "\n".join(lines)
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: FrontierRow | None) -> str:
     if row is None or row.entry is None or row.entry.T != row.T:
         return ""
     tight = row.upper.value - row.value <= TIGHT * row.value

@@ -14,8 +14,6 @@ import numpy as np
 
 from forgetting.core.arrays import Array
 
-__all__ = ["Representation", "partitions", "representation"]
-
 Shape = tuple[int, ...]
 
 

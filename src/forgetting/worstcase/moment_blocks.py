@@ -1,4 +1,4 @@
-"""What must be positive semidefinite: the inner products of errors, and of their projections by one task.
+"""Blocks of moments that must be positive semidefinite: inner products of errors and of their projections by a task.
 
 For a task m, take all errors of the tree and their projections by P_m where P_m is applied. Points of a Hilbert space
 with such inner products, and subspaces (or convex sets) that project them so, exist if and only if these inner
@@ -20,17 +20,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array
-from forgetting.worstcase.algebra import Algebra, Terms
+from forgetting.worstcase.inner_products import Algebra, Terms, Word, relabelled
+from forgetting.worstcase.representations import partitions, representation
 from forgetting.worstcase.tree import Tree
-from forgetting.worstcase.words import Word, relabelled
-from forgetting.worstcase.young import partitions, representation
-
-__all__ = ["Block", "Point", "Reach", "blocks", "others_of", "points_of", "watched"]
 
 Part = Literal["kept", "lost", "error"]
 
 
-class Point(NamedTuple):
+class ErrorPoint(NamedTuple):
     """An error x = P_word z, or what a projection of it keeps (P_m x) or loses (x - P_m x)."""
 
     part: Part
@@ -38,14 +35,14 @@ class Point(NamedTuple):
     task: int
 
     def terms(self, algebra: Algebra) -> Terms:
-        """As a combination of errors."""
+        """The point as a combination of errors."""
         if self.part == "error":
             return ((Fraction(1), self.word),)
         return (algebra.kept if self.part == "kept" else algebra.lost)(self.word, self.task)
 
 
 @dataclass(frozen=True)
-class Block:
+class MomentBlock:
     """A diagonal block: sums over images of inner products.
 
     Attributes:
@@ -57,12 +54,12 @@ class Block:
     """
 
     name: str
-    points: list[Point]
+    points: list[ErrorPoint]
     rows: list[int]
-    images: list[list[tuple[Point, Array]]]
+    images: list[list[tuple[ErrorPoint, Array]]]
     scale: Array
 
-    def element(self, row: int) -> list[tuple[float, Point]]:
+    def element(self, row: int) -> list[tuple[float, ErrorPoint]]:
         """The vector of a row, as a combination of points."""
         at = self.rows[row]
         return [(float(self.scale[row] * matrix[0, at]), point) for point, matrix in self.images[row]]
@@ -74,8 +71,8 @@ def watched(tree: Tree) -> list[int]:
     return [0] if tree.walk.symmetric else list(range(tree.walk.num_tasks or 0))
 
 
-class Reach:
-    """Which errors occur in a tree, and which of them the projection of a task is applied to.
+class ReachedErrors:
+    """The errors that occur in a tree, and those that the projection of a task is applied to.
 
     Attributes:
         words: of the errors, named by first appearance where tasks are alike.
@@ -113,9 +110,9 @@ def _by_length(word: Word) -> tuple[int, Word]:
     return len(word), word
 
 
-def points_of(tree: Tree, task: int, algebra: Algebra) -> list[Point]:
+def points_of(tree: Tree, task: int, algebra: Algebra) -> list[ErrorPoint]:
     """The points of the matrix of one task; other letters are named 1, 2, ... where all tasks are alike."""
-    reach, most = Reach(tree, algebra), tree.walk.num_tasks
+    reach, most = ReachedErrors(tree, algebra), tree.walk.num_tasks
     words = {named for word in reach.words for named in _with_zero(word)} if reach.symmetric else reach.words
     points = []
     for word in sorted(words, key=_by_length):
@@ -125,17 +122,17 @@ def points_of(tree: Tree, task: int, algebra: Algebra) -> list[Point]:
             continue  # this is what the task keeps, or loses, of a shorter word
         applied = reach.applied(word, task)
         if applied and algebra.splits:
-            points += [Point("kept", word, task), Point("lost", word, task)]
+            points += [ErrorPoint("kept", word, task), ErrorPoint("lost", word, task)]
         else:
-            points.append(Point("error", word, task))
+            points.append(ErrorPoint("error", word, task))
             if applied and not reach.has((*word, task)):
-                points.append(Point("error", (*word, task), task))
+                points.append(ErrorPoint("error", (*word, task), task))
     return points
 
 
 def _closed(words: frozenset[Word]) -> frozenset[Word]:
-    """With all words that arise when letters are left out."""
-    found, queue = set(words), list(words)
+    """The words, and all that arise from them when letters are left out."""
+    closed, queue = set(words), list(words)
     symmetric = all(word == relabelled(word) for word in words)
     while queue:
         word = queue.pop()
@@ -144,10 +141,10 @@ def _closed(words: frozenset[Word]) -> frozenset[Word]:
             for letter in word[at + 1 :]:
                 shorter = shorter[:-1] if shorter[-1:] == (letter,) else (*shorter, letter)
             shorter = relabelled(shorter) if symmetric else shorter
-            if shorter not in found:
-                found.add(shorter)
+            if shorter not in closed:
+                closed.add(shorter)
                 queue.append(shorter)
-    return frozenset(found)
+    return frozenset(closed)
 
 
 def _with_zero(word: Word) -> Iterator[Word]:
@@ -157,11 +154,11 @@ def _with_zero(word: Word) -> Iterator[Word]:
         yield tuple(0 if letter == zero else letter + (letter < zero) for letter in word)
 
 
-def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[Block]:
+def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[MomentBlock]:
     """The diagonal blocks of the matrix of one task."""
     points = points_of(tree, task, algebra)
     if not tree.walk.symmetric:
-        yield Block("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
+        yield MomentBlock("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
                     np.ones(len(points)))  # fmt: skip
         return
     most = max((len({*point.word} - {0}) for point in points), default=0)
@@ -178,38 +175,38 @@ def others_of(num_tasks: int | None, most: int) -> tuple[int | None, bool]:
     return others, others is None or others >= 2 * most
 
 
-def _few(points: list[Point], others: int) -> Iterator[Block]:
-    """By the representations of all permutations of the other tasks."""
+def _few(points: list[ErrorPoint], others: int) -> Iterator[MomentBlock]:
+    """The blocks of few tasks: one for each representation of all permutations of the other tasks."""
     for shape in partitions(others):
-        found = representation(shape)
-        chosen: list[tuple[Point, int, list[tuple[Point, Array]], float]] = []
+        irreducible = representation(shape)
+        chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
         group = factorial(others)
         for point in points:
             used = len({*point.word} - {0})
             unused = others - used
-            rows = found.kept_by_first(unused)
+            rows = irreducible.kept_by_first(unused)
             if not rows:
                 continue
             images = []
             for named in permutations(range(others), used):
                 rest = [letter for letter in range(others) if letter not in named]
-                matrix = found.of((*rest, *named))
+                matrix = irreducible.of((*rest, *named))
                 images.append((_renamed(point, {at + 1: letter + 1 for at, letter in enumerate(named)}), matrix))
             kept = factorial(unused)
             first = _renamed(point, {at + 1: unused + at + 1 for at in range(used)})
-            chosen += [(first, row, images, np.sqrt(found.dim * kept / group)) for row in rows]
+            chosen += [(first, row, images, np.sqrt(irreducible.dim * kept / group)) for row in rows]
         if chosen:
             yield _block(str(shape), chosen)
 
 
-def _many(points: list[Point], most: int) -> Iterator[Block]:
-    """By the representations (n - r, shape): r named tasks, each minus a partner, the rest averages."""
+def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
+    """The blocks of many tasks, by representations (n - r, shape): r named tasks, each minus a partner; averages."""
     for named in range(most + 1):
         for shape in partitions(named):
-            found = representation(shape)
-            chosen: list[tuple[Point, int, list[tuple[Point, Array]], float]] = []
+            irreducible = representation(shape)
+            chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
             group = 2**named * factorial(named)
-            moves = [(order, signs, found.of(order) * np.prod(signs)) for order in permutations(range(named))
+            moves = [(order, signs, irreducible.of(order) * np.prod(signs)) for order in permutations(range(named))
                      for signs in product((1, -1), repeat=named)]  # fmt: skip
             for point in points:
                 used = sorted({*point.word} - {0})
@@ -222,15 +219,15 @@ def _many(points: list[Point], most: int) -> Iterator[Block]:
                     for order, signs, matrix in moves:
                         to = {at + 1: order[at] + 1 + (named if signs[order[at]] < 0 else 0) for at in range(named)}
                         images.append((_renamed(first, to), matrix))
-                    chosen += [(first, row, images, np.sqrt(found.dim / group)) for row in range(found.dim)]
+                    chosen += [(first, row, images, np.sqrt(irreducible.dim / group)) for row in range(irreducible.dim)]
             if chosen:
                 yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
 
 
-def _renamed(point: Point, names: dict[int, int]) -> Point:
+def _renamed(point: ErrorPoint, names: dict[int, int]) -> ErrorPoint:
     return point._replace(word=tuple(names.get(letter, letter) for letter in point.word))
 
 
-def _block(name: str, chosen: Iterable[tuple[Point, int, list[tuple[Point, Array]], float]]) -> Block:
+def _block(name: str, chosen: Iterable[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]]) -> MomentBlock:
     points, rows, images, scale = zip(*chosen, strict=True)
-    return Block(name, list(points), list(rows), list(images), np.array(scale))
+    return MomentBlock(name, list(points), list(rows), list(images), np.array(scale))

@@ -1,4 +1,4 @@
-"""Long computations that end in one file: what is finished is kept beside the file until the file is written."""
+"""Long computations that end in one file: finished parts are kept beside the file until the file is written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 from forgetting.errors import ProblemFileError
 from forgetting.files.atomic import kept
 from forgetting.files.store import Store
-
-__all__ = ["finished_parts"]
 
 
 @contextmanager

@@ -1,33 +1,29 @@
-"""Hunt every claim with a fixed budget and write the findings as a table: `python -m forgetting.claims --out FILE`."""
+"""Hunt every claim with a fixed budget and write the findings as a table: `python -m tools.survey --out FILE`."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from time import time
 from typing import Any
 
 from forgetting.errors import ForgettingError
 from forgetting.files.atomic import kept
 from forgetting.files.outputs import check_output, write_output
-from forgetting.files.store import code_digest
-from forgetting.studies.partial import finished_parts
-from forgetting.studies.record_page import with_records
-from forgetting.studies.study import Study
+from forgetting.studies.hunts import HuntedClaim, hunted_rows, seconds_until
+from forgetting.studies.resuming import finished_parts
 from forgetting.theory.claim import Claim
-from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
-from forgetting.theory.naming import heading_of
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.planting import noticed
 from forgetting.theory.statement import all_claims, get_claim
-
-__all__ = ["Row", "hunt_all", "hunt_one", "main", "table"]
+from tools.record_page import plain_text, with_records
 
 INTRODUCTION = """# The statements of the paper, hunted
 
@@ -54,7 +50,6 @@ forgetting, `Rbar |w_0 - w*|^2 / 2` for the loss, `beta |w_0 - w*|^2 / 2` for SG
 on all problems of a hunt, the last column says on how many it is, and how much of it the left side reaches there. Each
 branch of a minimum has a constant of its own, which is noticed or not.
 """
-NO_SIZES: Mapping[str, Any] = {}
 SECTIONS = {
     "gap in the printed proof": "Where the printed proof has a gap, though no counterexample was found",
     "corrected": "What stands instead (not printed in the paper)",
@@ -64,119 +59,41 @@ SECTIONS = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """A line of the table."""
+class SurveyRow(HuntedClaim):
+    """A line of the table: beside the finding, what the hunt would have noticed, and files of counterexamples."""
 
-    label: str
-    part: str | None
-    statement: str
-    status: str
-    note: str
-    outcome: str
-    finding: str
-    checked: int
-    file: str | None
-    tried: int = 0
-    lhs: float | None = None
-    rhs: float | None = None
-    cut_short: bool = False
-    source: str = ""
+    file: str | None = None
     noticed: str = ""
     simplest: str = ""
     simplest_file: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        hunt: Hunt,
-        file: str | None = None,
-        noticed: str = "",
-        simplest: Instance | None = None,
-        simplest_file: str | None = None,
-    ) -> Row:
-        """Read a hunt, with what it would have noticed, its simplest counterexample, and where both problems are."""
-        claim, verdict = hunt.claim, hunt.verdict
-        return cls(
-            claim.label,
-            claim.part,
-            claim.statement,
-            claim.status,
-            claim.note,
-            hunt.outcome,
-            hunt.finding,
-            hunt.checked,
-            file,
-            hunt.tried,
-            None if verdict is None else float(verdict.lhs),
-            None if verdict is None else float(verdict.rhs),
-            hunt.cut_short,
-            claim.source,
-            noticed,
-            "" if simplest is None else _by_hand(claim, simplest),
-            simplest_file,
-        )
-
-    @property
-    def key(self) -> str:
-        """Label and part."""
-        return self.label if self.part is None else f"{self.label} ({self.part})"
-
-    @property
-    def name(self) -> str:
-        """The name for readers, with the label second."""
-        return heading_of(self.label, self.part)
 
     @property
     def heading(self) -> str:
         """The number and the title in the PDF, or the source; then label and part."""
         printed = PRINTED.get(self.label)
         known = self.source.partition(" (")[0] if printed is None else ", ".join(filter(None, printed))
-        return f"**{_plain(known)}** (`{self.label}`{f', {_plain(self.part)}' if self.part else ''})"
-
-    @property
-    def surprising(self) -> bool:
-        """Whether the hunt and what is declared about the claim disagree."""
-        return (self.outcome != "holds") if self.status != "refuted" else (self.outcome != "refuted")
+        return f"**{plain_text(known)}** (`{self.label}`{f', {plain_text(self.part)}' if self.part else ''})"
 
     @property
     def verdict(self) -> str:
-        """What was found, beside what is known."""
+        """The finding, after what is known."""
         known = self.status if self.status in ("gap in the printed proof", "corrected") else ""
         return f"{known}; {self.finding}" if known else self.finding
 
 
 def hunt_one(
-    label: str,
-    part: str | None,
-    seed: int,
-    budget: int,
-    folder: str | None = None,
-    brief: bool = False,
-    deadline: float | None = None,
-    sizes: Mapping[str, Any] = NO_SIZES,
-    known: bool = False,
-) -> Row:
-    """Hunt one claim, and save what refutes it to the folder.
+    label: str, part: str | None, seed: int, budget: int, deadline: float | None = None, folder: str | None = None
+) -> SurveyRow:
+    """Hunt one claim, save what refutes it to the folder, and say what the hunt would have noticed.
 
-    `deadline` is a time of day, in seconds; `known` is as for `Claim.hunt`. A brief hunt looks for no simplest
-    counterexample and plants no faults. If the claim cannot be checked at the sizes (T, d, k) that are given, its
-    outcome is "not applicable".
+    `deadline` is a time of day, in seconds.
 
     >>> row = hunt_one("cor:dimensionality_bound", "rank equality", seed=0, budget=60)
     >>> row.outcome, row.status, row.surprising
     ('refuted', 'refuted', False)
     """
-    seconds = None if deadline is None else max(deadline - time(), 1.0)
     claim = get_claim(label, part)
-    try:
-        hunt = claim.hunt(seed=seed, budget=budget, seconds=seconds, known=known, **sizes)
-    except ForgettingError as error:
-        if not sizes:
-            raise
-        about = claim.label, claim.part, claim.statement, claim.status, claim.note
-        return Row(*about, "not applicable", str(error), 0, None, source=claim.source)
-    if brief:
-        return Row.of(hunt)
+    hunt = claim.hunt(seed=seed, budget=budget, seconds=seconds_until(deadline), known=False)
     files: list[str | None] = [None, None]
     if folder is not None and hunt.outcome in ("refuted", "suspected"):
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -185,31 +102,18 @@ def hunt_one(
             assert instance is not None
             instance.save(Path(folder) / f"{name}{ending}.npz")
             files[place] = f"{Path(folder).name}/{name}{ending}.npz"
-    left = None if deadline is None else max(deadline - time(), 1.0)
-    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed, max(budget // 2, 1), left, known=known))
-    return Row.of(hunt, files[0], str(noticing), hunt.simplest, files[1])
+    left = seconds_until(deadline)
+    noticing = noticed(hunt, lambda faulty: faulty.hunt(seed, max(budget // 2, 1), left, known=False))
+    simplest = "" if hunt.simplest is None else _by_hand(claim, hunt.simplest)
+    return SurveyRow.of(hunt, file=files[0], noticed=str(noticing), simplest=simplest, simplest_file=files[1])
 
 
-class _Hunter:
-    """`hunt_one` as the function of a study. The deadline is no part of a cell: a hunt may end another day."""
-
-    def __init__(self, deadline: float | None) -> None:
-        self.deadline, self.__qualname__ = deadline, "hunt"
-
-    def __call__(
-        self,
-        label: str,
-        part: str | None,
-        budget: int,
-        folder: str | None,
-        brief: bool,
-        code: str,
-        seed: int,
-        known: bool,
-        **sizes: Sequence[int],
-    ) -> dict[str, Any]:
-        fixed = {name: range(first, last + 1) for name, (first, last) in sizes.items()}
-        return asdict(hunt_one(label, part, seed, budget, folder, brief, self.deadline, fixed, known))
+def own_digest() -> str:
+    """The SHA-256 of these programs, so that parts computed by other versions are not used."""
+    total = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        total.update(path.name.encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
 
 
 def _by_hand(claim: Claim, instance: Instance) -> str:
@@ -218,59 +122,7 @@ def _by_hand(claim: Claim, instance: Instance) -> str:
     return f"{instance.written(labels=claim.labels_matter)}: {verdict.lhs:.6g} against {verdict.rhs:.6g}"
 
 
-def hunt_all(
-    claims: Sequence[Claim],
-    *,
-    seed: int,
-    budget: int,
-    minutes: float | None = None,
-    folder: str | None = None,
-    processes: int = 1,
-    brief: bool = False,
-    store: Path | None = None,
-    finished: Callable[[Row, int, int], None] = lambda *_: None,
-    sizes: Mapping[str, range] = NO_SIZES,
-    known: bool = False,
-) -> list[Row]:
-    """Hunt the claims, in several processes; those that are not done when the time is over are cut short and say so.
-
-    Args:
-        claims: what to hunt.
-        seed, budget: for each hunt.
-        minutes: when to stop; None for no limit.
-        folder: where problems that refute a claim are saved.
-        processes: how many.
-        brief: whether to leave out the simplest counterexamples, and what would have been noticed.
-        store: a file where finished hunts are kept, and looked for first; a hunt that was cut short is made again.
-        finished: called as finished(row, done, total) after each claim.
-        sizes: ranges of T, d and k, by these names, that the hunts are confined to.
-        known: whether hunts also start from records and tasks that are known to be worst.
-
-    >>> [row.outcome for row in hunt_all(all_claims("lem:regret_bound"), seed=0, budget=20)]
-    ['holds']
-    """
-    deadline = None if minutes is None else time() + 60 * minutes
-    common: dict[str, Any] = {"budget": budget, "folder": folder, "brief": brief, "code": code_digest(), "seed": seed}
-    common |= {"known": known} | {name: [size[0], size[-1]] for name, size in sizes.items()}
-    cells = [{"label": claim.label, "part": claim.part, **common} for claim in claims]
-    study = Study(cells, store, function=_Hunter(deadline))
-    study.forget(lambda row: bool(row["cut_short"]))
-    done = 0
-
-    def report(cell: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
-        nonlocal done
-        done += 1
-        finished(_row(found[0]), done, len(cells))
-
-    study.run(processes, progress=False, finished=report, check=True)
-    return [_row(found) for found in study.results()]
-
-
-def _row(found: Mapping[str, Any]) -> Row:
-    return Row(**found)
-
-
-def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
+def table(rows: Sequence[SurveyRow], *, seed: int, budget: int) -> str:
     """The findings in Markdown: a summary, the table, then what there is to say about each statement.
 
     >>> row = hunt_one("lem:regret_bound", None, seed=0, budget=20)
@@ -291,31 +143,32 @@ def table(rows: Sequence[Row], *, seed: int, budget: int) -> str:
     if false:
         lines += ["## What is false as printed, or as one would expect", ""]
     for row in false:
-        lines += [f"- {row.heading}: {_plain(row.statement)}. {_plain(row.note)}"]
+        lines += [f"- {row.heading}: {plain_text(row.statement)}. {plain_text(row.note)}"]
         link = f" ([problem]({row.simplest_file}))" if row.simplest_file else ""
-        lines += [f"  By hand: {_plain(row.simplest)}{link}."] if row.simplest else []
+        lines += [f"  By hand: {plain_text(row.simplest)}{link}."] if row.simplest else []
     lines += _remarks(rows, "gap in the printed proof")
     lines += ["", "## All statements", "", "| statement | verdict | what would have been noticed |", "|---|---|---|"]
     for row in rows:
         link = f" ([problem]({row.file}))" if row.file else ""
-        noticed = _plain(row.noticed) if row.outcome == "holds" else ""
-        lines.append(f"| {row.heading}: {_plain(row.statement)} | {_plain(row.verdict)}{link} | {noticed} |")
+        noticed = plain_text(row.noticed) if row.outcome == "holds" else ""
+        lines.append(f"| {row.heading}: {plain_text(row.statement)} | {plain_text(row.verdict)}{link} | {noticed} |")
     for status in list(SECTIONS)[1:]:
         lines += _remarks(rows, status)
     return "\n".join(lines) + "\n"
 
 
-def _remarks(rows: Sequence[Row], status: str) -> list[str]:
+def _remarks(rows: Sequence[SurveyRow], status: str) -> list[str]:
     """The notes on the statements of one status, or of all statuses without a section of their own."""
     others = {"refuted", *SECTIONS}
     noted = [row for row in rows if row.note and (row.status if row.status in others else "") == status]
-    lines = [f"- {row.heading}: {_plain(row.note)}" for row in noted]
+    lines = [f"- {row.heading}: {plain_text(row.note)}" for row in noted]
     return ["", f"## {SECTIONS[status]}", "", *lines] if lines else []
 
 
-def _plain(text: str) -> str:
-    """Text in which Markdown sees no markup."""
-    return re.sub(r"([\\`*\[|])", r"\\\1", text)
+def _announce(result: Mapping[str, Any], done: int, total: int) -> None:
+    """Print the finding of a hunt."""
+    row = SurveyRow(**result)
+    print(f"{row.key}: {row.finding}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -326,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     1 claims hunted, 20 problems; no surprises
     0
     """
-    parser = argparse.ArgumentParser(prog="python -m forgetting.claims", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.survey", description=__doc__)
     parser.add_argument("--budget", type=int, default=2000, help="evaluations per claim")
     parser.add_argument("--minutes", type=float, default=15.0, help="when to stop, budget or not; 0 for no limit")
     parser.add_argument("--seed", type=int, default=0)
@@ -341,16 +194,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.out is not None:
             check_output(chosen.out, force=chosen.force)
         with finished_parts(chosen.out) as store:
-            rows = hunt_all(
+            results = hunted_rows(
                 claims,
+                partial(hunt_one, folder=chosen.save),
                 seed=chosen.seed,
                 budget=chosen.budget,
+                identity={"folder": chosen.save, "programs": own_digest()},
                 minutes=chosen.minutes or None,
-                folder=chosen.save,
                 processes=chosen.processes,
                 store=store,
-                finished=lambda row, *_: print(f"{row.key}: {row.finding}", flush=True),
+                finished=_announce,
             )
+            rows = [SurveyRow(**result) for result in results]
             if chosen.out is not None:
                 text = with_records(table(rows, seed=chosen.seed, budget=chosen.budget))
                 write_output(chosen.out, text.encode(), force=chosen.force)
@@ -365,3 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ending = f"unexpected: {', '.join(surprises)}" if surprises else "no surprises"
     print(f"{len(rows)} claims hunted, {total} problems; {ending}")
     return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    from tools import survey  # other processes cannot import what stands here
+
+    raise SystemExit(survey.main())
