@@ -11,19 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import bounds
-from forgetting.auditing.advice import recommend
-from forgetting.auditing.degenerate import find_cases, last_task_share
-from forgetting.auditing.desk import QUANTITIES, Desk, from_all_orders, with_expected_mean
-from forgetting.auditing.findings import Fit, find_outliers, measure_fit
+from forgetting.auditing.findings import Fit, find_cases, find_outliers, last_task_share, measure_fit
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.measures import measure_orders, orders_to_try
-from forgetting.auditing.opening import opening
-from forgetting.auditing.orders import OrderSearch, as_permutation, search_orders
+from forgetting.auditing.order_search import OrderSearch, search_orders
+from forgetting.auditing.ordering_values import QUANTITIES, Desk, from_all_orders, with_expected_mean
+from forgetting.auditing.orders import as_permutation
 from forgetting.auditing.preparation import Recipe, Standard, held_out
-from forgetting.auditing.repeats import repeat_verdicts
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
-from forgetting.auditing.verdict import judge
+from forgetting.auditing.verdict import judge, repeat_verdicts
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, seed_from
 from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.loop import resolve, run
@@ -41,8 +39,6 @@ from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 from forgetting.tasks.readers import Columns, read, task_notes, warn_of_doubts
-
-__all__ = ["audit"]
 
 MOST_TASKS = 1000  # the most tasks, because every pair is compared
 ROUNDING = 1e-13  # of the loss before learning: less is not forgetting

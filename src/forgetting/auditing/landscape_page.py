@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting.auditing.order_variance import PARTS
-from forgetting.auditing.robustness import LEVELS
+from forgetting.auditing.order_statistics import LEVELS, PARTS
 from forgetting.core.text import one_line
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table
 from forgetting.figures.numbers import column
@@ -18,7 +17,6 @@ from forgetting.report.provenance import versions
 if TYPE_CHECKING:
     from forgetting.auditing.landscapes import Landscape
 
-__all__ = ["explained", "histogram", "landscape_report", "positions", "sentences"]
 
 BINS = 30  # most bars of a histogram
 FEW = 5  # orders listed at each end

@@ -22,17 +22,19 @@ from forgetting.auditing.landscape_files import (
     read_values,
     write_values,
 )
-from forgetting.auditing.order_variance import OrderVariance, split_variance
-from forgetting.auditing.orders import MOST_ORDERS, Quantity, as_permutation, extreme_order, order_value
-from forgetting.auditing.robustness import (
+from forgetting.auditing.landscape_page import histogram, positions, sentences
+from forgetting.auditing.order_statistics import (
     LEVELS,
     OrderDisparity,
     OrderSpread,
+    OrderVariance,
     SeedAgreement,
     agreement_of,
     order_disparity,
     ranks_of,
+    split_variance,
 )
+from forgetting.auditing.orders import MOST_ORDERS, Quantity, as_permutation, extreme_order, order_value
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind, as_list, read_only, real_array
 from forgetting.core.progress import Progress, reports_progress, track
 from forgetting.dynamics.ensembles import compiled_form
@@ -43,8 +45,6 @@ from forgetting.orderings import Explicit
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
-
-__all__ = ["Landscape", "landscape"]
 
 MOST_RUNS = 5040  # orders learned one by one: all orders of 7 tasks
 
@@ -224,8 +224,6 @@ class Landscape(Result):
     @property
     def findings(self) -> tuple[str, ...]:
         """What the values say, in a few sentences."""
-        from forgetting.auditing.landscape_page import sentences
-
         return sentences(self)
 
     @property
@@ -256,14 +254,10 @@ class Landscape(Result):
 
     def figure(self, order: Any = None) -> Curves:
         """The distribution of the values over orders; best, worst, mean and, if given, an order are marked."""
-        from forgetting.auditing.landscape_page import histogram
-
         return histogram(self, order)
 
     def position_figure(self) -> Matrix | None:
         """The mean value with task i at position a, minus the mean; None unless positions explain more than chance."""
-        from forgetting.auditing.landscape_page import positions
-
         return positions(self)
 
 
@@ -272,13 +266,13 @@ def _all_orders(T: int) -> str:
     return f"{math.factorial(T)}" if T <= 12 else f"{float(math.factorial(min(T, 170))):.2g}"
 
 
-Measure = Callable[[Array], Any]
+TaskValues = Callable[[Array], Any]  # of w: a number for each task
 
 
 @reports_progress
 def landscape(
     problem: Problem,
-    quantity: Quantity | Measure = "loss",
+    quantity: Quantity | TaskValues = "loss",
     *,
     scheme: SchemeLike | None = None,
     w0: Any = None,

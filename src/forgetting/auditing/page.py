@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forgetting.auditing.advice import SECTIONS, SLACK
-from forgetting.auditing.figure import along, lead_figure
-from forgetting.auditing.order_effects import landscape_section
-from forgetting.auditing.result import Audit, OrderingRow
+from forgetting.auditing.audit_landscape import landscape_section
+from forgetting.auditing.sentences import SECTIONS, SLACK, listed, number, percent, task_name
 from forgetting.auditing.verdict import ROUNDING
-from forgetting.auditing.words import listed, number, percent, task_name
 from forgetting.core.arrays import Array
 from forgetting.core.text import one_line
-from forgetting.figures.items import Item, Matrix, Table
+from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
 from forgetting.figures.terminal import table_text
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 from forgetting.report.texts import summary_text
 
-__all__ = ["report_of", "text_of"]
+if TYPE_CHECKING:
+    from forgetting.auditing.measures import Measure
+    from forgetting.auditing.result import Audit, OrderingRow
 
+
+MARKS = ("given order", "given order, {} passes (cyclic)", "order that forgets least", "order that forgets most")
 SQUARES = 60  # rows of a matrix that are still drawn one by one
 ALIKE = 0.2  # values that differ by less than this part of the largest make no picture
 ROWS = 12  # tasks shown in a terminal
@@ -62,22 +64,6 @@ def report_of(audit: Audit) -> Report:
     return Report(title, sections, meta, summary, lead="" if lead is None else lead.key)
 
 
-def _head(audit: Audit) -> str:
-    """What the tasks are, in a line."""
-    rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
-    radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
-    unit = f" ({audit.unit})" if audit.unit else ""
-    return (
-        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {number(audit.fit.start)}{unit}; "
-        f"{audit.fit.message}"
-    )
-
-
-def _said(audit: Audit, section: str) -> list[str]:
-    """The sentences of a section that do not open the page."""
-    return [line for line in SECTIONS[section](audit) if line not in audit.opening]
-
-
 def text_of(audit: Audit, width: int = 80) -> str:
     """A page for the terminal: the recommendation, and the tables that fit."""
     report = report_of(audit)
@@ -99,11 +85,30 @@ def text_of(audit: Audit, width: int = 80) -> str:
     return "\n\n".join(parts)
 
 
+def _head(audit: Audit) -> str:
+    """What the tasks are, in a line."""
+    rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
+    radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
+    unit = f" ({audit.unit})" if audit.unit else ""
+    return (
+        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {number(audit.fit.start)}{unit}; "
+        f"{audit.fit.message}"
+    )
+
+
+def _said(audit: Audit, section: str) -> list[str]:
+    """The sentences of a section that do not open the page."""
+    return [line for line in SECTIONS[section](audit) if line not in audit.opening]
+
+
 def _cut(table: Table) -> Table:
     if len(table.rows) <= ROWS:
         return table
     note = f"... and {len(table.rows) - ROWS} more"
     return Table(table.key, table.title, table.caption, table.columns, table.rows[:ROWS], (*table.notes, note))
+
+
+# ------------------------------------------------------------------------------------------------------------- sections
 
 
 def _orderings(audit: Audit) -> Section:
@@ -294,41 +299,6 @@ def _pairs(audit: Audit) -> Section:
     return Section("pairs", "Which tasks are forgotten, and by which", text, items)
 
 
-def _matrix(
-    audit: Audit, key: str, title: str, xlabel: str, ylabel: str, values: tuple[tuple[float, ...], ...]
-) -> Matrix | None:
-    """The picture of values over pairs of tasks; None if all pairs are alike, so that it would show nothing."""
-    if not _shows_something(np.array(values), ROUNDING * audit.fit.start if key == "influence" else 1e-9):
-        return None
-    names = tuple(row.name for row in audit.tasks)
-    caption = ""
-    if len(names) > SQUARES:
-        size = math.ceil(len(names) / SQUARES)
-        starts = np.arange(0, len(names), size)
-        with np.errstate(over="ignore"):
-            sums = np.add.reduceat(np.add.reduceat(np.array(values), starts, axis=0), starts, axis=1)
-        counts = np.diff([*starts, len(names)])
-        means = sums / np.outer(counts, counts)
-        if not _shows_something(means, float(np.std(values)) / size):
-            return None
-        values = tuple(tuple(row) for row in means.tolist())
-        names = tuple(names[i] for i in starts.tolist())
-        caption = f"Each square is the mean over {size} x {size} tasks."
-    return Matrix(key, title, caption, xlabel, ylabel, names, names, values)
-
-
-def _shows_something(values: Array, floor: float) -> bool:
-    """Whether the values off the diagonal differ by more than the floor and by more than 20 % of the largest.
-
-    >>> [_shows_something(np.array([[0.0, 1.0], [other, 0.0]]), 0.0) for other in (1.02, 2.0)]
-    [False, True]
-    """
-    off = values[~np.eye(len(values), dtype=bool)]
-    if len(off) < 2:
-        return False
-    return bool(np.ptp(off) > max(floor, ALIKE * float(np.abs(off).max())))
-
-
 def _level(values: tuple[tuple[float, ...], ...]) -> str:
     """The values of all pairs that are alike, in words."""
     table = np.array(values)
@@ -382,3 +352,116 @@ def _guarantees(audit: Audit) -> Section:
             Table("all-bounds", "All that apply", "", (*heads, "remark"), every),
         ),
     )
+
+
+# -------------------------------------------------------------------------------------------------------------- figures
+
+
+def lead_figure(audit: Audit) -> Spread | None:
+    """The values of all orders tried, a panel for each measure; None in audits of earlier versions.
+
+    >>> import forgetting as fg
+    >>> figure = lead_figure(fg.audit(fg.families.two_lines(0.5)))
+    >>> figure.names[0], [panel.xlabel for panel in figure.panels]
+    ('given order', ['training loss (half the squared residual, summed over rows)'])
+    """
+    if not audit.measures:
+        return None
+    orders = f"all {audit.tried:,} orders" if audit.tried_exact else f"{audit.tried:,} random orders"
+    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in audit.measures)
+    return Spread(
+        "orders-tried",
+        "All orders after one pass" if audit.tried_exact else "Random orders after one pass",
+        f"Gray: {orders}, each learned once. {units[:1].upper()}{units[1:]}.",
+        "orders",
+        tuple(name.format(audit.passes) for name in MARKS),
+        tuple(_panel(measure) for measure in audit.measures),
+    )
+
+
+def _panel(measure: Measure) -> Panel:
+    marks = measure.given, measure.cyclic, measure.best, measure.worst
+    factor = 100.0 if measure.is_accuracy else 1.0
+    return Panel(
+        f"{measure.name} ({_short(measure)})",
+        tuple(factor * value for value in measure.values),
+        tuple(factor * mark for mark in marks),
+    )
+
+
+def _short(measure: Measure) -> str:
+    """The unit as it stands beside an axis."""
+    if measure.is_accuracy:
+        return "% of rows"
+    words = measure.unit.split(";")[0].removeprefix("increase of the loss since a task was learned: ")
+    if words.endswith(" outputs"):  # all of it is in the caption, and does not fit here
+        return "mean over rows, summed over outputs" if "mean over" in words else "summed over rows and outputs"
+    for long, short in (
+        (" of a task, ", ", "),
+        ("its mean over the rows", "mean over rows"),
+        ("summed over its rows", "summed over rows"),
+        (", at the worst row of a task", ", worst row"),
+    ):
+        words = words.replace(long, short)
+    return words
+
+
+def along(audit: Audit) -> Curves:
+    """Forgetting after each step of a pass, for the orders of `Audit.passes_along`, and a random order at the end."""
+    steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
+    floor = 1e-13 * audit.fit.start or None
+    series = [
+        Series(one.name, steps, one.forgetting, method="one run", group=at) for at, one in enumerate(audit.passes_along)
+    ]
+    random = audit.ordering("random permutation")
+    low, high = (None, None) if random.exact else ((random.forgetting_low,), (random.forgetting_high,))
+    end, value = steps[-1:], (random.forgetting,)
+    series.append(Series("random, at the end", end, value, low, high, method=random.method, group=len(series)))
+    wide = max((value for one in series for value in one.y if value is not None), default=0.0)
+    log = wide > 0 and wide > (floor or 0.0)
+    return Curves(
+        "along",
+        "Forgetting along one pass",
+        "Each task is learned once.",
+        "k, tasks learned",
+        "forgetting",
+        tuple(series),
+        xlog=audit.num_tasks > 20,
+        ylog=log,
+        floor=floor if log else None,
+    )
+
+
+def _matrix(
+    audit: Audit, key: str, title: str, xlabel: str, ylabel: str, values: tuple[tuple[float, ...], ...]
+) -> Matrix | None:
+    """The picture of values over pairs of tasks; None if all pairs are alike, so that it would show nothing."""
+    if not _shows_something(np.array(values), ROUNDING * audit.fit.start if key == "influence" else 1e-9):
+        return None
+    names = tuple(row.name for row in audit.tasks)
+    caption = ""
+    if len(names) > SQUARES:
+        size = math.ceil(len(names) / SQUARES)
+        starts = np.arange(0, len(names), size)
+        with np.errstate(over="ignore"):
+            sums = np.add.reduceat(np.add.reduceat(np.array(values), starts, axis=0), starts, axis=1)
+        counts = np.diff([*starts, len(names)])
+        means = sums / np.outer(counts, counts)
+        if not _shows_something(means, float(np.std(values)) / size):
+            return None
+        values = tuple(tuple(row) for row in means.tolist())
+        names = tuple(names[i] for i in starts.tolist())
+        caption = f"Each square is the mean over {size} x {size} tasks."
+    return Matrix(key, title, caption, xlabel, ylabel, names, names, values)
+
+
+def _shows_something(values: Array, floor: float) -> bool:
+    """Whether the values off the diagonal differ by more than the floor and by more than 20 % of the largest.
+
+    >>> [_shows_something(np.array([[0.0, 1.0], [other, 0.0]]), 0.0) for other in (1.02, 2.0)]
+    [False, True]
+    """
+    off = values[~np.eye(len(values), dtype=bool)]
+    if len(off) < 2:
+        return False
+    return bool(np.ptp(off) > max(floor, ALIKE * float(np.abs(off).max())))

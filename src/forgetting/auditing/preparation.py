@@ -1,22 +1,99 @@
-"""The tasks as they are learned: sub-sampled rows, then what `tasks.prepared` does; test rows alike."""
+"""The tasks of an audit: read from files, with fewer rows or other features, prepared, and test rows treated alike."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.auditing.sources import RandomFeatures, subsample_rows
-from forgetting.core.arrays import IntArray, as_count, as_flag, as_word
-from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.tasks import LinearTasks, Problem, prepare
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, as_word, seed_from
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.tasks import LinearTasks, Problem, RandomFeatures, RegressionTasks, prepare
 from forgetting.tasks.preparation import as_feature_map, as_standardize
-from forgetting.tasks.readers import Columns, read
+from forgetting.tasks.readers import Columns, Reading, read
 
-__all__ = ["Recipe", "held_out"]
-
+PathName = str | PathLike[str]
 Standard = Literal["all", "first"]
+
+
+def read_tasks(
+    paths: PathName | Sequence[PathName],
+    *,
+    task: str = "task",
+    label: str = "y",
+    positive: str | None = None,
+    drop: str | Sequence[str] = (),
+    drop_nan: bool = False,
+    **options: Any,
+) -> Reading:
+    """Regression tasks from one or more files, with notes about them and the names of their features.
+
+    The files and the options are those of `fg.load`, which gives the tasks alone.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     _ = Path(here, "tasks.csv").write_text("task,a,b,y\\nfirst,1,0,1\\nsecond,0,1,2\\nsecond,1,1,3\\n")
+    ...     found = read_tasks(Path(here, "tasks.csv"))
+    >>> found.tasks.names, found.features, found.notes[0]
+    (('first', 'second'), ('a', 'b'), "task 'first' has one row")
+    """
+    files = [paths] if isinstance(paths, str | PathLike) else as_list(paths, "paths")
+    if not files:
+        raise ProblemFileError("no file given")
+    for name in files:
+        as_kind(name, str | PathLike, "the name of a file", "paths: ")
+    reading = read(files, Columns(task, label, positive, drop, drop_nan), options)
+    linear = reading.tasks.linear
+    if linear is None or linear.data is None:
+        raise ProblemFileError(f"{files[0]}: holds {reading.tasks!r:.60}, but an audit needs regression tasks")
+    return reading
+
+
+def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:
+    """The tasks with X replaced by features(X): the same as `tasks.prepared(features=features)`.
+
+    >>> import forgetting as fg
+    >>> lifted = apply_features(fg.families.two_lines(0.5), RandomFeatures(20))
+    >>> lifted.dim, lifted.names
+    (20, ('0', '1'))
+    """
+    return prepare(tasks, features=features)
+
+
+def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks:
+    """The same tasks with at most this many rows each, drawn at random; identical tasks stay identical.
+
+    >>> import forgetting as fg
+    >>> subsample_rows(fg.families.gaussian(T=3, d=9, rank=5, seed=0), 2).ranks.tolist()
+    [2, 2, 2]
+    """
+    tasks = _with_data(tasks, "sub-sampling of rows")
+    tasks.require_rows("sub-sampling of rows")
+    most = as_count(rows, "rows", least=1)
+    rng = np.random.default_rng(seed_from(seed))
+    drawn: dict[int, tuple[Any, Array]] = {}
+    pairs = []
+    for task, distinct in enumerate(tasks.index.tolist()):
+        if distinct not in drawn:
+            X, y = tasks.task(task)
+            chosen = np.sort(rng.permutation(len(y))[:most])
+            drawn[distinct] = X[chosen], y[chosen]
+        pairs.append(drawn[distinct])
+    fewer = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
+    fewer.preparation = tasks.preparation
+    return fewer
+
+
+def _with_data(tasks: Problem, what: str) -> RegressionTasks:
+    """The tasks as regression tasks with data; an error says that `what` needs the data."""
+    linear = as_kind(tasks, Problem, "RegressionTasks").linear
+    if linear is None or linear.data is None:
+        raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(tasks).__name__}")
+    return linear.data
 
 
 @dataclass(frozen=True)

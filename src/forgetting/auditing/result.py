@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from forgetting.auditing.degenerate import Case
-from forgetting.auditing.findings import Fit, Outlier
+from forgetting.auditing.audit_landscape import landscape_arrays, landscape_of
+from forgetting.auditing.findings import Case, Fit, Outlier
+from forgetting.auditing.landscape_files import write_values
+from forgetting.auditing.landscapes import Landscape
 from forgetting.auditing.measures import Measure
-from forgetting.auditing.orders import OrderSearch
+from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.page import along, report_of, text_of
 from forgetting.auditing.similarity import Duplicate
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
+from forgetting.report.document import Report
+from forgetting.report.html import to_html
+from forgetting.report.saving import write_file
 from forgetting.results import Result
 from forgetting.storage.json_text import decode_json, typed
-
-if TYPE_CHECKING:
-    from forgetting.auditing.landscapes import Landscape
-    from forgetting.report.document import Report
-
-__all__ = ["Audit", "Guarantee", "OrderingRow", "Pass", "Split", "TaskRow"]
 
 FORMAT = "forgetting/audit/1"
 Matrix = tuple[tuple[float, ...], ...]
@@ -263,8 +263,6 @@ class Audit(Result):
 
     def figure(self) -> Curves:
         """Forgetting along a pass, for the given, the best, the worst and a greedy order."""
-        from forgetting.auditing.figure import along
-
         return along(self)
 
     def _saved(self) -> dict[str, Any]:
@@ -295,8 +293,6 @@ class Audit(Result):
         >>> [round(share, 3) for share in audit.landscape().variance.shares.tolist()]
         [0.679, 0.32, 0.001]
         """
-        from forgetting.auditing.order_effects import landscape_of
-
         return landscape_of(self, measure)
 
     def write_landscape(self, path: str | PathLike[str], *, force: bool = False) -> None:
@@ -305,9 +301,6 @@ class Audit(Result):
         `values` are training losses; each measure has an array of its own, such as `training_accuracy`, and one of its
         values by task, such as `task_training_accuracy`.
         """
-        from forgetting.auditing.landscape_files import write_values
-        from forgetting.auditing.order_effects import landscape_arrays
-
         write_values(path, landscape_arrays(self), force=force)
 
     @property
@@ -350,26 +343,18 @@ class Audit(Result):
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
-        from forgetting.auditing.page import report_of
-
         return report_of(self)
 
     def to_text(self, width: int = 80) -> str:
         """A page for a terminal that is `width` characters wide."""
-        from forgetting.auditing.page import text_of
-
         return text_of(self, as_count(width, "width", least=1))
 
     def to_html(self) -> str:
         """A page for a browser, as a single HTML file."""
-        from forgetting.report.html import to_html
-
         return to_html(self.to_report())
 
     def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        from forgetting.report.saving import write_file
-
         write_file(self.to_report(), as_path(path), force=force)
 
     def __str__(self) -> str:

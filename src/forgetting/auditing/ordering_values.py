@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from forgetting.auditing.measures import Measure
-from forgetting.auditing.orders import OrderSearch
-from forgetting.auditing.passes import pass_cost
+from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.orders import pass_cost
 from forgetting.auditing.result import OrderingRow
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import run
@@ -20,8 +20,6 @@ from forgetting.expectation.engines import choose
 from forgetting.orderings import Explicit, GreedyDistance, Ordering, Reshuffled, WithReplacement, laws
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
-
-__all__ = ["Desk", "from_all_orders", "with_expected_mean"]
 
 Quantity = Literal["forgetting", "loss"]
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")

@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting.auditing.landscape_page import explained, positions
 from forgetting.auditing.landscapes import MOST_RUNS, Landscape
-from forgetting.auditing.words import percent
+from forgetting.auditing.sentences import percent
 from forgetting.core.arrays import IntArray
 from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
     from forgetting.auditing.result import Audit
 
-__all__ = ["landscape_arrays", "landscape_of", "landscape_section", "why_no_landscape"]
 
 LEAST = 3  # tasks, from which there is something to explain
 
