@@ -52,7 +52,7 @@ from forgetting.auditing import Audit, read_tasks
 from forgetting.cli.problems import Loaded, load_problem, read_config
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
-from forgetting.figures.sheets import to_csv
+from forgetting.figures.text_formats import to_csv
 from forgetting.report import Report, load_report, write_report
 from forgetting.report.document import Section
 from forgetting.report.html import to_html

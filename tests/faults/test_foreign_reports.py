@@ -18,9 +18,8 @@ from forgetting.claims import Certificate
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
 from forgetting.figures.lab import lab_html
-from forgetting.figures.sheets import to_csv
 from forgetting.figures.svg import figure_drawing
-from forgetting.figures.terminal import table_text
+from forgetting.figures.text_formats import table_text, to_csv
 from forgetting.report.document import Report, Section
 from forgetting.report.html import to_html
 from forgetting.report.texts import summary_text, to_latex_file

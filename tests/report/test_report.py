@@ -11,15 +11,11 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.figures.drawing import draw
-from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
-from forgetting.figures.latex import to_latex
-from forgetting.figures.looks import PAGE, drawing
-from forgetting.figures.numbers import cell
-from forgetting.figures.pictures import pictures
-from forgetting.figures.sheets import to_csv
+from forgetting.figures.drawing import draw, pictures
+from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table, cell
+from forgetting.figures.style import PAGE, drawing
 from forgetting.figures.svg import figure_drawing
-from forgetting.figures.terminal import table_text
+from forgetting.figures.text_formats import table_text, to_csv, to_latex
 from forgetting.report import (
     Report,
     Settings,

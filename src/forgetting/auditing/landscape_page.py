@@ -9,8 +9,7 @@ import numpy as np
 
 from forgetting.auditing.order_statistics import LEVELS, PARTS
 from forgetting.core.text import one_line
-from forgetting.figures.items import Curves, Item, Matrix, Series, Table
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 

@@ -14,7 +14,7 @@ from forgetting.auditing.verdict import ROUNDING
 from forgetting.core.arrays import Array
 from forgetting.core.text import one_line
 from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
-from forgetting.figures.terminal import table_text
+from forgetting.figures.text_formats import table_text
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 from forgetting.report.texts import summary_text

@@ -1,4 +1,4 @@
-"""The verdict on the orders of some tasks: whether the order matters, what all measures and all draws of rows advise."""
+"""The verdict on the orders of some tasks: whether the order matters, and what all measures advise."""
 
 from __future__ import annotations
 

@@ -94,8 +94,7 @@ def expect_command(
     from forgetting.cli.problems import load_problem
     from forgetting.expectation.outcome import accuracy
     from forgetting.expectation.reliability import undecided_means
-    from forgetting.figures.items import Curves, Item, Table
-    from forgetting.figures.numbers import column
+    from forgetting.figures.items import Curves, Item, Table, column
     from forgetting.orderings.base import as_ordering
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
@@ -165,7 +164,7 @@ def expect_command(
 def _levels(found: Expectation, name: str) -> dict[str, list[Any]]:
     """Value, low and high end of each quantile of a quantity, at all steps, by its level."""
     from forgetting.expectation.quantiles import LEVELS
-    from forgetting.figures.numbers import column
+    from forgetting.figures.items import column
 
     return {str(level): [column(part) for part in found.quantile(name, level)] for level in LEVELS}
 
@@ -191,7 +190,7 @@ def steps_from(words: str) -> list[int | float]:
     >>> steps_from("1,10,1e3"), len(steps_from("1..1000")), steps_from("inf,7")
     ([1, 10, 1000], 23, [7, inf])
     """
-    from forgetting.figures.numbers import spread_steps
+    from forgetting.figures.items import spread_steps
 
     found: list[int | float] = []
     for word in words.split(","):

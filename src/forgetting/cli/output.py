@@ -77,7 +77,7 @@ def emit(
             write_file(report, path, force=force)
 
     def show() -> None:
-        from forgetting.figures.terminal import table_text
+        from forgetting.figures.text_formats import table_text
         from forgetting.report.texts import summary_text
 
         if as_json:
@@ -154,7 +154,7 @@ def shortened(table: Table, rows: int | None) -> Table:
     >>> [row[0] for row in shortened(table, 5).rows]
     [1, 3, 10, 32, 100]
     """
-    from forgetting.figures.numbers import spread_steps
+    from forgetting.figures.items import spread_steps
 
     if rows is None or len(table.rows) <= rows:
         return table

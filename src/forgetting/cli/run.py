@@ -42,8 +42,7 @@ def run_command(
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem
     from forgetting.core.arrays import as_count
-    from forgetting.figures.items import Curves, Series, Table
-    from forgetting.figures.numbers import column
+    from forgetting.figures.items import Curves, Series, Table, column
     from forgetting.orderings.base import NO_UPDATE
     from forgetting.report.settings import ordering_name
 

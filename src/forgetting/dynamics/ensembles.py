@@ -21,8 +21,7 @@ from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, resolve, restored_space, run, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, column
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering, drawn_orders

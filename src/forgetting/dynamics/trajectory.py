@@ -15,8 +15,7 @@ from forgetting.core.memory import require_memory
 from forgetting.dynamics import metrics
 from forgetting.dynamics.space import Space
 from forgetting.errors import ForgettingError, NotSupportedError
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column, spread_steps
+from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.results import Result

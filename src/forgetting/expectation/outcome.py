@@ -15,8 +15,7 @@ from forgetting.expectation.quantiles import LEVELS, Quantile, at_level
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.reliability import median_cells, promises, undecided_means
 from forgetting.expectation.request import steps_shown
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, column
 from forgetting.orderings import Ordering
 from forgetting.results import Result
 from forgetting.schemes import Scheme

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.core.text import escape
-from forgetting.figures.items import Item, Table
-from forgetting.figures.numbers import cell
-from forgetting.figures.palette import COLOURS
+from forgetting.figures.items import Item, Table, cell
+from forgetting.figures.style import COLOURS
 from forgetting.figures.svg import figure_drawing
-
-__all__ = ["notebook_html"]
 
 LONG = 24  # letters of a cell that gets some width
 STYLE = """

@@ -10,13 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forgetting.core.text import escape, one_line
-from forgetting.figures.drawable_points import clipped, curve_points, drawn_cells, known
+from forgetting.figures.axes import clipped, curve_points, drawn_cells, known
 from forgetting.figures.drawing import draw
 from forgetting.figures.items import Bars, Curves, Item, Matrix, Regions
-from forgetting.figures.looks import PAGE, drawing
-from forgetting.figures.palette import COLOURS, GRAY, IDLE, short_name
-
-__all__ = ["Drawing", "figure_drawing", "themed_svg"]
+from forgetting.figures.style import COLOURS, GRAY, IDLE, PAGE, drawing, short_name
 
 #: what the colours of matplotlib are called in the style sheet
 THEME = {colour: f"var(--c{place})" for place, colour in enumerate(COLOURS)} | {

@@ -9,10 +9,9 @@ from importlib.resources import files
 from typing import Any
 
 from forgetting.core.text import escape
-from forgetting.figures.items import Item, Paths, Table
+from forgetting.figures.items import Item, Paths, Table, cell
 from forgetting.figures.lab import lab_html, lab_script, lab_style, playable
-from forgetting.figures.numbers import cell
-from forgetting.figures.palette import COLOURS, DARK, greek
+from forgetting.figures.style import COLOURS, DARK, greek
 from forgetting.figures.svg import Drawing, figure_drawing
 from forgetting.report.document import Report, Section
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from forgetting.compute.workers import run_parts
 from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Item
-from forgetting.figures.pictures import pictures
-from forgetting.figures.sheets import to_csv
+from forgetting.figures.text_formats import to_csv
 from forgetting.report.document import Report
 from forgetting.report.html import to_html
 from forgetting.report.texts import to_latex_file

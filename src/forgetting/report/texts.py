@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from forgetting.figures.items import Table
-from forgetting.figures.latex import to_latex
+from forgetting.figures.text_formats import to_latex
 from forgetting.report.document import Report
 
 __all__ = ["summary_text", "to_latex_file"]

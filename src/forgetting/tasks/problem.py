@@ -13,9 +13,8 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_kind, as_path, as_point, sealed
 from forgetting.core.registry import Registry, dashed
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
-from forgetting.figures.items import Matrix
+from forgetting.figures.items import Matrix, column
 from forgetting.figures.notebook import notebook_html
-from forgetting.figures.numbers import column
 from forgetting.geometry import Directions, Geometry
 from forgetting.results import Shown
 from forgetting.sets import ConvexSet

@@ -12,8 +12,7 @@ from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError
-from forgetting.figures.items import Curves, Series, Table
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, Table, column
 from forgetting.orderings import Explicit, WithReplacement
 from forgetting.report.document import Section
 from forgetting.report.section_registry import section

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting import reductions
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, column
 from forgetting.orderings import Cyclic
 from forgetting.report.document import Section
 from forgetting.report.section_registry import section

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from forgetting import bounds
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import spread_steps
+from forgetting.figures.items import Curves, Series, spread_steps
 from forgetting.orderings import Cyclic, Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.report.document import Section
 from forgetting.report.expected_curves import expected

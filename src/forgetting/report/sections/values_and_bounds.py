@@ -11,8 +11,7 @@ from forgetting.core.arrays import IntArray
 from forgetting.dynamics.ensembles import run_many
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import Expectation
-from forgetting.figures.items import Curves, Item, Series, Table
-from forgetting.figures.numbers import column, spread_steps
+from forgetting.figures.items import Curves, Item, Series, Table, column, spread_steps
 from forgetting.orderings import Ordering, laws
 from forgetting.report.document import Section
 from forgetting.report.expected_curves import expected
