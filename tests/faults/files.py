@@ -54,10 +54,9 @@ from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
 from forgetting.figures.text_formats import to_csv
 from forgetting.report import Report, load_report, write_report
-from forgetting.report.document import Section
+from forgetting.report.document import Section, to_latex_file
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
-from forgetting.report.texts import to_latex_file
 from forgetting.sources.files import read_matrix
 from forgetting.storage.store import PROTECTED
 from forgetting.storage.store import _digest as digest_of_cell

@@ -20,9 +20,8 @@ from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions,
 from forgetting.figures.lab import lab_html
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.text_formats import table_text, to_csv
-from forgetting.report.document import Report, Section
+from forgetting.report.document import Report, Section, summary_text, to_latex_file
 from forgetting.report.html import to_html
-from forgetting.report.texts import summary_text, to_latex_file
 from forgetting.storage.json_text import decode_json
 
 EVIL = "</title></script><!--\"'><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;\u202e$\\input{x}"

@@ -15,9 +15,8 @@ from forgetting.core.arrays import Array
 from forgetting.core.text import one_line
 from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
 from forgetting.figures.text_formats import table_text
-from forgetting.report.document import Report, Section
+from forgetting.report.document import Report, Section, summary_text
 from forgetting.report.provenance import versions
-from forgetting.report.texts import summary_text
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure

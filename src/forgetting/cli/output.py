@@ -78,7 +78,7 @@ def emit(
 
     def show() -> None:
         from forgetting.figures.text_formats import table_text
-        from forgetting.report.texts import summary_text
+        from forgetting.report.document import summary_text
 
         if as_json:
             print(report.to_json(indent=1))

@@ -60,8 +60,8 @@ def report_command(
     from forgetting.core.plugins import loaded as loaded_plugins
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, section_makers, write_report
+    from forgetting.report.document import summary_text
     from forgetting.report.saving import check_folder
-    from forgetting.report.texts import summary_text
     from forgetting.studies.partial import finished_parts
 
     if config is not None and problem:

@@ -11,14 +11,11 @@ from typing import Any
 from forgetting.figures.items import Curves, Series
 from forgetting.report.document import Report, Section, finite
 from forgetting.report.provenance import preparation_of, problem_hash, versions
-from forgetting.report.section_registry import section_makers
-from forgetting.report.settings import Settings, Step, no_step
+from forgetting.report.settings import Settings, Step, no_step, section_makers
 from forgetting.storage.json_text import typed
 from forgetting.storage.store import code_digest
 from forgetting.studies.study import Study
 from forgetting.tasks.problem import no_common_solution
-
-__all__ = ["build_report"]
 
 SLOWEST = ("claims", "rates")  # sections that begin first where several are made at the same time
 LEAD = "forgetting"  # the key of the figure that opens the page

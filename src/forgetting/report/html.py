@@ -15,8 +15,6 @@ from forgetting.figures.style import COLOURS, DARK, greek
 from forgetting.figures.svg import Drawing, figure_drawing
 from forgetting.report.document import Report, Section
 
-__all__ = ["to_html"]
-
 #: the browser itself refuses every request
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 

@@ -12,8 +12,6 @@ import scipy.sparse as sp
 
 from forgetting.tasks import Problem
 
-__all__ = ["preparation_of", "problem_hash", "versions"]
-
 AT_ONCE = 2**20  # entries of a dense matrix that are looked at together
 
 PACKAGES = ("forgetting", "numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich")

@@ -11,15 +11,12 @@ from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Item
 from forgetting.figures.text_formats import to_csv
-from forgetting.report.document import Report
+from forgetting.report.document import Report, to_latex_file
 from forgetting.report.html import to_html
-from forgetting.report.texts import to_latex_file
 from forgetting.storage import versions
 from forgetting.storage.arrays import open_regular
 from forgetting.storage.atomic import write
 from forgetting.storage.outputs import check_output, write_output
-
-__all__ = ["check_file", "check_folder", "load_report", "only_item", "write_file", "write_report"]
 
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
 #: what a report folder holds

@@ -15,13 +15,10 @@ from forgetting.errors import ForgettingError
 from forgetting.figures.items import Curves, Series, Table, column
 from forgetting.orderings import Explicit, WithReplacement
 from forgetting.report.document import Section
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
+from forgetting.report.settings import Settings, Step, no_step, section
 from forgetting.schemes import POCS, Kaczmarz
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.theory.numbering import PRINTED
-
-__all__ = ["reductions_section"]
 
 TITLE = "The reductions, measured"
 STEPS = np.unique(np.linspace(1, 60, 20).astype(int))

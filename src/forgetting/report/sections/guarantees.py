@@ -12,10 +12,7 @@ from forgetting import bounds
 from forgetting.errors import ForgettingError
 from forgetting.figures.items import Band, Item, Regions, Table
 from forgetting.report.document import Section
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
-
-__all__ = ["bounds_table", "guarantees_section", "paper_table", "phase_diagram"]
+from forgetting.report.settings import Settings, Step, no_step, section
 
 MOST = 10**8  # steps
 LARGEST = 10**9  # dimensions

@@ -11,14 +11,11 @@ from forgetting.claims import Claim
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Table
 from forgetting.report.document import Section
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
+from forgetting.report.settings import Settings, Step, no_step, section
 from forgetting.studies.survey import NO_SIZES, hunt_all
 from forgetting.theory.hunt import simplest_by_hand
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.sizes import as_sizes
-
-__all__ = ["counterexamples_table", "hunt_table", "statements_section"]
 
 TITLE = "The paper's statements, checked"
 COLUMNS = ("statement", "label", "says", "status", "here", "left", "right", "tried")
