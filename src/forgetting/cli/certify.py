@@ -7,12 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Problem, Scheme, Seed, Step, reads_files
+from forgetting.cli.options import VIOLATED, Force, Json, Orders, Problem, Scheme, Seed, Step, reads_files
 from forgetting.tasks.readers.sheet import Columns
-
-__all__ = ["VIOLATED", "certify_command"]
-
-VIOLATED = 3
 
 
 @reads_files

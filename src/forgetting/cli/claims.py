@@ -6,11 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json, Out, Seed
+from forgetting.cli.options import VIOLATED, Force, Json, Out, Seed
 from forgetting.core.text import nearest
-
-__all__ = ["claims_command"]
 
 RATIO = "ratio: the largest one of left to right side ever found (claim.record)"
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json, Out, as_steps
+from forgetting.cli.options import VIOLATED, Force, Json, Out, as_steps
 from forgetting.cli.worst_case import as_tasks
 from forgetting.errors import ForgettingError, InvalidInputError
 
 if TYPE_CHECKING:
     from forgetting.worstcase import Entry
 
-__all__ = ["frontier_app"]
 
 HELP = """The worst tasks that are known, for anyone to verify and beat.
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupted", "exit_code", "pressed", "uninterrupted"]
-
 
 class Interrupted(KeyboardInterrupt):
     """A signal came. Not `KeyboardInterrupt` itself: Python, once that passed through `exec`, ends by SIGINT."""

@@ -12,19 +12,6 @@ from forgetting.core.text import one_line, visible
 from forgetting.figures.items import Item, Table
 from forgetting.report.document import Report, Section
 
-__all__ = [
-    "diverging",
-    "emit",
-    "not_finite",
-    "ready",
-    "result",
-    "say",
-    "tell",
-    "terminal_width",
-    "working",
-    "write_and_show",
-]
-
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
     """The result of a command as a report with one section; `meta` says how the result was computed.

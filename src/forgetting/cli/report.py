@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from forgetting.cli.problems import Loaded
     from forgetting.report import Settings
 
-__all__ = ["report_command", "settings_from"]
 
 MOST_PROCESSES = 2
 

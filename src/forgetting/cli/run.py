@@ -7,8 +7,6 @@ from typing import Any
 from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step, reads_files
 from forgetting.tasks.readers.sheet import Columns
 
-__all__ = ["run_command"]
-
 ROWS = 12
 RECORDED = 2000
 

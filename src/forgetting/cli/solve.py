@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json
+from forgetting.cli.options import VIOLATED, Force, Json
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import registry as orderings
 from forgetting.tasks.readers.sheet import parse_number
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from forgetting.figures.items import Item
     from forgetting.solver.solution import Solution
 
-__all__ = ["solve_command"]
 
 ROWS = 12  # of the history, in the terminal
 METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler

@@ -9,8 +9,6 @@ import typer
 
 from forgetting.cli.options import Force, Json, Orders, Out, as_steps
 
-__all__ = ["worst_case_command"]
-
 
 def as_tasks(word: Any) -> float:
     """A number of tasks, or inf.
