@@ -10,8 +10,6 @@ from forgetting.core.arrays import Array, IntArray, Seed, as_kind, as_number, as
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks
 
-__all__ = ["Part", "as_part", "hold_out", "part_of", "split_indices"]
-
 Part = Literal["all", "train", "test"]
 SHARE = 0.25  # of rows that are held out
 
