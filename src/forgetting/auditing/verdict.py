@@ -12,7 +12,7 @@ from forgetting.auditing.preparation import Recipe, held_out
 from forgetting.core.arrays import IntArray
 from forgetting.dynamics.loop import resolve
 from forgetting.schemes.base import SchemeLike
-from forgetting.tasks import LinearTasks
+from forgetting.tasks import LinearTasks, Problem
 
 EFFECT = 3.0  # the order matters much if the worst order forgets this many times as much as a random order,
 SHARE = 0.01  # and forgets this part of the loss before learning; of accuracies, a hundredth of all rows
@@ -139,7 +139,7 @@ def repeat_verdicts(
     return verdicts
 
 
-def forgetting_from(measures: tuple[Measure, ...], problem: Any) -> tuple[float, float, float]:
+def forgetting_from(measures: tuple[Measure, ...], problem: Problem) -> tuple[float, float, float]:
     """Forgetting of the given order, its mean over random orders and the standard error of the mean.
 
     If there is no measure of forgetting, every task is solved when it is learned, up to what no w can fit.
