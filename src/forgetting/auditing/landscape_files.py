@@ -158,7 +158,7 @@ def read_values(
                 f"{path}: no array {name!r:.80}; there are {there:.200}; name them by permutations_key= and values_key="
             )
     values = np.asarray(arrays[values_key])
-    found = {
+    landscape = {
         "permutations": arrays[permutations_key],
         "values": values.T if values_layout == "seed-by-group" else values,
         "seeds": None if seeds_key is None else arrays.get(seeds_key),
@@ -166,7 +166,7 @@ def read_values(
     }
     if seeds_key not in (None, "seeds") and seeds_key not in arrays:
         raise ProblemFileError(f"{path}: no array {seeds_key!r:.80}; seeds_key=None numbers the seeds")
-    return found
+    return landscape
 
 
 def _task_values(arrays: dict[str, Any], values_key: str) -> Any:

@@ -69,8 +69,8 @@ class Landscape(Result):
         complete: whether all T! orders are there. True refuses anything else; False takes some orders as a sample,
             whose variance is not split.
 
-    >>> found = Landscape([[1, 0], [0, 1]], [3.0, 1.0], quantity="loss")
-    >>> found.permutations.tolist(), found.values[:, 0].tolist(), found.spread.best.order
+    >>> landscape = Landscape([[1, 0], [0, 1]], [3.0, 1.0], quantity="loss")
+    >>> landscape.permutations.tolist(), landscape.values[:, 0].tolist(), landscape.spread.best.order
     ([[0, 1], [1, 0]], [1.0, 3.0], (0, 1))
     """
 
@@ -214,10 +214,10 @@ class Landscape(Result):
         1
         """
         tasks = as_permutation(order, self.num_tasks)
-        found = np.flatnonzero((self.permutations == tasks).all(axis=1))
-        if found.size == 0:
+        rows = np.flatnonzero((self.permutations == tasks).all(axis=1))
+        if rows.size == 0:
             raise InvalidInputError(f"the order {tasks.tolist()!r:.80} is not among the {len(self.values)} orders")
-        return int(found[0])
+        return int(rows[0])
 
     # ------------------------------------------------------------------------------------------ looking at it
 
@@ -296,8 +296,8 @@ def landscape(
         progress: as for `fg.run`.
 
     >>> import forgetting as fg
-    >>> found = landscape(fg.families.gaussian(T=4, d=8, rank=2, seed=0), "forgetting")
-    >>> len(found.values), found.spread.best.order, [round(share, 3) for share in found.variance.shares.tolist()]
+    >>> forgetting = landscape(fg.families.gaussian(T=4, d=8, rank=2, seed=0), "forgetting")
+    >>> len(forgetting.values), forgetting.spread.best.order, [round(share, 3) for share in forgetting.variance.shares.tolist()]
     (24, (1, 0, 3, 2), [0.679, 0.32, 0.001])
     """
     chosen, space = resolve(problem, scheme, w0)

@@ -156,7 +156,7 @@ def search_orders(
     seeds = restart_seeds(seed, as_count(restarts, "restarts", least=1))
     local = partial(_local_search, problem, quantity, chosen, space.w0, begin, most, device)
     if len(seeds) == 1 and store is None:
-        found = [local(seed)]
+        searches = [local(seed)]
     else:
         identity = {
             "quantity": quantity,
@@ -165,12 +165,12 @@ def search_orders(
             "begin": np.array(begin, dtype=np.float64),
             "most": most,
         }
-        found = best_and_worst(local, problem, identity, seeds, jobs, store)
+        searches = best_and_worst(local, problem, identity, seeds, jobs, store)
     best, worst = (
-        min(found, key=lambda one: one["best"][1])["best"],
-        max(found, key=lambda one: one["worst"][1])["worst"],
+        min(searches, key=lambda search: search["best"][1])["best"],
+        max(searches, key=lambda search: search["worst"][1])["worst"],
     )
-    spent = sum(one["evaluations"] for one in found)
+    spent = sum(search["evaluations"] for search in searches)
     return OrderSearch(quantity, _found(*best), _found(*worst), False, spent, seed)
 
 
@@ -196,8 +196,8 @@ def _local_search(
     streams = np.random.SeedSequence(seed).spawn(2)
     best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
     worst, spent_on_worst = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
-    found = {"best": (list(best.order), -best.value), "worst": (list(worst.order), worst.value)}
-    return {**found, "evaluations": spent + spent_on_worst}
+    extremes = {"best": (list(best.order), -best.value), "worst": (list(worst.order), worst.value)}
+    return {**extremes, "evaluations": spent + spent_on_worst}
 
 
 def _all_orders(

@@ -70,7 +70,7 @@ def text_of(audit: Audit, width: int = 80) -> str:
     orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
     parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
     for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
-        table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
+        table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
             parts.append(table_text(_cut(shown), width))
@@ -125,9 +125,9 @@ def _orderings(audit: Audit) -> Section:
     }
     rows = []
     for name, both in pairs.items():
-        one, many = both[1], both[P]
-        method = one.method if one.method == many.method else f"{one.method}, {many.method}"
-        rows.append((names.get(name, name), one.forgetting, one.loss, many.forgetting, many.loss, method))
+        once, many = both[1], both[P]
+        method = once.method if once.method == many.method else f"{once.method}, {many.method}"
+        rows.append((names.get(name, name), once.forgetting, once.loss, many.forgetting, many.loss, method))
     heads = ("ordering", "F once", "L once", f"F x{P}", f"L x{P}", "method")
     caption = (
         f"Expected forgetting F and loss L after one pass (k = {audit.num_tasks}) and after {P} (k = "
@@ -199,9 +199,11 @@ def _measures(audit: Audit) -> list[Table]:
         f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that "
         "are worse."
     ]
-    for name, found in (("best", audit.search.best), ("worst", audit.search.worst)):
-        if found.tied > 1:
-            notes.append(f"{name}: the first of {found.tied:,} orders that forget the same; other measures may differ.")
+    for name, extreme in (("best", audit.search.best), ("worst", audit.search.worst)):
+        if extreme.tied > 1:
+            notes.append(
+                f"{name}: the first of {extreme.tied:,} orders that forget the same; other measures may differ."
+            )
     notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
     if any(measure.incremental for measure in audit.measures):
         notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
@@ -218,9 +220,9 @@ def _missing(audit: Audit) -> list[Section]:
 
 def _randomness(audit: Audit) -> Section:
     rows = []
-    for one in audit.splits:
-        values = one.fixed_once, one.random_once, one.fixed_many, one.random_many
-        rows.append((one.baseline, *values, _share(one.randomness), _share(one.repetition)))
+    for split in audit.splits:
+        values = split.fixed_once, split.random_once, split.fixed_many, split.random_many
+        rows.append((split.baseline, *values, _share(split.randomness), _share(split.repetition)))
     P = audit.passes
     heads = ("from", "F once", "F random", f"F x{P}", f"F random x{P}", "random", "repeat")
     caption = (
@@ -237,8 +239,8 @@ def _randomness(audit: Audit) -> Section:
 
 
 def _landscape(audit: Audit) -> list[Section]:
-    found = landscape_section(audit)
-    return [] if found is None else [found]
+    section = landscape_section(audit)
+    return [] if section is None else [section]
 
 
 def _share(value: float | None) -> str:
@@ -247,9 +249,11 @@ def _share(value: float | None) -> str:
 
 def _tasks(audit: Audit) -> Section:
     remarks: dict[int, list[str]] = {}
-    for one in audit.duplicates:
-        verb = "contradicts" if one.contradicts else "repeats"
-        remarks.setdefault(one.task, []).append(f"{verb} {one_line(audit.tasks[one.of].name)} ({one.kind})")
+    for duplicate in audit.duplicates:
+        verb = "contradicts" if duplicate.contradicts else "repeats"
+        remarks.setdefault(duplicate.task, []).append(
+            f"{verb} {one_line(audit.tasks[duplicate.of].name)} ({duplicate.kind})"
+        )
     for other in audit.outliers:
         remarks.setdefault(other.task, []).append(f"outlier: {other.measure}")
     order = sorted(range(audit.num_tasks), key=lambda task: (task not in remarks, -audit.tasks[task].forgotten))
@@ -330,15 +334,24 @@ def _guarantees(audit: Audit) -> Section:
     heads = ("ordering", "k", "quantity", "bound", "value", "measured")
     floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
     rows = [
-        (one.ordering, one.k, one.quantity, one.key, one.value, one.measured if abs(one.measured) > floor else 0.0)
-        for one in audit.guarantees
+        (
+            guarantee.ordering,
+            guarantee.k,
+            guarantee.quantity,
+            guarantee.key,
+            guarantee.value,
+            guarantee.measured if abs(guarantee.measured) > floor else 0.0,
+        )
+        for guarantee in audit.guarantees
     ]
-    remarks = ["vacuous" if one.vacuous else "tightest" if one.tightest else "" for one in audit.guarantees]
+    remarks = [
+        "vacuous" if guarantee.vacuous else "tightest" if guarantee.tightest else "" for guarantee in audit.guarantees
+    ]
     every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
     best = tuple(
-        row if not one.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
-        for row, one in zip(rows, audit.guarantees, strict=True)
-        if one.tightest
+        row if not guarantee.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
+        for row, guarantee in zip(rows, audit.guarantees, strict=True)
+        if guarantee.tightest
     )
     return Section(
         "guarantees",
@@ -410,13 +423,14 @@ def along(audit: Audit) -> Curves:
     steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
     floor = 1e-13 * audit.fit.start or None
     series = [
-        Series(one.name, steps, one.forgetting, method="one run", group=at) for at, one in enumerate(audit.passes_along)
+        Series(single.name, steps, single.forgetting, method="one run", group=group)
+        for group, single in enumerate(audit.passes_along)
     ]
     random = audit.ordering("random permutation")
     low, high = (None, None) if random.exact else ((random.forgetting_low,), (random.forgetting_high,))
     end, value = steps[-1:], (random.forgetting,)
     series.append(Series("random, at the end", end, value, low, high, method=random.method, group=len(series)))
-    wide = max((value for one in series for value in one.y if value is not None), default=0.0)
+    wide = max((value for curve in series for value in curve.y if value is not None), default=0.0)
     log = wide > 0 and wide > (floor or 0.0)
     return Curves(
         "along",

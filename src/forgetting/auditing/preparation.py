@@ -37,8 +37,8 @@ def read_tasks(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
     ...     _ = Path(here, "tasks.csv").write_text("task,a,b,y\\nfirst,1,0,1\\nsecond,0,1,2\\nsecond,1,1,3\\n")
-    ...     found = read_tasks(Path(here, "tasks.csv"))
-    >>> found.tasks.names, found.features, found.notes[0]
+    ...     reading = read_tasks(Path(here, "tasks.csv"))
+    >>> reading.tasks.names, reading.features, reading.notes[0]
     (('first', 'second'), ('a', 'b'), "task 'first' has one row")
     """
     files = [paths] if isinstance(paths, str | PathLike) else as_list(paths, "paths")
@@ -129,8 +129,8 @@ class Recipe:
 
     def feature_map(self, seed: int, repeat: int = 0) -> Any:
         """The feature map of the given repeat: random features of another seed for every repeat."""
-        found = as_feature_map(self.features, seed)
-        return replace(found, seed=found.seed + repeat) if isinstance(found, RandomFeatures) else found
+        lift = as_feature_map(self.features, seed)
+        return replace(lift, seed=lift.seed + repeat) if isinstance(lift, RandomFeatures) else lift
 
     def drawn(self, tasks: LinearTasks) -> tuple[str, ...]:
         """What is drawn at random, so that it depends on the seed: rows, random features, both or nothing.

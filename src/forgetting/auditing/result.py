@@ -283,7 +283,9 @@ class Audit(Result):
         for measure in self.measures:
             if isinstance(name, str) and measure.name == name:
                 return measure
-        raise InvalidInputError(f"no measure {name!r:.80}; there are {', '.join(one.name for one in self.measures)}")
+        raise InvalidInputError(
+            f"no measure {name!r:.80}; there are {', '.join(known.name for known in self.measures)}"
+        )
 
     def landscape(self, measure: str = "training loss") -> Landscape:
         """The values of a measure after all orders, as a `Landscape`; for up to 6 tasks, whose orders are all tried.

@@ -127,8 +127,12 @@ def _given(audit: Audit) -> list[str]:
     verdict, start = audit.verdict, audit.fit.start
     if verdict is None or verdict.conflict:
         return []
-    against = [one for one in audit.measures if one.random_against_given == 1 and one.share_better >= MOST_ORDERS]
-    others = [one.name for one in audit.measures if one.random_against_given != 1]
+    against = [
+        measure
+        for measure in audit.measures
+        if measure.random_against_given == 1 and measure.share_better >= MOST_ORDERS
+    ]
+    others = [measure.name for measure in audit.measures if measure.random_against_given != 1]
     if against and others and not verdict.bad:
         return [f"{capital(_places(audit, against))}, but not by {joined(others)}, so that no order is advised."]
     if not verdict.matters:
@@ -269,8 +273,8 @@ def _of_start(value: float, start: float) -> str:
 
 
 def _extreme(audit: Audit, which: str) -> str:
-    found: FoundOrder = getattr(audit.search, which)
-    return f"the {which} order {'there is' if audit.search.exact else 'found'}{found.ties}"
+    extreme: FoundOrder = getattr(audit.search, which)
+    return f"the {which} order {'there is' if audit.search.exact else 'found'}{extreme.ties}"
 
 
 # ------------------------------------------------------------------------------------------------------------- sections

@@ -98,8 +98,8 @@ def judge(
 def agreed(verdicts: Sequence[Verdict], what: str) -> int:
     """How many of the verdicts agree with the first one about an attribute.
 
-    >>> one = Verdict(0, (1, 0), (0, 1), "little", False, False, False, False, False)
-    >>> agreed([one, one], "best")
+    >>> verdict = Verdict(0, (1, 0), (0, 1), "little", False, False, False, False, False)
+    >>> agreed([verdict, verdict], "best")
     2
     """
     return sum(getattr(verdict, what) == getattr(verdicts[0], what) for verdict in verdicts)

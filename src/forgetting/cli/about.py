@@ -89,14 +89,14 @@ def cite_command(
     from forgetting.theory.citing import entries
 
     if keys:
-        found = tuple(dict.fromkeys(entry for key in keys for entry in entries(key)))
-        table = Table("sources", "Sources", "", ("bibtex",), tuple((entry,) for entry in found))
+        bibtex = tuple(dict.fromkeys(entry for key in keys for entry in entries(key)))
+        table = Table("sources", "Sources", "", ("bibtex",), tuple((entry,) for entry in bibtex))
     else:
         sources = [*SOURCES.values(), software_entry()]
         rows = tuple((source.key, source.name, source.bibtex) for source in sources)
         table = Table("sources", "Sources", "", ("key", "source", "bibtex"), rows)
     if keys and not as_json:
-        say("\n\n".join(found))
+        say("\n\n".join(bibtex))
         return
     said = "a bound (forgetting bounds) or a label (forgetting claims) will do as a KEY, too"
     emit(result("Sources", "cite", [table], [said]), as_json=as_json, out=None, hidden=("bibtex",))
@@ -171,16 +171,16 @@ def _expected_loss() -> float:
 def _exact() -> float:
     import forgetting as fg
 
-    found = fg.expect(fg.families.two_lines(THETA), fg.orderings.WithReplacement(), STEPS)
-    return abs(float(found.loss) / _expected_loss() - 1)
+    expected = fg.expect(fg.families.two_lines(THETA), fg.orderings.WithReplacement(), STEPS)
+    return abs(float(expected.loss) / _expected_loss() - 1)
 
 
 def _simulated() -> float:
     import forgetting as fg
 
     lines = fg.families.two_lines(THETA)
-    found = fg.expect(lines, fg.orderings.WithReplacement(), STEPS, method="monte-carlo", runs=2048)
-    low, high = found.loss_interval
+    expected = fg.expect(lines, fg.orderings.WithReplacement(), STEPS, method="monte-carlo", runs=2048)
+    low, high = expected.loss_interval
     return max(float(low) - _expected_loss(), _expected_loss() - float(high), 0.0)
 
 

@@ -135,13 +135,13 @@ def audit_command(
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
-    found, name = load_tasks(tasks, reading, seed)
+    problem, name = load_tasks(tasks, reading, seed)
     held = None if test is None else load_problem([test], seed, reading).problem
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
-    given = None if order is None else as_order(order, found.names)
+    given = None if order is None else as_order(order, problem.names)
     with working("auditing") as step:
         result = audit(
-            found, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed or 0,
+            problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed or 0,
             title=name, progress=step, **prepared,  # type: ignore[arg-type]
         )  # fmt: skip
 
@@ -263,13 +263,13 @@ def audit_values(words: Sequence[str], context: typer.Context, *, as_json: bool,
         )  # fmt: skip
 
     if holds_values(first, SAVED):
-        found = call_with(lambda: Landscape.load(first), given, first)
+        landscape = call_with(lambda: Landscape.load(first), given, first)
     else:
-        found = call_with(read, given, first)
+        landscape = call_with(read, given, first)
         if "higher_is_better" not in given:
             tell(["low values are taken to be good; for accuracies add higher_is_better=true"])
-    title = f"Audit of {one_line(Path(first).name)}: {found.headline}"
-    emit(landscape_report(found, title, order), as_json=as_json, out=out, force=force)
+    title = f"Audit of {one_line(Path(first).name)}: {landscape.headline}"
+    emit(landscape_report(landscape, title, order), as_json=as_json, out=out, force=force)
 
 
 def _only_own(file: str, context: typer.Context) -> None:

@@ -162,11 +162,11 @@ def table_command(
         loaded = load_problem(problem, seed, reading)
         numbers = fg.bounds.Setting.of(loaded.problem)
         meta |= loaded.origin
-    found = paper_table(name, k, numbers)
-    report = result(f"Table: {name}", "table", [bounds_table(found)], [], **meta)
+    paper = paper_table(name, k, numbers)
+    report = result(f"Table: {name}", "table", [bounds_table(paper)], [], **meta)
     if as_json or out is not None:
-        emit(report, as_json=as_json, out=out, force=force, latex=found.to_latex)
+        emit(report, as_json=as_json, out=out, force=force, latex=paper.to_latex)
         return
-    formats = {"markdown": found.to_markdown, "latex": found.to_latex, "html": found.to_html}
-    say(found.to_text(terminal_width()) if style == "text" else formats[style]().rstrip("\n"))
+    formats = {"markdown": paper.to_markdown, "latex": paper.to_latex, "html": paper.to_html}
+    say(paper.to_text(terminal_width()) if style == "text" else formats[style]().rstrip("\n"))
     tell(meta.get("notes", ()))

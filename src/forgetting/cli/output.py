@@ -16,8 +16,8 @@ from forgetting.report.document import Report, Section
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
     """The result of a command as a report with one section; `meta` says how the result was computed.
 
-    >>> found = result("Title", "demo", [], ["one finding"], seed=0)
-    >>> found.summary, sorted(found.meta)
+    >>> report = result("Title", "demo", [], ["one finding"], seed=0)
+    >>> report.summary, sorted(report.meta)
     (('one finding',), ['seed', 'versions'])
     """
     from forgetting.report.provenance import versions

@@ -64,8 +64,8 @@ def as_part(part: Any) -> Part:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: part must be 'all', 'train' or 'test', got 'tests'
     """
-    found: Part = as_word(part, get_args(Part), "part")
-    return found
+    checked: Part = as_word(part, get_args(Part), "part")
+    return checked
 
 
 def part_of(tasks: RegressionTasks, part: Part, share: float, seed: Seed) -> RegressionTasks:

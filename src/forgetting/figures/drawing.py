@@ -251,7 +251,7 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
         corners = []
         for band, *ends in cells:
             if band.name == name:
-                (left, right), (low, high) = (np.clip(end, *whole) for end, whole in zip(ends, spans, strict=True))
+                (left, right), (low, high) = (np.clip(end, *reach) for end, reach in zip(ends, spans, strict=True))
                 corners.append([(left, low), (right, low), (right, high), (left, high)])
         index = region_index(item, name)
         axes.add_collection(

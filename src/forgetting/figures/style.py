@@ -113,7 +113,7 @@ def ordered(figure: Curves) -> list[Series]:
     """The curves in the order of drawing: what matters most is drawn last.
 
     >>> value, bound = Series("a", (), ()), Series("b", (), (), role="bound", minor=True)
-    >>> [one.name for one in ordered(Curves("f", "", "", "", "", (value, bound)))]
+    >>> [series.name for series in ordered(Curves("f", "", "", "", "", (value, bound)))]
     ['b', 'a']
     """
     rank = {"exact": 3, "simulated": 2, "bound": 1}

@@ -60,8 +60,8 @@ def themed_svg(figure: Any, prefix: str, words: dict[str, str]) -> str:
 def _places(figure: Any, points: list[Place]) -> list[Place]:
     """From values on the axes to coordinates of the drawing; the figure has its layout once it was drawn."""
     tall = 72 * figure.get_size_inches()[1]
-    found = figure.axes[0].transData.transform(points) * 72 / figure.dpi if points else []
-    return [(round(float(x), 1), round(float(tall - y), 1)) for x, y in found]
+    places = figure.axes[0].transData.transform(points) * 72 / figure.dpi if points else []
+    return [(round(float(x), 1), round(float(tall - y), 1)) for x, y in places]
 
 
 def _hover(item: Item, figure: Any) -> dict[str, Any]:

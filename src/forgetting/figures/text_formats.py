@@ -90,7 +90,7 @@ def _fold(line: str, width: int) -> list[str]:
             lines[-1:] = [part[:width], ""]
             part = part[width:]
         lines[-1] += part
-    return [one.rstrip() for one in lines]
+    return [folded.rstrip() for folded in lines]
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int = 80, *, ruled: bool = False) -> str:
@@ -194,7 +194,9 @@ def escape_latex(words: str) -> str:
     r\_max \^{} k \textbackslash{}input\{x\} = $2.12\times10^{-6}$
     """
     pieces = _SCIENTIFIC.split(words)  # words, mantissa, exponent, words, ...
-    numbers = [rf"${one}\times10^{{{int(power)}}}$" for one, power in zip(pieces[1::3], pieces[2::3], strict=True)]
+    numbers = [
+        rf"${mantissa}\times10^{{{int(power)}}}$" for mantissa, power in zip(pieces[1::3], pieces[2::3], strict=True)
+    ]
     plain = ["".join(_LATEX.get(letter, letter) for letter in piece) for piece in pieces[::3]]
     return "".join(part for pair in zip(plain, [*numbers, ""], strict=True) for part in pair)
 
@@ -237,7 +239,7 @@ def latex_table(
 def _column(name: str, values: list[Any]) -> tuple[str, str, list[str]]:
     """How a column is aligned, its heading and its cells."""
     numeric = [isinstance(value, Real) and not isinstance(value, bool) for value in values]
-    if not any(numeric) or not all(one or value is None for one, value in zip(numeric, values, strict=True)):
+    if not any(numeric) or not all(number or value is None for number, value in zip(numeric, values, strict=True)):
         return "l", name, [_words(value) for value in values]
     numbers = ["" if value is None else latex_number(value) for value in values]
     if not any("." in number for number in numbers):
@@ -274,11 +276,11 @@ def to_csv(item: Item) -> str:
 def _csv_rows(item: Item) -> Iterable[tuple[Any, ...]]:
     if isinstance(item, Curves):
         yield ("series", "role", "method", item.xlabel, item.ylabel, "low", "high")
-        for one in item.series:
-            low = one.low or ("",) * len(one.x)
-            high = one.high or ("",) * len(one.x)
-            for point in zip(one.x, one.y, low, high, strict=True):
-                yield (one.name, one.role, one.method, *point)
+        for series in item.series:
+            low = series.low or ("",) * len(series.x)
+            high = series.high or ("",) * len(series.x)
+            for point in zip(series.x, series.y, low, high, strict=True):
+                yield (series.name, series.role, series.method, *point)
     elif isinstance(item, Regions):
         yield (item.ylabel, f"{item.xlabel}: first", "last", "name")
         for band in item.bands:

@@ -176,7 +176,7 @@ def _breaks(words: str) -> str:
     broken = (
         re.sub(r"([/:_])(?=\w)", r"\1<wbr>", escape(first)) if ":" in first and " " not in first else symbols(first)
     )
-    return broken + "".join(f'<span class="value">{escape(one)}</span>' for one in more)
+    return broken + "".join(f'<span class="value">{escape(line)}</span>' for line in more)
 
 
 def symbols(words: str) -> str:
@@ -204,7 +204,7 @@ def _powers(text: str) -> str:
 
 def _meta(meta: dict[str, Any]) -> str:
     flat = {
-        name: "; ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else value
+        name: "; ".join(f"{key}: {entry}" for key, entry in value.items()) if isinstance(value, dict) else value
         for name, value in meta.items()
     }
     rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in flat.items())

@@ -84,9 +84,9 @@ def bounds_table(table: bounds.Table) -> Table:
     rows = []
     for i, row in enumerate(table.rows):
         cells = []
-        for j, one in enumerate(row):
+        for j, part in enumerate(row):
             number = numbers[i][j] if numbers else ""
-            words = f"{one.text} {one.mark}".strip()
+            words = f"{part.text} {part.mark}".strip()
             cells.append(f"{words}\n{number}" if number else words)
         rows.append(tuple(cells))
     return Table(f"table-{table.name}", TITLES[table.name], table.caption, table.columns, tuple(rows), table.footnotes)
