@@ -191,7 +191,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """What an audit is of: prepared tasks, how they are learned, and the given order.
+    """The subject of an audit: prepared tasks, how they are learned, and the given order.
 
     Attributes:
         source: the tasks before they were prepared.
@@ -234,7 +234,7 @@ def _prepare(
     seed: int,
     passes: int,
 ) -> _Case:
-    """The tasks as they are learned; an error if they are too many, or the scheme is none that an audit can use."""
+    """The tasks as they are learned; an error for too many tasks, or for a scheme that is not linear."""
     T = source.num_tasks
     if T > MOST_TASKS:
         raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")

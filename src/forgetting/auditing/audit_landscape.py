@@ -26,7 +26,7 @@ LEAST = 3  # tasks, from which there is something to explain
 
 
 def why_no_landscape(audit: Audit) -> str:
-    """Why the values of all orders are not known; empty if they are."""
+    """The reason why the values of some orders are not known; empty if all are known."""
     T = audit.num_tasks
     if not audit.tried_exact or not audit.orders:
         return f"{audit.tried:,} random orders of {T} tasks were tried, and not all"
@@ -75,7 +75,7 @@ def landscape_arrays(audit: Audit) -> dict[str, Any]:
 
 
 def landscape_section(audit: Audit) -> Section | None:
-    """What explains the differences between orders, and the disparity of tasks, by every measure."""
+    """The section on what explains the differences between orders, and on the disparity of tasks, by every measure."""
     if audit.num_tasks < LEAST or why_no_landscape(audit):
         return None
     landscapes = {measure.name: landscape_of(audit, measure.name) for measure in audit.measures}

@@ -99,7 +99,7 @@ def _cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: 
 
 
 def _last_task(tasks: LinearTasks, scheme: Scheme) -> Iterator[Case]:
-    """Every task alone determines w on the joint row space."""
+    """Yield the case that every task alone determines w on the joint row space."""
     if not (scheme.solves_task and np.all(tasks.ranks == tasks.rank_joint)):
         return
     rank = f"rank {tasks.rank_joint}" + (" = d" if tasks.rank_joint == tasks.dim else ", that of all tasks together")
@@ -111,7 +111,7 @@ def _last_task(tasks: LinearTasks, scheme: Scheme) -> Iterator[Case]:
 
 
 def _rises(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, start: float) -> Iterator[Case]:
-    """The loss at the end of a pass is above the loss before learning."""
+    """Yield the case that the loss at the end of a pass is above the loss before learning."""
     end = _end(tasks, scheme, w0, given)
     if not end > RISE * start:
         return
@@ -134,7 +134,7 @@ def _end(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray) -> floa
 
 
 def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
-    """A task whose norm or loss is far above those of the others."""
+    """Yield the case of a task whose norm or loss is far above those of the others."""
     T, geometry = tasks.num_tasks, tasks.geometry
     losses = geometry.task_losses(geometry.start(w0))
     norms = tasks.norms
@@ -337,7 +337,7 @@ def _lower_floor(tasks: LinearTasks, floor: float) -> float | None:
 
 
 def _offers(tasks: LinearTasks, given: RegressionTasks, features: Any, seed: int) -> Iterator[Offer]:
-    """Offers of fewer rows, of more features, and of both; an offer that is cheap to try is made only if it works."""
+    """Yield offers of fewer rows, more features, or both; those that are cheap to try are yielded only if they work."""
     distinct = tasks.geometry.num_distinct
     rows = tasks.geometry.dim // distinct
     while rows > 0:

@@ -23,7 +23,7 @@ LEAST = 0.1  # share that positions must explain to be drawn
 
 
 def sentences(landscape: Landscape) -> tuple[str, ...]:
-    """What the values say: spread, what explains it, agreement of seeds, disparity of tasks."""
+    """Sentences on the values: their spread, what explains it, agreement of seeds, disparity of tasks."""
     spread, better = landscape.spread, "high" if landscape.higher_is_better else "low"
     said = [
         f"Over {'all' if landscape.complete else 'the'} {len(landscape.values)} orders, the {landscape.quantity} is "
@@ -52,7 +52,7 @@ def sentences(landscape: Landscape) -> tuple[str, ...]:
 
 
 def explained(landscape: Landscape) -> str:
-    """What positions and pairs explain of the variance over orders, in a sentence or two."""
+    """A sentence or two on the part of the variance over orders that positions and pairs explain."""
     if not landscape.complete:
         return (
             f"The orders are a sample: better and worse ones may exist among the others, and what positions and pairs "
@@ -115,7 +115,7 @@ def histogram(landscape: Landscape, order: Any = None) -> Curves:
 
 
 def positions(landscape: Landscape) -> Matrix | None:
-    """What a task at a position adds to the mean; None if positions explain little, or no more than noise would."""
+    """The change of the mean by a task at a position; None if positions explain little, or no more than noise would."""
     if not landscape.complete or landscape.variance.shares is None:
         return None
     split = landscape.variance

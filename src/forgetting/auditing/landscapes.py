@@ -223,7 +223,7 @@ class Landscape(Result):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the values say, in a few sentences."""
+        """The spread of the values, what explains it, and the agreement of the seeds, in a few sentences."""
         return sentences(self)
 
     @property
@@ -296,8 +296,8 @@ def landscape(
         progress: as for `fg.run`.
 
     >>> import forgetting as fg
-    >>> forgetting = landscape(fg.families.gaussian(T=4, d=8, rank=2, seed=0), "forgetting")
-    >>> len(forgetting.values), forgetting.spread.best.order, [round(share, 3) for share in forgetting.variance.shares.tolist()]
+    >>> orders = landscape(fg.families.gaussian(T=4, d=8, rank=2, seed=0), "forgetting")
+    >>> len(orders.values), orders.spread.best.order, [round(share, 3) for share in orders.variance.shares.tolist()]
     (24, (1, 0, 3, 2), [0.679, 0.32, 0.001])
     """
     chosen, space = resolve(problem, scheme, w0)

@@ -209,7 +209,7 @@ def _all_orders(
 
 
 def _cost(geometry: Geometry) -> float:
-    """About how many operations a pass takes, in units of a loop for each order; products are 4 times as fast."""
+    """The approximate operations of a pass, in units of a loop for each order; products are 4 times as fast."""
     last = 2.0 * geometry.dim * min(geometry.dim, len(geometry.sigma)) * (geometry.outputs or 1)
     return (pass_cost(geometry) + last) / (4.0 if at_once(geometry) else 1.0)
 
@@ -348,7 +348,7 @@ def best_and_worst(
 ) -> list[dict[str, Any]]:
     """The results of `search` for all seeds; those in the store are not computed again.
 
-    `identity` is what a result depends on beside the problem and the seed.
+    `identity` holds all that a result depends on, except the problem and the seed.
     """
     arrays = {name: value for name, value in identity.items() if isinstance(value, np.ndarray)}
     words = {name: str(value) for name, value in identity.items() if name not in arrays}

@@ -61,16 +61,16 @@ class FoundOrder:
 
 
 def quietly() -> np.errstate:
-    """For a run that diverges, which has infinite losses."""
+    """Silence NumPy about overflow in a run that diverges, which has infinite losses."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Where some orders end, each task learned once.
+    """The ends of some orders: last iterates and losses, each task learned once.
 
     Attributes:
-        rows: which of the orders these are.
+        rows: the places of these orders among all orders.
         points: (n, d) or (n, d, c), the last w of each order; divided by its scale where a scheme has one.
         losses: (n, T), the loss of each task at the end.
         forgetting: (n,), the mean over tasks of the increase of the loss since the task was learned.
@@ -83,7 +83,7 @@ class Ends:
 
 
 def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> Iterator[Ends]:
-    """Where each order of the tasks ends, some orders at a time, so that memory is bounded.
+    """Yield the ends of the orders, some orders at a time, so that memory is bounded.
 
     Linear schemes on linear tasks learn these orders at once, by products of matrices; others take a run for each.
 
@@ -164,7 +164,7 @@ def held_out_losses(test: Problem, points: Array) -> Array:
 
 
 def pass_cost(geometry: Geometry) -> float:
-    """About how many operations a pass takes, all outputs together.
+    """The approximate number of operations of a pass, all outputs together.
 
     >>> import forgetting as fg
     >>> pass_cost(fg.families.two_lines(0.5).geometry)
@@ -174,7 +174,7 @@ def pass_cost(geometry: Geometry) -> float:
 
 
 def _width(geometry: Geometry) -> int:
-    """Numbers that an order takes."""
+    """The number of floats that an order takes in memory."""
     return max(len(geometry.sigma), geometry.frame.dim, 1) * (geometry.outputs or 1)
 
 
@@ -294,7 +294,7 @@ def as_permutation(order: Any, T: int) -> IntArray:
 def extreme_order(orders: IntArray, values: Array, *, largest: bool, start: float = 0.0) -> FoundOrder:
     """The order of the lowest task numbers among those with the least or the largest value, and how many they are.
 
-    `start` is the loss before learning: differences that are rounding errors of it are none.
+    `start` is the loss before learning: differences that are rounding errors of it do not count.
 
     >>> extreme_order(np.array([[2, 1, 0], [0, 2, 1], [0, 1, 2]]), np.array([1.0, 1.0 + 1e-15, 0.5]), largest=True)
     FoundOrder(order=(0, 2, 1), value=1.000000000000001, tied=2)
@@ -314,7 +314,7 @@ def first_least(values: Array, start: float = 0.0) -> int:
 
 
 def _least(values: Array, start: float) -> NDArray[np.bool_]:
-    """Which values are least, up to rounding errors of the largest of them and of the loss at the start."""
+    """A mask of the least values, up to rounding errors of the largest of them and of the loss at the start."""
     least = float(values.min())
     size = max(float(np.max(np.abs(values))), abs(start))
     close: NDArray[np.bool_] = values <= least + GAIN * abs(least) + 64 * EPS * size

@@ -85,7 +85,7 @@ def text_of(audit: Audit, width: int = 80) -> str:
 
 
 def _head(audit: Audit) -> str:
-    """What the tasks are, in a line."""
+    """The tasks in a line: number, dimension, joint rank, radius, loss before learning, and realizability."""
     rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
     radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
     unit = f" ({audit.unit})" if audit.unit else ""
@@ -212,7 +212,7 @@ def _measures(audit: Audit) -> list[Table]:
 
 
 def _missing(audit: Audit) -> list[Section]:
-    """What the audit does not show, and why."""
+    """The section of the parts that the audit leaves out, each with the reason; empty if nothing is left out."""
     if not audit.missing:
         return []
     return [Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ())]

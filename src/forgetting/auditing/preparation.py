@@ -98,7 +98,7 @@ def _with_data(tasks: Problem, what: str) -> RegressionTasks:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to do with the rows before they are learned: the options of `audit`, checked.
+    """The preparation of the rows before they are learned: the options of `audit`, checked.
 
     Rows are drawn first; all else is `tasks.prepared`. Random features are drawn with the seed of the audit, and with
     the next seeds in its repeats.
@@ -133,7 +133,7 @@ class Recipe:
         return replace(lift, seed=lift.seed + repeat) if isinstance(lift, RandomFeatures) else lift
 
     def drawn(self, tasks: LinearTasks) -> tuple[str, ...]:
-        """What is drawn at random, so that it depends on the seed: rows, random features, both or nothing.
+        """The parts that are drawn at random, and so depend on the seed: rows, random features, both or none.
 
         >>> import forgetting as fg
         >>> tasks = fg.families.gaussian(T=3, d=5, rank=2, seed=0)
@@ -160,7 +160,7 @@ class Recipe:
         )
 
     def words(self, tasks: Problem) -> tuple[str, ...]:
-        """What was done, in words, from the prepared tasks.
+        """The steps of the preparation in words, from the prepared tasks.
 
         >>> import forgetting as fg
         >>> recipe = Recipe(rows=1, intercept=True, loss="mean")

@@ -95,7 +95,7 @@ def _short_fit(audit: Audit) -> list[str]:
 
 
 def _effect(audit: Audit) -> list[str]:
-    """How much forgetting depends on the order."""
+    """The sentence that says how much forgetting depends on the order."""
     start, verdict = audit.fit.start, audit.verdict
     random, given = audit.ordering("random permutation"), audit.ordering("given order").forgetting
     worst, best = audit.search.worst, audit.search.best
@@ -123,7 +123,7 @@ def _effect(audit: Audit) -> list[str]:
 
 
 def _given(audit: Audit) -> list[str]:
-    """Where the given order stands, if the measures do not contradict each other."""
+    """The sentence on the rank of the given order among all orders; empty if the measures contradict each other."""
     verdict, start = audit.verdict, audit.fit.start
     if verdict is None or verdict.conflict:
         return []
@@ -153,7 +153,7 @@ def _given(audit: Audit) -> list[str]:
 
 
 def _conflict(audit: Audit) -> list[str]:
-    """The measures that disagree about the given order."""
+    """The sentence that names the measures which disagree about the given order."""
     verdict = audit.verdict
     if verdict is None or not verdict.conflict:
         return []
@@ -167,7 +167,7 @@ def _places(audit: Audit, measures: list[Measure], subject: str = "the given ord
 
 
 def _place(audit: Audit, measure: Measure, subject: str) -> str:
-    """Where the given order stands by a measure, with the numbers."""
+    """The rank of the given order by a measure, with the numbers."""
     orders = "all orders" if audit.tried_exact else "random orders"
     better, worse = measure.share_better, measure.share_worse
     if measure.random_against_given == 1:
@@ -181,7 +181,7 @@ def _place(audit: Audit, measure: Measure, subject: str) -> str:
 
 
 def _end(audit: Audit, measure: Measure, most: str, more: str, plain: str) -> str:
-    """That no order is worse, or better, than the given one; orders that are as good are named as ties."""
+    """Words for a given order that is the best or the worst of all; orders that are as good are named as ties."""
     if not audit.tried_exact:
         tried = f"{audit.tried:,} random orders"
         return f"as {plain} as the {most} of {tried}" if measure.tied else f"{more} than all {tried}"
@@ -190,7 +190,7 @@ def _end(audit: Audit, measure: Measure, most: str, more: str, plain: str) -> st
 
 
 def _advice(audit: Audit) -> list[str]:
-    """What to do about the order, if all measures and all seeds agree; else why nothing is advised."""
+    """The advice on the order, if all measures and all seeds agree; else the reason why nothing is advised."""
     verdict = audit.verdict
     if verdict is None or verdict.conflict or not (verdict.bad or verdict.best_is_far):
         return []
@@ -239,7 +239,7 @@ def _may_prefer(audit: Audit) -> bool:
 
 
 def _seeds(audit: Audit) -> list[str]:
-    """How many of the repeats agree."""
+    """The sentence that says how many of the repeats agree."""
     verdicts = audit.verdicts
     total = len(verdicts)
     if total < 2:

@@ -24,7 +24,7 @@ DEVIATIONS = 3.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the measures say about the orders, for tasks prepared with one seed.
+    """The verdict of the measures on the orders, for tasks prepared with one seed.
 
     Attributes:
         seed: of the sub-sampling and the random features.
@@ -96,7 +96,7 @@ def judge(
 
 
 def agreed(verdicts: Sequence[Verdict], what: str) -> int:
-    """How many of the verdicts agree with the first one about an attribute.
+    """The number of verdicts that agree with the first one about an attribute, the first included.
 
     >>> verdict = Verdict(0, (1, 0), (0, 1), "little", False, False, False, False, False)
     >>> agreed([verdict, verdict], "best")
@@ -117,7 +117,7 @@ def repeat_verdicts(
     test: Any = None,
     progress: Callable[[int], None] = lambda repeat: None,
 ) -> list[Verdict]:
-    """The verdict of each repeat, in which rows and random features are drawn with the seed plus its number.
+    """The verdict of each repeat, whose rows and random features are drawn with the seed plus the number of the repeat.
 
     Cost: a search of orders and all measures for each repeat.
     """

@@ -121,7 +121,7 @@ def solve_command(
 
 
 def summary(solution: Solution) -> list[str]:
-    """What the terminal shows: the status, what was done, and what was promised."""
+    """The lines for the terminal: status, work done, method, and guarantee."""
     return [
         solution.status,
         f"relative residual {solution.residual:.3g}, {solution.epochs:.4g} epochs, {solution.rows} row steps, "

@@ -448,7 +448,7 @@ def _grouped(task_id: Any, rows: int) -> dict[Hashable, Any]:
 
 
 def _place(name: Hashable) -> tuple[bool, Any]:
-    """What tasks are sorted by, so that their order does not depend on that of the rows: numbers, then names."""
+    """The key that tasks are sorted by, which does not depend on the order of rows: numbers come before names."""
     return (False, name) if isinstance(name, Real) else (True, str(name))
 
 

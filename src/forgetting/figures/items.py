@@ -25,7 +25,7 @@ def check_key(key: str) -> None:
     """Raise unless the key can name a file, and a place in a page."""
     if not KEY.fullmatch(key):
         raise InvalidInputError(
-            f"the key {key!r:.90} is none: up to 80 letters, digits, '_', '-' and single '.', a letter or digit first"
+            f"invalid key {key!r:.90}: use up to 80 letters, digits, '_', '-' and single '.', a letter or digit first"
         )
 
 

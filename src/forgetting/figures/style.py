@@ -172,7 +172,7 @@ PLAIN: dict[Role, CurveLook] = {
 
 
 def curve_look(figure: Curves, series: Series) -> CurveLook:
-    """How a curve of the figure is drawn.
+    """The colour, dashes, width and marker of a curve of the figure.
 
     >>> value, bound = Series("a", (), (), group=0), Series("b", (), (), role="bound")
     >>> figure = Curves("f", "", "", "", "", (value, bound))

@@ -237,7 +237,7 @@ def latex_table(
 
 
 def _column(name: str, values: list[Any]) -> tuple[str, str, list[str]]:
-    """How a column is aligned, its heading and its cells."""
+    """The alignment of a column, its heading and its cells."""
     numeric = [isinstance(value, Real) and not isinstance(value, bool) for value in values]
     if not any(numeric) or not all(number or value is None for number, value in zip(numeric, values, strict=True)):
         return "l", name, [_words(value) for value in values]

@@ -81,7 +81,7 @@ def _colours() -> str:
 
 
 def _lead(report: Report, drawings: dict[str, Drawing]) -> str:
-    """What opens the page: a figure and a few sentences; then the findings of the sections."""
+    """The head of the page: a figure and a few sentences, then the findings of the sections."""
     figure = _item(report.item(report.lead), drawings[report.lead]) if report.lead in drawings else ""
     sentences = "".join(f"<p>{_linked(sentence)}</p>" for sentence in report.summary)
     findings = "".join(f"<li>{_linked(finding)}</li>" for finding in report.findings)

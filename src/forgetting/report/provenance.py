@@ -1,4 +1,4 @@
-"""Where a result came from: versions, seed, a hash of the problem, and what was done with its features."""
+"""The provenance of a result: versions, a hash of the problem, and the preparation of its features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report shows: its settings (the problem, the orderings, how much work to spend), and all its sections."""
+"""The settings of a report (the problem, the orderings, how much work to spend), and the registry of its sections."""
 
 from __future__ import annotations
 
