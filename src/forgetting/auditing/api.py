@@ -27,7 +27,7 @@ from forgetting.auditing.preparation import Recipe, Standard, held_out
 from forgetting.auditing.result import Audit, OrderingRow, TaskRow
 from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
-from forgetting.auditing.verdict import Verdict, judge, repeat_verdicts
+from forgetting.auditing.verdict import ROUNDING, Verdict, judge, repeat_verdicts
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, seed_from
 from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.loop import resolve
@@ -38,7 +38,6 @@ from forgetting.tasks import Problem
 from forgetting.tasks.readers import Columns, read, task_notes, warn_of_doubts
 
 MOST_TASKS = 1000  # the most tasks, because every pair is compared
-ROUNDING = 1e-13  # of the loss before learning: less is not forgetting
 
 
 @reports_progress
@@ -255,7 +254,7 @@ def _prepare(
 
 
 def _fit(case: _Case) -> Fit:
-    """Whether some w solves all tasks; of tasks that are not linear, no residuals and no least loss are known."""
+    """Joint realizability of the tasks; residuals and the least loss are known of linear tasks alone."""
     linear = case.problem.linear
     if linear is not None:
         return measure_fit(linear, case.w0, case.seed, case.source.linear, case.recipe.feature_map(case.seed))

@@ -1,4 +1,4 @@
-"""The landscape of orders of an audit: values of all orders that were tried anyway, what explains them, and a file."""
+"""The landscape of the orders that an audit tried: as a `Landscape`, a section of the page, and arrays of a file."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Case:
 def find_cases(
     problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float = 0.0
 ) -> tuple[Case, ...]:
-    """The degenerate cases that these tasks are, the most important first.
+    """The degenerate cases of these tasks, the most important first.
 
     `start` is the loss before learning; `last` is the part of the differences between orders that the last task
     explains.
@@ -148,15 +148,23 @@ def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
     if T > 2 and share >= max(SHARE, min(TIMES / T, 0.9)):
         marks.append(f"it has {100 * share:.0f} % of the loss before learning")
     if marks:
-        name = one_line(tasks.names[task])
-        called = f"task {name}" if name.isdigit() else f"task '{name}'"
         longer = tasks.loss_kind == "sum" and tasks.num_rows[task] > 2 * np.median(tasks.num_rows)
         remedy = "use the mean loss, or rescale it" if longer else "check its units, or rescale it"
         yield Case(
             "large task",
-            f"One task is far larger than the others, {called} ({' and '.join(marks)}), and decides most of what is "
-            f"measured: {remedy}.",
+            f"One task is far larger than the others, {called(tasks.names[task])} ({' and '.join(marks)}), and decides "
+            f"most of what is measured: {remedy}.",
         )
+
+
+def called(name: str) -> str:
+    """The name of a task in a sentence, quoted unless it is a number.
+
+    >>> called("3"), called("left eye")
+    ('task 3', "task 'left eye'")
+    """
+    line = one_line(name)
+    return f"task {line}" if line.isdigit() else f"task '{line}'"
 
 
 def _big(value: float) -> str:
@@ -226,7 +234,7 @@ def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], fl
 
 
 def _spread(values: Array) -> float:
-    """Five robust standard deviations."""
+    """Five robust standard deviations of the values."""
     return 5.0 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 

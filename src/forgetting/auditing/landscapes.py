@@ -149,12 +149,12 @@ class Landscape(Result):
 
     @property
     def num_tasks(self) -> int:
-        """T."""
+        """The number of tasks T."""
         return len(self.permutations[0])
 
     @property
     def num_seeds(self) -> int:
-        """M."""
+        """The number of seeds M."""
         return len(self.values[0])
 
     @cached_property
@@ -208,7 +208,7 @@ class Landscape(Result):
         return None if self.task_values is None else order_disparity(self.task_values.mean(axis=2))
 
     def row(self, order: Any) -> int:
-        """The row of an order.
+        """The row of an order in `permutations`.
 
         >>> Landscape([[0, 1], [1, 0]], [1.0, 3.0]).row([1, 0])
         1
@@ -236,7 +236,7 @@ class Landscape(Result):
         return len(self.values)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        """Best orders first."""
+        """The columns of the table of orders, the best orders first."""
         rows = np.argsort(self._costs.mean(axis=1), kind="stable")[rows]
         columns: dict[str, Any] = {
             "rank": self.ranks[rows].tolist(),
@@ -262,7 +262,7 @@ class Landscape(Result):
 
 
 def _all_orders(T: int) -> str:
-    """T!, as a number that can be read."""
+    """T! in digits, or as a power of ten where it is large."""
     return f"{math.factorial(T)}" if T <= 12 else f"{float(math.factorial(min(T, 170))):.2g}"
 
 

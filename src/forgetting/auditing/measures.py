@@ -129,7 +129,7 @@ class Measure:
         return float(np.mean([self.compare(value, self.given) < 0 for value in self.values])) if self.values else 0.0
 
     def number(self, value: float) -> str:
-        """The value with its unit: per cent for accuracies."""
+        """The value in words with four digits, accuracies in per cent."""
         value = as_number(value, "value")
         if self.is_accuracy:
             return f"{100 * value:.1f} %"

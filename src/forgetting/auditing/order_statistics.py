@@ -52,7 +52,7 @@ class OrderVariance:
 
     @property
     def num_seeds(self) -> int:
-        """M."""
+        """The number of seeds M."""
         return len(self.products[0])
 
     @property

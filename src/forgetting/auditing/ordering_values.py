@@ -1,4 +1,4 @@
-"""Expected loss and forgetting of every ordering that an audit compares."""
+"""The orderings that an audit compares: expected loss and forgetting, shares of causes, passes, and guarantees."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class OrderingValues:
         self.kept = float(geometry.unexplained @ geometry.counts) / problem.num_tasks if solved and geometry else None
 
     def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
-        """A row for every ordering after one pass, and a row after `passes` passes."""
+        """The rows of every ordering: one after a single pass, and one after `passes` passes."""
         T, P = self.problem.num_tasks, self.passes
         rows = self.fixed("given order", Explicit(np.tile(given, P)), [T, P * T])
         # the first pass of a reshuffled ordering is without replacement
@@ -78,7 +78,7 @@ class OrderingValues:
         return tuple(rows)
 
     def fixed(self, name: str, ordering: Ordering, steps: list[int]) -> list[OrderingRow]:
-        """The rows of an ordering that leaves nothing to chance, from one run."""
+        """The rows of an ordering that draws nothing at random, from one run."""
         made = run(self.problem, ordering, steps[-1], self.scheme, w0=self.w0, record_every=steps)
         rows = []
         for k, loss in zip(steps, made.losses[-len(steps) :].tolist(), strict=True):

@@ -116,7 +116,7 @@ def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> 
 
 
 def batch_steps(geometry: Geometry, scheme: LinearScheme, w0: Array, orders: IntArray) -> Iterator[tuple[Array, Array]]:
-    """After each step: the states z of all orders, (n, D) or (n, c, D), and the losses (n,) of the tasks just learned.
+    """Yield after each step the states z of all orders, (n, D) or (n, c, D), and losses (n,) of the tasks just learned.
 
     The states are overwritten by the next step. z <- z - U (g (U^T z - c)) for all orders that learn the same task at
     once. Cost: 4 r D c operations for each order and task of rank r.
@@ -292,7 +292,7 @@ def as_permutation(order: Any, T: int) -> IntArray:
 
 
 def extreme_order(orders: IntArray, values: Array, *, largest: bool, start: float = 0.0) -> FoundOrder:
-    """The order of the lowest task numbers among those with the least or the largest value, and how many they are.
+    """The first order, by task numbers, of those with the least or the largest value, and the number of such orders.
 
     `start` is the loss before learning: differences that are rounding errors of it do not count.
 

@@ -30,17 +30,18 @@ ROWS = 12  # tasks shown in a terminal
 
 
 def report_of(audit: Audit) -> Report:
-    """The figure of all orders and at most four sentences, then all sections.
+    """The audit as a report: the figure of all orders and at most four sentences, then all sections.
 
     >>> import forgetting as fg
     >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
     >>> [section.key for section in report.sections]
     ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees', 'missing']
     """
+    landscape = landscape_section(audit)
     sections = (
         _orderings(audit),
         _randomness(audit),
-        *_landscape(audit),
+        *([] if landscape is None else [landscape]),
         _tasks(audit),
         _pairs(audit),
         _fit(audit),
@@ -64,7 +65,7 @@ def report_of(audit: Audit) -> Report:
 
 
 def text_of(audit: Audit, width: int = 80) -> str:
-    """A page for the terminal: the recommendation, and the tables that fit."""
+    """The audit as text for a terminal: the recommendation, and the tables that fit."""
     report = report_of(audit)
     parts = [summary_text(report, width)]
     orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
@@ -164,7 +165,7 @@ def _orderings(audit: Audit) -> Section:
 
 
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
-    """The orders that are named, and the best by every measure if it is another one."""
+    """The given, the best and the worst order, and the best order by every other measure, with their names."""
     best, worst = audit.search.best, audit.search.worst
     named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
     named.append((f"worst order, forgets most{worst.ties}", worst.order))
@@ -236,11 +237,6 @@ def _randomness(audit: Audit) -> Section:
     text = " ".join([*_said(audit, "randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
     return Section("randomness", "Randomness or repetition", text, (table,))
-
-
-def _landscape(audit: Audit) -> list[Section]:
-    section = landscape_section(audit)
-    return [] if section is None else [section]
 
 
 def _share(value: float | None) -> str:
@@ -402,7 +398,7 @@ def _panel(measure: Measure) -> Panel:
 
 
 def _short(measure: Measure) -> str:
-    """The unit as it stands beside an axis."""
+    """The unit in the short form that fits beside an axis."""
     if measure.is_accuracy:
         return "% of rows"
     words = measure.unit.split(";")[0].removeprefix("increase of the loss since a task was learned: ")
@@ -421,7 +417,7 @@ def _short(measure: Measure) -> str:
 def along(audit: Audit) -> Curves:
     """Forgetting after each step of a pass, for the orders of `Audit.passes_along`, and a random order at the end."""
     steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
-    floor = 1e-13 * audit.fit.start or None
+    floor = ROUNDING * audit.fit.start or None
     series = [
         Series(single.name, steps, single.forgetting, method="one run", group=group)
         for group, single in enumerate(audit.passes_along)

@@ -124,7 +124,7 @@ class Recipe:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether any option changes the tasks."""
         return any((self.rows is not None, self.features is not None, self.standardize, self.intercept, self.loss))
 
     def feature_map(self, seed: int, repeat: int = 0) -> Any:
@@ -145,7 +145,7 @@ class Recipe:
         return ("rows",) * fewer + ("random features",) * lifted
 
     def prepare(self, tasks: LinearTasks, seed: int, first: int = 0, repeat: int = 0) -> LinearTasks:
-        """The prepared tasks; another draw for every `repeat`. `first` is the task that standardize="first" means.
+        """The prepared tasks, another draw for every `repeat`. `first` is the task that standardize="first" means.
 
         >>> import forgetting as fg
         >>> tasks = fg.RegressionTasks([[[1.0], [3.0]], [[5.0]]], [[1.0, 2.0], [3.0]])
@@ -207,7 +207,7 @@ def held_out(source: Any, given: Problem, prepared: Problem) -> Problem:
 
 
 def _matched(test: Problem, given: Problem) -> IntArray:
-    """The number of the test task of every task."""
+    """For every task, the number of the test task that belongs to it."""
     T = given.num_tasks
     if sorted(test.names) == sorted(given.names) and len(set(given.names)) == T:
         place = {name: task for task, name in enumerate(test.names)}

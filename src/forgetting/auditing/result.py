@@ -26,7 +26,7 @@ from forgetting.results import Result
 from forgetting.storage.json_text import decode_json, typed
 
 FORMAT = "forgetting/audit/1"
-Matrix = tuple[tuple[float, ...], ...]
+TaskMatrix = tuple[tuple[float, ...], ...]  # T x T
 
 
 @dataclass(frozen=True)
@@ -212,14 +212,14 @@ class Audit(Result):
     given: tuple[int, ...]
     luck: float
     fit: Fit
-    overlap: Matrix
-    smallest_angle: Matrix
-    largest_angle: Matrix
+    overlap: TaskMatrix
+    smallest_angle: TaskMatrix
+    largest_angle: TaskMatrix
     orderings: tuple[OrderingRow, ...]
     search: OrderSearch
     passes_along: tuple[Pass, ...]
     splits: tuple[Split, ...]
-    influence: Matrix
+    influence: TaskMatrix
     influence_runs: int
     influence_exact: bool
     guarantees: tuple[Guarantee, ...]
@@ -242,7 +242,7 @@ class Audit(Result):
 
     @property
     def num_tasks(self) -> int:
-        """T."""
+        """The number of tasks T."""
         return len(self.tasks)
 
     @property

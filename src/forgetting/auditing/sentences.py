@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from forgetting.auditing.findings import called
 from forgetting.auditing.verdict import EFFECT, ROUNDING, SHARE, agreed
 from forgetting.core.text import one_line
 
@@ -25,7 +26,7 @@ SLACK = 0.005  # rounding and simulation may move a share this far outside 0 to 
 
 
 def recommend(audit: Audit) -> tuple[str, ...]:
-    """All sentences: those that open the pages, then those of the sections.
+    """All sentences of an audit: those that open the pages, then those of the sections.
 
     >>> import forgetting as fg
     >>> fg.audit(fg.families.orthogonal(4)).recommendation[0]
@@ -266,7 +267,7 @@ def _different(count: int, which: str) -> str:
 
 
 def _of_start(value: float, start: float) -> str:
-    """A value compared with the loss before learning."""
+    """A value as a part or a multiple of the loss before learning, in words."""
     if value > 3 * start:
         return f"{number(value / start)} times the loss before learning"
     return f"{percent(value, start)} of the loss before learning"
@@ -438,9 +439,8 @@ SECTIONS = {
 
 
 def task_name(audit: Audit, task: int) -> str:
-    """The task as it is called in a sentence: its name, quoted unless the name is a number."""
-    name = one_line(audit.tasks[task].name)
-    return f"task {name}" if name.isdigit() else f"task '{name}'"
+    """The name of a task in a sentence."""
+    return called(audit.tasks[task].name)
 
 
 def listed(audit: Audit, order: tuple[int, ...]) -> str:

@@ -134,7 +134,7 @@ def doctor_command(as_json: Json = False) -> None:
 
 
 def _protected(value: Callable[[], Any]) -> Any:
-    """A value, or the reason why there is none."""
+    """A value, or the error that it raised, in words."""
     try:
         return value()
     except Exception as error:

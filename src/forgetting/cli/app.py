@@ -1,4 +1,4 @@
-"""The command line as a whole."""
+"""The program with all its commands, in the order of the help."""
 
 from __future__ import annotations
 

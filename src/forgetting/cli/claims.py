@@ -13,7 +13,7 @@ RATIO = "ratio: the largest one of left to right side ever found (claim.record)"
 
 
 def as_size(text: str) -> range:
-    """A number, or a first and a last one.
+    """The numbers that a text names: one, or those from a first to a last one.
 
     >>> as_size("3"), as_size("2-5")
     (range(3, 4), range(2, 6))
@@ -120,7 +120,7 @@ def _listing(chosen: list[Any]) -> Any:
 
 
 def _ratio(claim: Any) -> float | None:
-    """The largest ratio found, None where there is none."""
+    """The largest ratio ever found; None for a claim without a record."""
     return None if claim.record is None else claim.record.ratio
 
 

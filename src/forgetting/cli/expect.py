@@ -168,7 +168,7 @@ def _levels(expected: Expectation, name: str) -> dict[str, list[Any]]:
 
 
 def levels_from(words: str | None) -> float | list[float] | None:
-    """One standard deviation, or several.
+    """The standard deviations in a text: one number, or several with commas.
 
     >>> levels_from("0.5"), levels_from("0,1"), levels_from(None)
     (0.5, [0.0, 1.0], None)

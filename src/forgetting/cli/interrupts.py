@@ -11,7 +11,7 @@ from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came. Not `KeyboardInterrupt` itself: Python, once that passed through `exec`, ends by SIGINT."""
+    """Raised by a signal; not `KeyboardInterrupt` itself, for once that passed `exec`, Python ends by SIGINT."""
 
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

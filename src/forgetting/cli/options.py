@@ -47,7 +47,7 @@ Scheme = Annotated[
 
 
 def as_steps(word: Any) -> int:
-    """A number of steps; 1e3 is one, too."""
+    """The number of steps that a word names, such as 100 or 1e3."""
     number = parse_number(str(word))
     exact = int(word) if str(word).isdecimal() else number
     try:

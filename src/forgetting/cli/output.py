@@ -85,7 +85,7 @@ def emit(
 
 
 def tell(notes: Iterable[str]) -> None:
-    """Print what a reader should know about the data, on stderr, where it is in nobody's way.
+    """Print notes about the data on stderr, apart from the result.
 
     >>> tell([])
     """

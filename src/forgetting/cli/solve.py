@@ -132,7 +132,7 @@ def summary(solution: Solution) -> list[str]:
 
 
 def facts(solution: Solution) -> dict[str, Any]:
-    """The result without its arrays, for machines."""
+    """The solution without its arrays, as entries of JSON."""
     names: tuple[str, ...] = (
         "converged",
         "status",

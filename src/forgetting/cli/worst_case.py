@@ -11,7 +11,7 @@ from forgetting.cli.options import Force, Json, Orders, Out, as_steps
 
 
 def as_tasks(word: Any) -> float:
-    """A number of tasks, or inf.
+    """The number of tasks that a word names, or inf.
 
     >>> as_tasks("inf"), as_tasks("3")
     (inf, 3)

@@ -58,7 +58,7 @@ def split_indices(count: int, share: float, rng: np.random.Generator) -> tuple[I
 
 
 def as_part(part: Any) -> Part:
-    """The part if there is such a part; else raise.
+    """The part, if it is "all", "train" or "test"; else raise.
 
     >>> as_part("tests")
     Traceback (most recent call last):

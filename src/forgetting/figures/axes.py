@@ -152,7 +152,7 @@ def _row_edges(rows: list[float]) -> list[Span]:
 
 
 def set_axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> None:
-    """Ends, scale and ticks of an axis: round numbers, powers of ten over decades, and whole numbers of what counts."""
+    """Set ends, scale and ticks of an axis: round numbers, powers of ten over decades, whole numbers of what counts."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
     name = axis.axis_name
@@ -167,7 +167,7 @@ def set_axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> N
 
 
 def _power(value: float) -> str:
-    """A number on a logarithmic axis: small and large powers of ten as such."""
+    """The label of a number on a logarithmic axis; small and large powers of ten are written as powers."""
     power = math.log10(value) if 0 < value < math.inf else 0.5
     if abs(power - round(power)) < 1e-9 and not -2 < power < 3:
         return "10" + str(round(power)).translate(SUPERSCRIPTS)
@@ -181,7 +181,7 @@ def shown_words(words: str, most: int = LONGEST) -> str:
 
 
 def short_number(value: float) -> str:
-    """Two digits in at most six characters.
+    """The value with two digits, in at most six characters.
 
     >>> [short_number(value) for value in (0.0, -0.4231, 13.86, 1203.0, -2.2e-16)]
     ['0', '-0.42', '14', '1e3', '-2e-16']
@@ -194,7 +194,7 @@ def short_number(value: float) -> str:
 
 
 def legend_below(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> None:
-    """A legend below the axes, for which the figure grows; the first few names where there are very many."""
+    """Draw a legend below the axes, for which the figure grows; of very many names the first few."""
     if not handles:
         return
     labels = [textwrap.fill(label, look.letters, break_on_hyphens=False) for label in labels[:NAMES]]

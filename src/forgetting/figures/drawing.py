@@ -75,7 +75,7 @@ PANEL = 0.5  # height of a panel, as part of the height of a figure
 
 
 def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
-    """A matplotlib figure of the item."""
+    """Draw the item as a matplotlib figure."""
     if isinstance(item, Curves):
         return _curves(item, studio, look)
     if isinstance(item, Regions):
@@ -122,7 +122,7 @@ def draw_on(item: Item, axes: Any = None) -> Any:
 
 
 def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:
-    """The content of a file for each ending; it depends on the data alone, not on the day."""
+    """The figure of an item as the content of a file for each ending; it depends on the data alone, not on the day."""
     made = {}
     with drawing() as studio:
         figure = draw(item, studio)
@@ -159,7 +159,7 @@ def _curves(item: Curves, studio: Studio, look: Look) -> Any:
 
 
 def _name_directly(item: Curves, axes: Any) -> None:
-    """Each curve's name at its right end, moved apart where names would touch."""
+    """Write each curve's name at its right end, moved apart where names would touch."""
     share = axes.transScale + axes.transLimits
     named = []
     for series in item.series:
@@ -195,7 +195,7 @@ def _placed(point: tuple[float, float], item: Curves) -> tuple[float, float]:
 
 
 def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
-    """All curves of an item onto given axes; the legend is in the item's own order.
+    """Draw all curves of an item onto given axes; the legend is in the item's own order.
 
     `highest` is where the vertical axis ends, if not at the highest curve.
     """
@@ -275,7 +275,7 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
 
 
 def _stages(item: Paths, studio: Studio, look: Look) -> Any:
-    """The runs of an item side by side, all in the view that shows every run."""
+    """Draw the runs of an item side by side, all in the view that shows every run."""
     stages = item.stages
     count = max(len(stages), 1)
     width = look.width if count == 1 else min(0.72 * look.width * count, WIDEST)
@@ -301,7 +301,7 @@ def _stages(item: Paths, studio: Studio, look: Look) -> Any:
 
 
 def _run(item: Paths, stage: Stage, axes: Any, look: Look) -> None:
-    """The path of one run, its start and the common solution."""
+    """Draw the path of one run, its start and the common solution."""
     places = stops(item, stage)
     axes.plot(*zip(*places, strict=True), color="black", lw=0.9, marker="o", markersize=2.2, zorder=4)
     axes.plot(*places[0], marker="s", color="black", markersize=5, zorder=5)
@@ -367,7 +367,7 @@ def _matrix(item: Matrix, studio: Studio, look: Look) -> Any:
 
 
 def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
-    """Coloured squares on given axes: blue for positive values, orange for negative ones, strength by size."""
+    """Draw coloured squares on given axes: blue for positive values, orange for negative ones, strength by size."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
     high, wide = max(len(item.rows), 1), max(len(item.columns), 1)
@@ -426,7 +426,7 @@ def _bars(item: Bars, studio: Studio, look: Look) -> Any:
 
 
 def plot_bars(item: Bars, axes: Any) -> None:
-    """A dot for each name on given axes, from the top down; marked dots are filled."""
+    """Draw a dot for each name on given axes, from the top down; marked dots are filled."""
     places = [place for place, value in enumerate(item.values) if known(value) and (value > 0 or not item.log)]
     values = [clipped(item.values[place] or 0.0, item.log) for place in places]
     lines = [] if not known(item.line) else [clipped(item.line, item.log)]
@@ -447,7 +447,7 @@ def plot_bars(item: Bars, axes: Any) -> None:
 
 
 def _spread(item: Spread, studio: Studio, look: Look) -> Any:
-    """A matplotlib figure with the panels one below the other and one legend."""
+    """Draw the panels one below the other, with one legend, as a matplotlib figure."""
     count = max(len(item.panels), 1)
     height = look.height * (PANEL * count if count > 1 else 0.75)
     figure, panels = studio.subplots(count, 1, figsize=(look.width, height), squeeze=False, layout="constrained")
@@ -460,7 +460,7 @@ def _spread(item: Spread, studio: Studio, look: Look) -> Any:
 
 
 def plot_panel(item: Spread, panel: Panel, axes: Any) -> None:
-    """The histogram of a panel on given axes, and its marks; names with no mark here stay in the legend."""
+    """Draw the histogram of a panel on given axes, and its marks; names with no mark here stay in the legend."""
     everything = [value for value in (*panel.values, *panel.marks) if known(value)]
     log = (
         bool(everything) and min(everything) > 0 and math.log10(max(everything)) - math.log10(min(everything)) > DECADES

@@ -300,7 +300,7 @@ def spread_steps(k: int, points: int, first: int = 1) -> IntArray:
 
 
 def column(values: Any) -> tuple[float, ...]:
-    """Plain floats."""
+    """The values as a tuple of plain floats."""
     return tuple(float(value) for value in np.asarray(values).ravel())
 
 

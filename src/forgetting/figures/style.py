@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
@@ -109,8 +109,17 @@ IDLE = "#dcdfe2"  # regions in which nothing is known
 LETTERS = {"beta": "β", "eps": "ε", "eta": "η", "lambda": "λ", "sigma": "\N{GREEK SMALL LETTER SIGMA}", "theta": "θ"}
 
 
+def css_colours(colours: Sequence[str]) -> str:
+    """Colours as variables of CSS, --c0, --c1, ...
+
+    >>> css_colours(("#0072b2", "#d55e00"))
+    '--c0:#0072b2;--c1:#d55e00;'
+    """
+    return "".join(f"--c{place}:{colour};" for place, colour in enumerate(colours))
+
+
 def ordered(figure: Curves) -> list[Series]:
-    """The curves in the order of drawing: what matters most is drawn last.
+    """The curves in the order of drawing, the most important last.
 
     >>> value, bound = Series("a", (), ()), Series("b", (), (), role="bound", minor=True)
     >>> [series.name for series in ordered(Curves("f", "", "", "", "", (value, bound)))]
@@ -121,12 +130,12 @@ def ordered(figure: Curves) -> list[Series]:
 
 
 def short_name(series: Series) -> str:
-    """A legend entry."""
+    """The legend entry of a curve."""
     return greek(series.label or series.name)
 
 
 def region_index(figure: Regions, name: str) -> int:
-    """The place of a region's colour, by its group; -1, gray, is what says nothing.
+    """The place of a region's colour, by its group; -1, for gray, where nothing is said.
 
     >>> region_index(Regions("f", "", "", "k", "d", (), ("trivial", "theorem"), groups=(-1, 9)), "theorem")
     2
@@ -137,7 +146,7 @@ def region_index(figure: Regions, name: str) -> int:
 
 
 def greek(words: str) -> str:
-    """Names of Greek letters as letters, and sqrt as a root.
+    """The words with names of Greek letters as letters, and sqrt as a root.
 
     >>> greek("log(1/lambda), sqrt(d - r)")
     'log(1/λ), √(d - r)'

@@ -58,7 +58,7 @@ def themed_svg(figure: Any, prefix: str, words: dict[str, str]) -> str:
 
 
 def _places(figure: Any, points: list[Place]) -> list[Place]:
-    """From values on the axes to coordinates of the drawing; the figure has its layout once it was drawn."""
+    """The coordinates in the drawing of points on the axes; the figure has its layout once it was drawn."""
     tall = 72 * figure.get_size_inches()[1]
     places = figure.axes[0].transData.transform(points) * 72 / figure.dpi if points else []
     return [(round(float(x), 1), round(float(tall - y), 1)) for x, y in places]
@@ -162,7 +162,7 @@ def _attributes(element: ElementTree.Element, name: str, prefix: str) -> Iterato
 
 
 def _style(text: str) -> str:
-    """Declarations without fonts, which the page decides, and with its colours."""
+    """The declarations without fonts, which the page decides, and with the colours of the page."""
     kept = []
     for declaration in text.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))

@@ -1,4 +1,4 @@
-"""From settings to a report: one section after the other, or several at a time."""
+"""The making of a report from its settings: one section after the other, or several at a time."""
 
 from __future__ import annotations
 

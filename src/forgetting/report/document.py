@@ -137,7 +137,7 @@ def summary_text(report: Report, width: int = 80) -> str:
 
 
 def without_links(words: str) -> str:
-    """The words of a text of the report where links cannot be followed.
+    """The words of a text of the report with each link replaced by its name.
 
     >>> without_links("three are [false](#tab-false)")
     'three are false'
@@ -146,5 +146,5 @@ def without_links(words: str) -> str:
 
 
 def to_latex_file(report: Report) -> str:
-    """All tables of a report."""
+    """All tables of a report as LaTeX."""
     return "\n".join(to_latex(item) for item in report.items() if isinstance(item, Table))

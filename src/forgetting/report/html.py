@@ -11,7 +11,7 @@ from typing import Any
 from forgetting.core.text import escape
 from forgetting.figures.items import Item, Paths, Table, cell
 from forgetting.figures.lab import lab_html, lab_script, lab_style, playable
-from forgetting.figures.style import COLOURS, DARK, greek
+from forgetting.figures.style import COLOURS, DARK, css_colours, greek
 from forgetting.figures.svg import Drawing, figure_drawing
 from forgetting.report.document import Report, Section
 
@@ -20,8 +20,10 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 def to_html(report: Report) -> str:
-    """One page: text, tables and drawings. A small script adds readings under the pointer, legends that hide and show
-    curves, projections that a reader can take hold of, and a theme.
+    """The report as one page: text, tables and drawings.
+
+    A small script adds readings under the pointer, legends that hide and show curves, projections that a reader can
+    take hold of, and a theme.
 
     >>> page = to_html(Report("Title", (), {"versions": {}, "seconds": {"total": 1}}, ("one finding",)))
     >>> "://" in page, page.count("<h1>")
@@ -71,9 +73,8 @@ def _asset(name: str) -> str:
 
 
 def _colours() -> str:
-    """The palette as variables, for a light and for a dark page."""
-    light = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
-    dark = "".join(f"--c{place}:{colour};" for place, colour in enumerate(DARK))
+    """The palette as variables of CSS, for a light and for a dark page."""
+    light, dark = css_colours(COLOURS), css_colours(DARK)
     return (
         f":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
         f":root[data-theme=dark]{{{dark}}}\n"
@@ -171,7 +172,7 @@ def _mark(value: Any) -> str:
 
 
 def _breaks(words: str) -> str:
-    """Labels may break after their punctuation, which keeps columns narrow; a second line is the value."""
+    """A cell as HTML: a label may break after its punctuation, so that columns are narrow; a second line is a value."""
     first, *more = words.split("\n")
     broken = (
         re.sub(r"([/:_])(?=\w)", r"\1<wbr>", escape(first)) if ":" in first and " " not in first else symbols(first)

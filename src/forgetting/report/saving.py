@@ -81,7 +81,7 @@ def load_report(path: str | Path) -> Report:
 
 
 def write_file(report: Report, path: Path, *, force: bool = False) -> None:
-    """One file, by its ending: .json (reloads), .html, .tex (tables), .csv (first table), .png or .pdf (figure).
+    """Write a file by its ending: .json (reloads), .html, .tex (tables), .csv (first table), .png or .pdf (figure).
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -112,7 +112,7 @@ def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = (
 
 
 def _rescued(report: Report, target: Path, error: Exception) -> ProblemFileError:
-    """Save a result that cannot be drawn, under a name that is free; what to tell the user."""
+    """Save a result that cannot be drawn under a name that is free; the error that says where it is."""
     names = (target.with_name(f"{target.name}{middle}.json") for middle in ("", *(f".{n}" for n in range(2, 1000))))
     path = next(name for name in names if not name.exists())
     write(path, report.to_json(indent=1).encode(), replace=False)

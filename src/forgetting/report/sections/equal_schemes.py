@@ -95,7 +95,7 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
 
 
 def _name(label: str) -> str:
-    """The statement as a reader of the PDF knows it."""
+    """The number of a statement in the paper."""
     return PRINTED[label.partition(" (")[0]].number
 
 

@@ -24,7 +24,7 @@ NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 
 @section("claims", place=7, summary=lambda section: [f"statements: {section.text}"], demonstration=True)
 def statements_section(settings: Settings, step: Step = no_step) -> Section:
-    """A short hunt per claim: the worst instance found, and whether the statement held on it."""
+    """The section of a short hunt for each claim: the worst instance found, and whether the statement held on it."""
     false = counterexamples_table(claims.all())
     table, _, surprises = hunt_table(claims.all(), settings.seed, settings.hunt, step)
     printed = len({claim.label for claim in claims.all() if claim.status == "refuted" and claim.label in PRINTED})

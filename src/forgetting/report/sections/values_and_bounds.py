@@ -87,7 +87,7 @@ def rates_section(settings: Settings, _: Step = no_step) -> Section:
 
 
 def expected(problem: Problem, ordering: Ordering, steps: Any, seed: int, quantities: tuple[str, ...]) -> Expectation:
-    """`expect`, simulated where an exact answer would take minutes.
+    """Expected values by `expect`, simulated where exact values would take minutes.
 
     >>> import forgetting as fg
     >>> expected(fg.families.two_lines(0.5), fg.orderings.WithoutReplacement(), [1, 2], 0, ("loss",)).method
