@@ -156,9 +156,11 @@ def with_expected_mean(measures: tuple[Measure, ...], row: OrderingRow) -> tuple
     def expected(measure: Measure) -> Measure:
         if measure.error == 0 or measure.name not in ("training loss", "forgetting"):
             return measure
-        name = "loss" if measure.name == "training loss" else "forgetting"
-        low, high = (getattr(row, name + end) for end in ("_low", "_high"))
-        return replace(measure, mean=getattr(row, name), error=(high - low) / 2 / DEVIATIONS)
+        if measure.name == "training loss":
+            mean, low, high = row.loss, row.loss_low, row.loss_high
+        else:
+            mean, low, high = row.forgetting, row.forgetting_low, row.forgetting_high
+        return replace(measure, mean=mean, error=(high - low) / 2 / DEVIATIONS)
 
     return tuple(expected(measure) for measure in measures)
 

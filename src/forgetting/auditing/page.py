@@ -138,23 +138,7 @@ def _orderings(audit: Audit) -> Section:
     legend = f"F: forgetting, L: loss, expected; once: k = {audit.num_tasks}; x{P}: k = {P * audit.num_tasks}."
     table = Table("orderings", "What each ordering leads to", caption, heads, tuple(rows), (legend,))
     lead = lead_figure(audit)
-    items: list[Item] = [*([] if lead is None else [lead]), *_measures(audit), table, along(audit)]
-    simulated = [row for row in audit.orderings if not row.exact]
-    if simulated:
-        cells = []
-        for row in simulated:
-            for quantity in ("forgetting", "loss"):
-                value, low, high = (getattr(row, quantity + end) for end in ("", "_low", "_high"))
-                cells.append((row.name, row.k, quantity, value, low, high))
-        level = f"{simulated[0].confidence:g}"
-        meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
-        if not all(row.bounded for row in simulated):
-            meaning = (
-                f"no bound on the values is known, so that the intervals are normal approximations at {level}, which "
-                "may fail for heavy tails."
-            )
-        columns = ("ordering", "k", "quantity", "mean", "low", "high")
-        items.append(Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells)))
+    items: list[Item] = [*([] if lead is None else [lead]), *_measures(audit), table, along(audit), *_intervals(audit)]
     every = tuple(
         (name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in _orders(audit)
     )
@@ -162,6 +146,26 @@ def _orderings(audit: Audit) -> Section:
     text = " ".join([_head(audit) + ".", *_said(audit, "orderings")])
     text += f" Notes: {'; '.join(audit.notes)}." if audit.notes else ""
     return Section("orderings", "Orderings", text, tuple(items))
+
+
+def _intervals(audit: Audit) -> list[Table]:
+    """The table of the simulated values with their intervals; none if all values are exact."""
+    simulated = [row for row in audit.orderings if not row.exact]
+    if not simulated:
+        return []
+    cells: list[tuple[str | int | float, ...]] = []
+    for row in simulated:
+        cells.append((row.name, row.k, "forgetting", row.forgetting, row.forgetting_low, row.forgetting_high))
+        cells.append((row.name, row.k, "loss", row.loss, row.loss_low, row.loss_high))
+    level = f"{simulated[0].confidence:g}"
+    meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
+    if not all(row.bounded for row in simulated):
+        meaning = (
+            f"no bound on the values is known, so that the intervals are normal approximations at {level}, which "
+            "may fail for heavy tails."
+        )
+    columns = ("ordering", "k", "quantity", "mean", "low", "high")
+    return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells))]
 
 
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
 from forgetting.auditing.verdict import EFFECT, ROUNDING, SHARE, agreed
@@ -12,7 +12,6 @@ from forgetting.core.text import one_line
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
-    from forgetting.auditing.orders import FoundOrder
     from forgetting.auditing.result import Audit, OrderingRow, Split
     from forgetting.auditing.similarity import Duplicate
 
@@ -273,8 +272,8 @@ def _of_start(value: float, start: float) -> str:
     return f"{percent(value, start)} of the loss before learning"
 
 
-def _extreme(audit: Audit, which: str) -> str:
-    extreme: FoundOrder = getattr(audit.search, which)
+def _extreme(audit: Audit, which: Literal["best", "worst"]) -> str:
+    extreme = audit.search.best if which == "best" else audit.search.worst
     return f"the {which} order {'there is' if audit.search.exact else 'found'}{extreme.ties}"
 
 
