@@ -106,10 +106,10 @@ def audit(
 
         begin(0)
         source, notes, name = _read(tasks)
-        case = _prepare(source, recipe, order, test, scheme, w0, seed, P)
-        problem, linear = case.problem, case.problem.linear
+        subject = _prepare(source, recipe, order, test, scheme, w0, seed, P)
+        problem, linear = subject.problem, subject.problem.linear
         done = recipe.words(problem)
-        fit = _fit(case)
+        fit = _fit(subject)
         rounding = ROUNDING * fit.start
 
         begin(1)
@@ -119,30 +119,32 @@ def audit(
         )  # fmt: skip
 
         begin(2)
-        search = search_orders(problem, scheme=case.scheme, w0=case.w0, starts=[case.given], seed=seed)
+        search = search_orders(problem, scheme=subject.scheme, w0=subject.w0, starts=[subject.given], seed=seed)
         tried = orders_to_try(problem, seed)
-        measures = measure_orders(problem, case.scheme, case.w0, tried, case.given, P, search, case.held_out)
+        measures = measure_orders(
+            problem, subject.scheme, subject.w0, tried, subject.given, P, search, subject.held_out
+        )
 
         begin(3)
-        orderings, more_notes = _compare_orderings(case, search, tried, measures, runs, patience)
-        measures, verdict = _judge(case, search, measures, orderings, fit.start)
+        orderings, more_notes = _compare_orderings(subject, search, tried, measures, runs, patience)
+        measures, verdict = _judge(subject, search, measures, orderings, fit.start)
 
         begin(4)
-        influence = random_influence(problem, case.scheme, case.w0, seed)
-        alone = forgetting_matrix(problem, [case.given], case.scheme, case.w0)
+        influence = random_influence(problem, subject.scheme, subject.w0, seed)
+        alone = forgetting_matrix(problem, [subject.given], subject.scheme, subject.w0)
         outliers = _outliers(problem, influence, rounding)
 
         begin(5)
-        guarantees = applicable_guarantees(problem, case.scheme, case.w0, orderings)
+        guarantees = applicable_guarantees(problem, subject.scheme, subject.w0, orderings)
         last = last_task_share(tried.orders, measures[0].values)
-        cases = find_cases(problem, case.scheme, case.w0, case.given, fit.start, last)
+        cases = find_cases(problem, subject.scheme, subject.w0, subject.given, fit.start, last)
 
         begin(6)
         drawn = () if source.linear is None else recipe.drawn(source.linear)
         verdicts = [verdict]
         if drawn and problem.num_tasks > 1 and source.linear is not None:
             verdicts += repeat_verdicts(
-                source.linear, recipe, seed, range(1, count), case.given, scheme, w0, P, test,
+                source.linear, recipe, seed, range(1, count), subject.given, scheme, w0, P, test,
                 lambda repeat: report(f"repeat {repeat}", 6, len(stages)),
             )  # fmt: skip
         notes = (*notes, *problem.notes, *more_notes)
@@ -152,18 +154,18 @@ def audit(
             dim=problem.dim,
             rank_joint=None if linear is None else linear.rank_joint,
             radius=problem.radius,
-            scheme=str(case.scheme),
+            scheme=str(subject.scheme),
             seed=seed,
             passes=P,
-            given=tuple(case.given.tolist()),
-            luck=_luck(measures, case.scheme),
+            given=tuple(subject.given.tolist()),
+            luck=_luck(measures, subject.scheme),
             fit=fit,
             overlap=_plain(similarity.overlap) if similarity else (),
             smallest_angle=_plain(similarity.smallest) if similarity else (),
             largest_angle=_plain(similarity.largest) if similarity else (),
             orderings=orderings,
             search=search,
-            passes_along=passes_along(problem, case.scheme, case.w0, case.given, search),
+            passes_along=passes_along(problem, subject.scheme, subject.w0, subject.given, search),
             splits=shares_of_causes(orderings, P, rounding),
             influence=_plain(influence.matrix),
             influence_runs=influence.runs,
@@ -181,7 +183,7 @@ def audit(
             preparation=", ".join(done),
             drawn=" and the ".join(drawn),
             cases=cases,
-            missing=_missing(problem, case.held_out),
+            missing=_missing(problem, subject.held_out),
             orders=tuple(map(tuple, tried.orders.tolist())) if tried.exact else (),
         )
         report("done", len(stages), len(stages))
@@ -189,7 +191,7 @@ def audit(
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
+class _Subject:
     """The subject of an audit: prepared tasks, how they are learned, and the given order.
 
     Attributes:
@@ -232,7 +234,7 @@ def _prepare(
     w0: Any,
     seed: int,
     passes: int,
-) -> _Case:
+) -> _Subject:
     """The tasks as they are learned; an error for too many tasks, or for a scheme that is not linear."""
     T = source.num_tasks
     if T > MOST_TASKS:
@@ -250,40 +252,47 @@ def _prepare(
     chosen, space = resolve(problem, scheme, w0)
     if chosen.random or (problem.linear is not None and chosen.linear_on(problem) is None):
         raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
-    return _Case(source, problem, test_tasks, chosen, space.w0, given, passes, seed, recipe)
+    return _Subject(source, problem, test_tasks, chosen, space.w0, given, passes, seed, recipe)
 
 
-def _fit(case: _Case) -> Fit:
+def _fit(subject: _Subject) -> Fit:
     """Joint realizability of the tasks; residuals and the least loss are known of linear tasks alone."""
-    linear = case.problem.linear
+    linear = subject.problem.linear
     if linear is not None:
-        return measure_fit(linear, case.w0, case.seed, case.source.linear, case.recipe.feature_map(case.seed))
-    finding = case.problem.realizability
+        return measure_fit(
+            linear, subject.w0, subject.seed, subject.source.linear, subject.recipe.feature_map(subject.seed)
+        )
+    finding = subject.problem.realizability
     holds = finding is not None and bool(finding.holds)
     message = "it is not known whether some w solves all tasks" if finding is None else finding.message
-    return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, case.problem.loss(case.w0), (), message)
+    return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, subject.problem.loss(subject.w0), (), message)
 
 
 def _compare_orderings(
-    case: _Case, search: OrderSearch, tried: Tried, measures: tuple[Measure, ...], runs: int | None, patience: float
+    subject: _Subject,
+    search: OrderSearch,
+    tried: Tried,
+    measures: tuple[Measure, ...],
+    runs: int | None,
+    patience: float,
 ) -> tuple[tuple[OrderingRow, ...], list[str]]:
     """Expected values of every ordering that is compared, and notes about them."""
-    values = OrderingValues(case.problem, case.scheme, case.w0, case.passes, case.seed, runs, patience)
-    rows = values.compare(case.given, search)
-    if tried.exact and case.problem.linear is None and case.scheme.solves_task:
+    values = OrderingValues(subject.problem, subject.scheme, subject.w0, subject.passes, subject.seed, runs, patience)
+    rows = values.compare(subject.given, search)
+    if tried.exact and subject.problem.linear is None and subject.scheme.solves_task:
         rows = from_all_orders(rows, measures[0])
     return rows, values.notes
 
 
 def _judge(
-    case: _Case, search: OrderSearch, measures: tuple[Measure, ...], rows: tuple[OrderingRow, ...], start: float
+    subject: _Subject, search: OrderSearch, measures: tuple[Measure, ...], rows: tuple[OrderingRow, ...], start: float
 ) -> tuple[tuple[Measure, ...], Verdict]:
     """The measures with the expected values of random orders, and the verdict on the given order."""
     random = next(row for row in rows if (row.name, row.passes) == ("random permutation", 1))
     given = next(row for row in rows if (row.name, row.passes) == ("given order", 1))
     measures = with_expected_mean(measures, random)
     ends = random.forgetting_low, random.forgetting_high
-    return measures, judge(search, measures, start, given.forgetting, ends, case.seed)
+    return measures, judge(search, measures, start, given.forgetting, ends, subject.seed)
 
 
 def _luck(measures: tuple[Measure, ...], scheme: Scheme) -> float:
