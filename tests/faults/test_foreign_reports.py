@@ -102,7 +102,7 @@ KEYS = [
 @pytest.mark.parametrize("place", ["c", "r", "p", "m", "t", "s"])
 def test_a_key_that_could_leave_its_folder_is_refused(key, place):
     text = whole().to_json().replace(f'"key": "{place}"', f'"key": {json.dumps(key)}')
-    with pytest.raises(ProblemFileError, match="the key"):
+    with pytest.raises(ProblemFileError, match="invalid key"):
         Report.from_json(text)
 
 
