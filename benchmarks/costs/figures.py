@@ -12,8 +12,7 @@ import matplotlib
 
 from forgetting.figures.drawing import draw
 from forgetting.figures.items import Curves, Series
-from forgetting.figures.looks import PAGE, drawing
-from forgetting.figures.palette import COLOURS
+from forgetting.figures.style import COLOURS, PAGE, drawing
 
 EXACT = ("moments", "spectral", "subsets", "deterministic")
 WORDS = {

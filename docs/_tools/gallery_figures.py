@@ -13,8 +13,7 @@ import matplotlib
 from cycler import cycler
 from matplotlib.collections import QuadMesh
 
-from forgetting.figures.looks import PAGE
-from forgetting.figures.palette import COLOURS
+from forgetting.figures.style import COLOURS, PAGE
 from forgetting.figures.svg import _drawn, _themed
 
 #: the look of the report; ticks of logarithmic axes are mathematics, and letters are outlines, which keep their places

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import forgetting as fg
 from forgetting import expectation
 from forgetting.core.plugins import load_plugins
-from forgetting.report.section_registry import section_makers
+from forgetting.report.settings import section_makers
 from forgetting.sets import registry as sets
 from forgetting.solver import registry as methods
 

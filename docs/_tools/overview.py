@@ -13,11 +13,10 @@ from typing import Any
 
 import matplotlib
 
-from forgetting.figures.drawable_points import clipped, curve_points
+from forgetting.figures.axes import clipped, curve_points
 from forgetting.figures.drawing import plot_curves
 from forgetting.figures.items import Curves
-from forgetting.figures.looks import drawing
-from forgetting.figures.palette import COLOURS, DARK, GRAY
+from forgetting.figures.style import COLOURS, DARK, GRAY, drawing
 from forgetting.report import Report, load_report
 
 STYLE = {"font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold"}

@@ -15,7 +15,7 @@ import numpy as np
 
 import forgetting as fg
 from forgetting.figures.lab import Lab
-from forgetting.report.sections.paths_in_the_plane import three_lines
+from forgetting.report.sections.demonstrations import three_lines
 
 # %%
 # Learning a task is a projection

@@ -14,7 +14,7 @@ from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Item, Table
 from forgetting.figures.notebook import notebook_html
-from forgetting.figures.terminal import table_text
+from forgetting.figures.text_formats import table_text
 from forgetting.files.records import checked_fields, field_values, read_record, write_record
 
 __all__ = ["Result", "Shown", "pandas"]

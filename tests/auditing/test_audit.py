@@ -21,9 +21,9 @@ from forgetting.auditing import (
     random_influence,
     subsample_rows,
 )
-from forgetting.auditing.advice import recommend
 from forgetting.auditing.findings import Outlier, measure_fit
 from forgetting.auditing.result import Guarantee, Split
+from forgetting.auditing.sentences import recommend
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 O = fg.orderings  # noqa: E741

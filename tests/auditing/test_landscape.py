@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import Landscape, landscape, order_disparity
-from forgetting.auditing.robustness import agreement_of, ranks_of
+from forgetting.auditing.order_statistics import agreement_of, ranks_of
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 

@@ -8,11 +8,11 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import Audit, digits
-from forgetting.auditing.advice import recommend
 from forgetting.auditing.findings import Outlier
 from forgetting.auditing.measures import Measure, orders_to_try
-from forgetting.auditing.opening import opening
-from forgetting.auditing.orders import FoundOrder, OrderSearch
+from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.orders import FoundOrder
+from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.verdict import judge
 from forgetting.errors import InvalidInputError, NotSupportedError
 

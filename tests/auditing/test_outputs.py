@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import find_duplicates, forgetting_matrix, principal_angles, search_orders
-from forgetting.auditing.passes import pass_ends
+from forgetting.auditing.orders import pass_ends
 from forgetting.errors import InvalidInputError
 
 O = fg.orderings  # noqa: E741

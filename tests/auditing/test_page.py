@@ -11,10 +11,10 @@ from forgetting.auditing import Audit, digits
 from forgetting.auditing.page import _shows_something
 from forgetting.cli import run_app
 from forgetting.errors import InvalidInputError
+from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Panel, Spread
-from forgetting.figures.pictures import pictures
-from forgetting.figures.sheets import to_csv
 from forgetting.figures.svg import figure_drawing
+from forgetting.figures.text_formats import to_csv
 
 
 @pytest.fixture(scope="module")

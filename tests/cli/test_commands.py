@@ -390,10 +390,11 @@ def test_a_certificate_is_written_as_data_or_text_only(inside, tmp_path):
 
 
 def test_a_report_of_one_section_from_outside(inside, tmp_path, monkeypatch):
-    from forgetting.report import Section, section, section_makers, section_registry
+    from forgetting.report import Section, section, section_makers
+    from forgetting.report import settings as report_settings
 
     section_makers()
-    monkeypatch.setattr(section_registry, "_registry", copy.deepcopy(section_registry._registry))
+    monkeypatch.setattr(report_settings, "_registry", copy.deepcopy(report_settings._registry))
 
     @section("sizes", "counting")
     def sizes(settings, progress):

@@ -6,7 +6,7 @@ from sklearn.datasets import load_diabetes, load_digits
 
 import forgetting as fg
 from forgetting.datasets import diabetes, digits, hold_out, image_tasks, sensor_drift
-from forgetting.datasets.sensors import sessions
+from forgetting.datasets.measurements import sessions
 from forgetting.errors import InvalidInputError
 from forgetting.report.provenance import problem_hash
 

@@ -305,7 +305,7 @@ def doctor(capsys):
 
 
 def test_doctor_says_where_compiled_code_is_kept(doctor, tmp_path, monkeypatch):
-    from forgetting.cli import doctor as command
+    from forgetting.cli import about as command
 
     monkeypatch.setattr(command, "TESTS", {})
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
@@ -320,7 +320,7 @@ def test_doctor_says_where_compiled_code_is_kept(doctor, tmp_path, monkeypatch):
 
 
 def test_doctor_shows_what_is_broken_as_a_line_with_its_reason(doctor, monkeypatch):
-    from forgetting.cli import doctor as command
+    from forgetting.cli import about as command
 
     def broken():
         raise RuntimeError("the compiler\nis missing")

@@ -20,18 +20,15 @@ from hypothesis import strategies as st
 import forgetting as fg
 from effort import rounds
 from forgetting.cli import run_app
-from forgetting.figures.drawable_points import clipped
-from forgetting.figures.drawing import draw
+from forgetting.figures.axes import clipped
+from forgetting.figures.drawing import draw, pictures
 from forgetting.figures.items import Band, Curves, Item, Line, Matrix, Paths, Regions, Role, Series, Stage, Table
-from forgetting.figures.looks import drawing
-from forgetting.figures.pictures import pictures
-from forgetting.figures.sheets import to_csv
+from forgetting.figures.style import drawing
 from forgetting.figures.svg import figure_drawing
-from forgetting.figures.terminal import table_text
+from forgetting.figures.text_formats import table_text, to_csv
 from forgetting.report import load_report
-from forgetting.report.document import Report, Section
+from forgetting.report.document import Report, Section, to_latex_file
 from forgetting.report.html import to_html
-from forgetting.report.texts import to_latex_file
 
 ROOT = Path(__file__).parents[2]
 AWKWARD = (

@@ -19,13 +19,11 @@ from forgetting.claims import Certificate
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
 from forgetting.figures.lab import lab_html
-from forgetting.figures.sheets import to_csv
 from forgetting.figures.svg import figure_drawing
-from forgetting.figures.terminal import table_text
+from forgetting.figures.text_formats import table_text, to_csv
 from forgetting.files.json_and_toml import decode_json
-from forgetting.report.document import Report, Section
+from forgetting.report.document import Report, Section, summary_text, to_latex_file
 from forgetting.report.html import to_html
-from forgetting.report.texts import summary_text, to_latex_file
 
 EVIL = "</title></script><!--\"'><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;\u202e$\\input{x}"
 
@@ -105,7 +103,7 @@ KEYS = [
 @pytest.mark.parametrize("place", ["c", "r", "p", "m", "t", "s"])
 def test_a_key_that_could_leave_its_folder_is_refused(key, place):
     text = whole().to_json().replace(f'"key": "{place}"', f'"key": {json.dumps(key)}')
-    with pytest.raises(ProblemFileError, match="the key"):
+    with pytest.raises(ProblemFileError, match="invalid key"):
         Report.from_json(text)
 
 

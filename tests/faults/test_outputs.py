@@ -261,7 +261,7 @@ def test_a_result_that_cannot_be_drawn_is_saved(tmp_path, monkeypatch):
 
     curve = Curves("f", "Title", "", "k", "loss", (Series("a", (1.0, 2.0), (1.0, 0.5)),))
     report = Report("Title", (Section("all", "All", "", (curve,)),), {})
-    monkeypatch.setattr("forgetting.figures.pictures.draw", broken)
+    monkeypatch.setattr("forgetting.figures.drawing.draw", broken)
     with pytest.raises(ProblemFileError, match=r"could not be drawn \(ZeroDivisionError.*the result is in .*out.json"):
         write_report(report, tmp_path / "out")
     with pytest.raises(ProblemFileError, match=r"the result is in .*f.png.json"):

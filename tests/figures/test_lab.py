@@ -14,7 +14,7 @@ from forgetting.figures.items import Line, Stage
 from forgetting.figures.lab import Lab, lab_html, playable
 from forgetting.report.document import Report, Section
 from forgetting.report.html import to_html
-from forgetting.report.sections.paths_in_the_plane import three_lines
+from forgetting.report.sections.demonstrations import three_lines
 
 LINES = three_lines()
 

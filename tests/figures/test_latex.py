@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Table
-from forgetting.figures.latex import to_latex
-from forgetting.figures.writers import escape_latex, latex_number
+from forgetting.figures.text_formats import escape_latex, latex_number, to_latex
 
 RANDOM = fg.bounds.evaluate(fg.families.gaussian(T=20, d=100, rank=5, seed=0), fg.orderings.WithReplacement(), k=10**6)
 SETTING = {"k": 10**6, "d": 10, "T": 2, "rank_avg": 1, "rank_max": 1}

@@ -11,25 +11,13 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.figures.drawing import draw
-from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
-from forgetting.figures.latex import to_latex
-from forgetting.figures.looks import PAGE, drawing
-from forgetting.figures.numbers import cell
-from forgetting.figures.pictures import pictures
-from forgetting.figures.sheets import to_csv
+from forgetting.figures.drawing import draw, pictures
+from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table, cell
+from forgetting.figures.style import PAGE, drawing
 from forgetting.figures.svg import figure_drawing
-from forgetting.figures.terminal import table_text
-from forgetting.report import (
-    Report,
-    Settings,
-    build_report,
-    load_report,
-    section,
-    section_makers,
-    section_registry,
-    write_report,
-)
+from forgetting.figures.text_formats import table_text, to_csv, to_latex
+from forgetting.report import Report, Settings, build_report, load_report, section, section_makers, write_report
+from forgetting.report import settings as report_settings
 from forgetting.report.document import Section
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
@@ -321,7 +309,7 @@ def test_maps_are_at_the_number_of_tasks_of_the_problem():
 
 def test_a_section_from_outside_is_part_of_every_report(monkeypatch):
     section_makers()  # finds the sections of the package, which register themselves once
-    monkeypatch.setattr(section_registry, "_registry", copy.deepcopy(section_registry._registry))
+    monkeypatch.setattr(report_settings, "_registry", copy.deepcopy(report_settings._registry))
 
     @section("sizes", "counting", summary=lambda made: [f"counted: {made.text}"])
     def sizes(settings, progress):

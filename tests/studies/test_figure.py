@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError
-from forgetting.figures.pictures import pictures
+from forgetting.figures.drawing import pictures
 from forgetting.studies.figure import table_figure
 
 

@@ -8,9 +8,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.figures.curve_looks import PLAIN, curve_look
 from forgetting.figures.items import Curves
-from forgetting.figures.palette import COLOURS, GRAY
+from forgetting.figures.style import COLOURS, GRAY, PLAIN, curve_look
 from forgetting.theory.curves import bound_curves, bound_role, tightest_curve
 
 matplotlib.use("Agg")

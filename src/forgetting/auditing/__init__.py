@@ -7,20 +7,26 @@ The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
 from forgetting.auditing.api import audit
-from forgetting.auditing.degenerate import Case
-from forgetting.auditing.findings import Fit, Offer, Outlier
+from forgetting.auditing.findings import Case, Fit, Offer, Outlier
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
 from forgetting.auditing.measures import Measure
-from forgetting.auditing.order_variance import OrderVariance
-from forgetting.auditing.orders import FoundOrder, OrderSearch, search_orders
-from forgetting.auditing.reading import read_tasks
+from forgetting.auditing.order_search import OrderSearch, search_orders
+from forgetting.auditing.order_statistics import (
+    OrderDisparity,
+    OrderSpread,
+    OrderVariance,
+    SeedAgreement,
+    order_disparity,
+)
+from forgetting.auditing.orders import FoundOrder
+from forgetting.auditing.preparation import apply_features, read_tasks, subsample_rows
 from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
-from forgetting.auditing.robustness import OrderDisparity, OrderSpread, SeedAgreement, order_disparity
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
-from forgetting.auditing.sources import RandomFeatures, apply_features, digits, image_tasks, mnist, subsample_rows
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.names import only
+from forgetting.datasets import digits, image_tasks, mnist
+from forgetting.tasks import RandomFeatures
 from forgetting.tasks.readers import Reading
 
 __all__ = [

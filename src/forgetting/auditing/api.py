@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from forgetting import bounds
-from forgetting.auditing.advice import recommend
-from forgetting.auditing.degenerate import find_cases, last_task_share
-from forgetting.auditing.desk import QUANTITIES, Desk, from_all_orders, with_expected_mean
-from forgetting.auditing.findings import Fit, find_outliers, measure_fit
+from forgetting.auditing.findings import Fit, Outlier, find_cases, find_outliers, last_task_share, measure_fit
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
-from forgetting.auditing.measures import measure_orders, orders_to_try
-from forgetting.auditing.opening import opening
-from forgetting.auditing.orders import OrderSearch, as_permutation, search_orders
+from forgetting.auditing.measures import Measure, Tried, measure_orders, orders_to_try
+from forgetting.auditing.order_search import OrderSearch, search_orders
+from forgetting.auditing.ordering_values import (
+    OrderingValues,
+    applicable_guarantees,
+    from_all_orders,
+    passes_along,
+    shares_of_causes,
+    with_expected_mean,
+)
+from forgetting.auditing.orders import as_permutation
 from forgetting.auditing.preparation import Recipe, Standard, held_out
-from forgetting.auditing.repeats import repeat_verdicts
-from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.result import Audit, OrderingRow, TaskRow
+from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
-from forgetting.auditing.verdict import judge
+from forgetting.auditing.verdict import ROUNDING, Verdict, judge, repeat_verdicts
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, seed_from
 from forgetting.core.progress import Progress, progress_bar, reports_progress
-from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.orderings import (
-    Cyclic,
-    Explicit,
-    GreedyDistance,
-    Ordering,
-    Reshuffled,
-    WithoutReplacement,
-    WithReplacement,
-)
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 from forgetting.tasks.readers import Columns, read, task_notes, warn_of_doubts
 
-__all__ = ["audit"]
-
 MOST_TASKS = 1000  # the most tasks, because every pair is compared
-ROUNDING = 1e-13  # of the loss before learning: less is not forgetting
 
 
 @reports_progress
@@ -114,22 +105,12 @@ def audit(
             report(stages[stage], stage, len(stages))
 
         begin(0)
-        given_tasks, notes, name = _door(tasks)
-        T = given_tasks.num_tasks
-        if T > MOST_TASKS:
-            raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
-        given = np.arange(T) if order is None else as_permutation(order, T)
-        problem = _prepared(given_tasks, recipe, seed, given)
+        source, notes, name = _read(tasks)
+        subject = _prepare(source, recipe, order, test, scheme, w0, seed, P)
+        problem, linear = subject.problem, subject.problem.linear
         done = recipe.words(problem)
-        held = None if test is None else held_out(test, given_tasks, problem)
-        chosen, space = resolve(problem, scheme, w0)
-        linear = problem.linear
-        if chosen.random or (linear is not None and chosen.linear_on(problem) is None):
-            raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
-        original = given_tasks.linear
-        fit = _plain_fit(problem, space.w0)
-        if linear is not None:
-            fit = measure_fit(linear, space.w0, seed, original, recipe.feature_map(seed))
+        fit = _fit(subject)
+        rounding = ROUNDING * fit.start
 
         begin(1)
         similarity = None if linear is None else principal_angles(linear.geometry)
@@ -138,64 +119,54 @@ def audit(
         )  # fmt: skip
 
         begin(2)
-        search = search_orders(problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed)
+        search = search_orders(problem, scheme=subject.scheme, w0=subject.w0, starts=[subject.given], seed=seed)
         tried = orders_to_try(problem, seed)
-        measures = measure_orders(problem, chosen, space.w0, tried, given, P, search, held)
-        rounding = ROUNDING * fit.start
-
-        begin(3)
-        desk = Desk(problem, chosen, space.w0, P, seed, runs, patience)
-        orderings = desk.compare(given, search)
-        if tried.exact and linear is None and chosen.solves_task:
-            orderings = from_all_orders(orderings, measures[0])
-        random = next(row for row in orderings if (row.name, row.passes) == ("random permutation", 1))
-        own = next(row for row in orderings if (row.name, row.passes) == ("given order", 1))
-        measures = with_expected_mean(measures, random)
-        ends = random.forgetting_low, random.forgetting_high
-        verdicts = [judge(search, measures, fit.start, own.forgetting, ends, seed)]
-        notes += (*problem.notes, *desk.notes)
-
-        begin(4)
-        influence = random_influence(problem, chosen, space.w0, seed)
-        alone = forgetting_matrix(problem, [given], chosen, space.w0)
-        norms = {} if problem.norms is None else {"norm": problem.norms}
-        outliers = find_outliers(
-            {**norms, "forgotten": influence.forgotten, "causes": influence.caused},
-            {"forgotten": influence.forgotten_error, "causes": influence.caused_error},
-            rounding,
+        measures = measure_orders(
+            problem, subject.scheme, subject.w0, tried, subject.given, P, search, subject.held_out
         )
 
+        begin(3)
+        orderings, more_notes = _compare_orderings(subject, search, tried, measures, runs, patience)
+        measures, verdict = _judge(subject, search, measures, orderings, fit.start)
+
+        begin(4)
+        influence = random_influence(problem, subject.scheme, subject.w0, seed)
+        alone = forgetting_matrix(problem, [subject.given], subject.scheme, subject.w0)
+        outliers = _outliers(problem, influence, rounding)
+
         begin(5)
-        guarantees = _guarantees(problem, chosen, space.w0, orderings)
+        guarantees = applicable_guarantees(problem, subject.scheme, subject.w0, orderings)
         last = last_task_share(tried.orders, measures[0].values)
-        cases = find_cases(problem, chosen, space.w0, given, fit.start, last)
+        cases = find_cases(problem, subject.scheme, subject.w0, subject.given, fit.start, last)
 
         begin(6)
-        drawn = () if original is None else recipe.drawn(original)
-        if drawn and T > 1 and original is not None:
+        drawn = () if source.linear is None else recipe.drawn(source.linear)
+        verdicts = [verdict]
+        if drawn and problem.num_tasks > 1 and source.linear is not None:
             verdicts += repeat_verdicts(
-                original, recipe, seed, range(1, count), given, scheme, w0, P, test,
+                source.linear, recipe, seed, range(1, count), subject.given, scheme, w0, P, test,
                 lambda repeat: report(f"repeat {repeat}", 6, len(stages)),
             )  # fmt: skip
+        notes = (*notes, *problem.notes, *more_notes)
         result = Audit(
             title=title or ", ".join([name, *done]),
             tasks=_task_rows(problem, similarity, influence, alone),
             dim=problem.dim,
             rank_joint=None if linear is None else linear.rank_joint,
             radius=problem.radius,
-            scheme=str(chosen),
+            scheme=str(subject.scheme),
             seed=seed,
             passes=P,
-            given=tuple(given.tolist()),
-            luck=measures[0].share_better if len(measures) == 1 or chosen.solves_task else measures[1].share_better,
+            given=tuple(subject.given.tolist()),
+            luck=_luck(measures, subject.scheme),
             fit=fit,
             overlap=_plain(similarity.overlap) if similarity else (),
             smallest_angle=_plain(similarity.smallest) if similarity else (),
             largest_angle=_plain(similarity.largest) if similarity else (),
             orderings=orderings,
             search=search,
-            passes_along=_along(problem, chosen, space.w0, given, search),
-            splits=_splits(orderings, P, rounding),
+            passes_along=passes_along(problem, subject.scheme, subject.w0, subject.given, search),
+            splits=shares_of_causes(orderings, P, rounding),
             influence=_plain(influence.matrix),
             influence_runs=influence.runs,
             influence_exact=influence.exact,
@@ -212,65 +183,152 @@ def audit(
             preparation=", ".join(done),
             drawn=" and the ".join(drawn),
             cases=cases,
-            missing=_missing(problem, held),
+            missing=_missing(problem, subject.held_out),
             orders=tuple(map(tuple, tried.orders.tolist())) if tried.exact else (),
         )
         report("done", len(stages), len(stages))
         return replace(result, opening=opening(result), recommendation=recommend(result))
 
 
-def _door(source: Any) -> tuple[Problem, tuple[str, ...], str]:
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """The subject of an audit: prepared tasks, how they are learned, and the given order.
+
+    Attributes:
+        source: the tasks before they were prepared.
+        problem: the tasks as they are learned.
+        held_out: test rows of the same tasks, prepared like those; None if there are none.
+        scheme, w0: how tasks are learned, and from where.
+        given: the given order.
+    """
+
+    source: Problem
+    problem: Problem
+    held_out: Problem | None
+    scheme: Scheme
+    w0: Array
+    given: IntArray
+    passes: int
+    seed: int
+    recipe: Recipe
+
+
+def _read(source: Any) -> tuple[Problem, tuple[str, ...], str]:
     """The tasks of any source that `audit` accepts (linear ones if all are affine), notes about them, and a title."""
     reading = read(source, Columns(), {})
     warn_of_doubts(reading, stacklevel=5)  # at the call of `audit`
-    found = reading.tasks
-    problem: Problem = found if found.linear is None else found.linear
+    tasks = reading.tasks
+    problem: Problem = tasks if tasks.linear is None else tasks.linear
     T = problem.num_tasks
     title = Path(source).name if isinstance(source, str | PathLike) else f"{T} task{'s' if T != 1 else ''}"
     notes = () if problem.linear is None else task_notes(problem.linear)
     return problem, tuple(dict.fromkeys([*reading.notes, *notes])), title
 
 
-def _prepared(problem: Problem, recipe: Recipe, seed: int, given: IntArray) -> Problem:
-    """The prepared tasks; only regression tasks are prepared."""
-    if problem.linear is not None:
-        return recipe.prepare(problem.linear, seed, int(given[0]))
-    if recipe.changes:
+def _prepare(
+    source: Problem,
+    recipe: Recipe,
+    order: Sequence[int] | None,
+    test: Any,
+    scheme: SchemeLike | None,
+    w0: Any,
+    seed: int,
+    passes: int,
+) -> _Subject:
+    """The tasks as they are learned; an error for too many tasks, or for a scheme that is not linear."""
+    T = source.num_tasks
+    if T > MOST_TASKS:
+        raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
+    given = np.arange(T) if order is None else as_permutation(order, T)
+    problem = source
+    if source.linear is not None:
+        problem = recipe.prepare(source.linear, seed, int(given[0]))
+    elif recipe.changes:
         raise NotSupportedError(
             "rows, features, standardize, intercept and loss prepare the rows of regression tasks, not of "
-            f"{type(problem).__name__}"
+            f"{type(source).__name__}"
         )
-    return problem
+    test_tasks = None if test is None else held_out(test, source, problem)
+    chosen, space = resolve(problem, scheme, w0)
+    if chosen.random or (problem.linear is not None and chosen.linear_on(problem) is None):
+        raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
+    return _Subject(source, problem, test_tasks, chosen, space.w0, given, passes, seed, recipe)
 
 
-def _plain_fit(problem: Problem, w0: Array) -> Fit:
-    """Whether some w solves all tasks, for tasks that are not linear: no residuals and no least loss are known."""
-    finding = problem.realizability
+def _fit(subject: _Subject) -> Fit:
+    """Joint realizability of the tasks; residuals and the least loss are known of linear tasks alone."""
+    linear = subject.problem.linear
+    if linear is not None:
+        return measure_fit(
+            linear, subject.w0, subject.seed, subject.source.linear, subject.recipe.feature_map(subject.seed)
+        )
+    finding = subject.problem.realizability
     holds = finding is not None and bool(finding.holds)
     message = "it is not known whether some w solves all tasks" if finding is None else finding.message
-    return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, problem.loss(w0), (), message)
+    return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, subject.problem.loss(subject.w0), (), message)
+
+
+def _compare_orderings(
+    subject: _Subject,
+    search: OrderSearch,
+    tried: Tried,
+    measures: tuple[Measure, ...],
+    runs: int | None,
+    patience: float,
+) -> tuple[tuple[OrderingRow, ...], list[str]]:
+    """Expected values of every ordering that is compared, and notes about them."""
+    values = OrderingValues(subject.problem, subject.scheme, subject.w0, subject.passes, subject.seed, runs, patience)
+    rows = values.compare(subject.given, search)
+    if tried.exact and subject.problem.linear is None and subject.scheme.solves_task:
+        rows = from_all_orders(rows, measures[0])
+    return rows, values.notes
+
+
+def _judge(
+    subject: _Subject, search: OrderSearch, measures: tuple[Measure, ...], rows: tuple[OrderingRow, ...], start: float
+) -> tuple[tuple[Measure, ...], Verdict]:
+    """The measures with the expected values of random orders, and the verdict on the given order."""
+    random = next(row for row in rows if (row.name, row.passes) == ("random permutation", 1))
+    given = next(row for row in rows if (row.name, row.passes) == ("given order", 1))
+    measures = with_expected_mean(measures, random)
+    ends = random.forgetting_low, random.forgetting_high
+    return measures, judge(search, measures, start, given.forgetting, ends, subject.seed)
+
+
+def _luck(measures: tuple[Measure, ...], scheme: Scheme) -> float:
+    """The share of the orders tried that forget less than the given one, by forgetting itself where it is a measure."""
+    return measures[0 if len(measures) == 1 or scheme.solves_task else 1].share_better
+
+
+def _outliers(problem: Problem, influence: Influence, rounding: float) -> tuple[Outlier, ...]:
+    """The tasks that stand out by their norm, by what is forgotten of them, or by what they make others forget."""
+    norms = {} if problem.norms is None else {"norm": problem.norms}
+    return find_outliers(
+        {**norms, "forgotten": influence.forgotten, "causes": influence.caused},
+        {"forgotten": influence.forgotten_error, "causes": influence.caused_error},
+        rounding,
+    )
 
 
 def _missing(problem: Problem, held: Problem | None) -> tuple[str, ...]:
-    """What this audit does not show, and why."""
-    said = []
+    """The parts that this audit leaves out, each with the reason."""
+    absent = []
     if problem.linear is None:
-        said.append(
+        absent.append(
             f"ranks, principal angles, duplicates and exact expectations: they need linear tasks, not "
             f"{type(problem).__name__}, so that random orders are simulated"
         )
     if problem.labels_stand_for is None:
-        said.append("accuracy: the labels are not classes (-1 and +1, or one-hot rows)")
+        absent.append("accuracy: the labels are not classes (-1 and +1, or one-hot rows)")
     if held is None:
-        said.append("held-out loss: no test rows were given (test=)")
-    return tuple(said)
+        absent.append("held-out loss: no test rows were given (test=)")
+    return tuple(absent)
 
 
 def _task_rows(
     problem: Problem, similarity: Similarity | None, influence: Influence, alone: Influence
 ) -> tuple[TaskRow, ...]:
     linear, T = problem.linear, problem.num_tasks
-    counted = getattr(problem, "num_rows", None)
     others = np.full((T, T), -1.0) if similarity is None else similarity.overlap.copy()
     np.fill_diagonal(others, -1.0)
     rows = []
@@ -280,7 +338,7 @@ def _task_rows(
         rows.append(
             TaskRow(
                 problem.names[task],
-                0 if counted is None else int(counted[task]),
+                _num_rows(problem, task),
                 None if linear is None else int(linear.ranks[task]),
                 None if linear is None else float(linear.norms[task]),
                 None if linear is None else float(linear.geometry.residuals[linear.geometry.index[task]]),
@@ -297,54 +355,12 @@ def _task_rows(
     return tuple(rows)
 
 
-def _along(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
-    T = problem.num_tasks
-    wanted: list[tuple[str, Ordering]] = [
-        ("given order", Explicit(given)),
-        ("best order", Explicit(search.best.order)),
-        ("worst order", Explicit(search.worst.order)),
-        ("greedy", GreedyDistance(repeat=False)),
-    ]
-    passes = []
-    for name, ordering in wanted:
-        trajectory = run(problem, ordering, T, scheme, w0=w0)
-        passes.append(Pass(name, tuple(trajectory.order.tolist()), tuple(trajectory.forgetting.tolist())))
-    return tuple(passes)
-
-
-def _splits(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) -> tuple[Split, ...]:
-    values = {(row.name, row.passes): row.forgetting for row in orderings}
-    splits = []
-    for baseline in ("given order", "worst order"):
-        a, b, c, d = (values[name, count] for count in (1, passes) for name in (baseline, "random permutation"))
-        falls = a - d > rounding and min(a, b, c, d) >= -rounding
-        randomness = ((a - b) + (c - d)) / 2 / (a - d) if falls else None
-        repetition = None if randomness is None else 1 - randomness
-        splits.append(Split(baseline, passes, a, b, c, d, values["with replacement", 1], randomness, repetition))
-    return tuple(splits)
-
-
-def _guarantees(
-    problem: Problem, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]
-) -> tuple[Guarantee, ...]:
-    T = problem.num_tasks
-    wanted: dict[tuple[str, int], tuple[str, Ordering]] = {
-        ("with replacement", 0): ("with replacement", WithReplacement()),
-        ("random permutation", 1): ("without replacement", WithoutReplacement()),
-        ("random permutation", 0): ("reshuffled", Reshuffled()),
-        ("given order", 0): ("cyclic", Cyclic()),  # no bound depends on the numbers of the tasks
-    }
-    guarantees = []
-    for row in orderings:
-        name, ordering = wanted.get((row.name, 1 if row.k == T else 0), ("", None))
-        if ordering is None:
-            continue
-        for entry in bounds.evaluate(problem, ordering, row.k, w0, scheme=scheme).applicable():
-            if entry.bound.kind == "upper" and entry.quantity in QUANTITIES:
-                measured = row.loss if entry.quantity == "loss" else row.forgetting
-                details = entry.bound.key, entry.value, measured, entry.tightest, entry.vacuous
-                guarantees.append(Guarantee(name, row.k, entry.quantity, *details))
-    return tuple(guarantees)
+def _num_rows(problem: Problem, task: int) -> int:
+    """The number of rows of a task; 0 for tasks that have none, such as convex sets."""
+    if problem.linear is not None:
+        return int(problem.linear.num_rows[task])
+    rows = problem.signed_rows(task)
+    return 0 if rows is None else len(rows)
 
 
 def _plain(matrix: Array) -> tuple[tuple[float, ...], ...]:

@@ -1,21 +1,178 @@
-"""Outliers among the tasks, and joint realizability of the tasks with ways to reach it."""
+"""Findings about the tasks of an audit: degenerate cases, outliers, joint realizability and ways to reach it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from forgetting.auditing.sources import RandomFeatures, apply_features, subsample_rows
-from forgetting.core.arrays import Array
-from forgetting.tasks import LinearTasks, RegressionTasks, prepare
+from forgetting.auditing.preparation import apply_features, subsample_rows
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.text import one_line
+from forgetting.dynamics.loop import run
+from forgetting.orderings import Explicit
+from forgetting.schemes import Ridge, Scheme
+from forgetting.tasks import LinearTasks, Problem, RandomFeatures, RegressionTasks, prepare
 
-__all__ = ["Fit", "Offer", "Outlier", "find_outliers", "measure_fit"]
+# ----------------------------------------------------------------------------------------------------- degenerate cases
 
-TRIED = 1000  # the most features for which an offer is tried out
-LARGEST = 2e6  # the most entries of all rows for which an intercept is tried
+LAMBDAS = (1e-2, 1e-1, 1.0, 10.0, 1e2, 1e3, 1e4)  # of ridge, tried where learning to convergence diverges
+RISE = 1.0 + 1e-9  # a loss above this times the loss before learning has risen
+TWICE = 2.0  # a loss that ends above this many times the loss before learning is said to diverge
+EXPLAINED = 0.99  # only the last task matters if it explains this part of the differences between orders
+LARGE = 10.0  # a task is far larger if its norm is this many times the median of the others,
+SHARE = 0.5  # or if it has this part of the loss before learning, and
+TIMES = 3.0  # this many times its fair share of the loss
+
+
+@dataclass(frozen=True)
+class Case:
+    """A degenerate case.
+
+    Attributes:
+        kind: "one task", "zero labels", "same tasks", "last task", "nearly last task", "rises" or
+            "large task".
+        sentence: what there is, and what follows.
+
+    >>> Case("one task", "There is one task.").kind
+    'one task'
+    """
+
+    kind: str
+    sentence: str
+
+
+def find_cases(
+    problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float = 0.0
+) -> tuple[Case, ...]:
+    """The degenerate cases of these tasks, the most important first.
+
+    `start` is the loss before learning; `last` is the part of the differences between orders that the last task
+    explains.
+
+    >>> import forgetting as fg
+    >>> same = fg.families.repeated(fg.RegressionTasks([[[1.0, 0.0]]], [[2.0]]), 3)
+    >>> [case.sentence for case in find_cases(same, fg.schemes.Kaczmarz(), np.zeros(2), np.arange(3), 2.0)]
+    ['All 3 tasks are the same, so that there is no order to choose.']
+    """
+    return tuple(_cases(problem, scheme, w0, given, start, last))
+
+
+def last_task_share(orders: IntArray, values: Sequence[float]) -> float:
+    """The part of the variance of the values of orders that the last task explains; 0 if nothing varies.
+
+    >>> last_task_share(np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0]]), (1.0, 1.0, 3.0, 3.0))
+    1.0
+    """
+    column, ends = np.asarray(values), orders[:, -1]
+    total = float(np.var(column))
+    if orders.shape[1] < 3 or total <= 1e-18 * float(np.max(column**2)):
+        return 0.0
+    within = sum(float(np.var(column[ends == task])) * float(np.mean(ends == task)) for task in np.unique(ends))
+    return 1.0 - within / total
+
+
+def _cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float) -> Iterator[Case]:
+    T, linear = problem.num_tasks, problem.linear
+    if T == 1:
+        yield Case("one task", "There is one task, so that there is no order to choose.")
+        return
+    if start == 0:
+        zero = linear is not None and not linear.geometry.label_norms.any()
+        why = "All labels are zero" if zero else "The start solves every task"
+        yield Case("zero labels", f"{why}: nothing is learned, and nothing can be forgotten.")
+        return
+    if linear is None:
+        return
+    if linear.geometry.num_distinct == 1:
+        yield Case("same tasks", f"All {T} tasks are the same, so that there is no order to choose.")
+        return
+    cases = list(_last_task(linear, scheme))
+    if not cases and last >= EXPLAINED:
+        says = "Only the last task learned matters here: which one it is explains"
+        cases.append(Case("nearly last task", f"{says} {100 * last:.1f} % of the differences between orders."))
+    yield from cases
+    yield from _rises(linear, scheme, w0, given, start)
+    yield from _large_task(linear, w0, start)
+
+
+def _last_task(tasks: LinearTasks, scheme: Scheme) -> Iterator[Case]:
+    """Yield the case that every task alone determines w on the joint row space."""
+    if not (scheme.solves_task and np.all(tasks.ranks == tasks.rank_joint)):
+        return
+    rank = f"rank {tasks.rank_joint}" + (" = d" if tasks.rank_joint == tasks.dim else ", that of all tasks together")
+    if tasks.realizability.holds:
+        says = "whichever comes first solves all tasks, and nothing is forgotten"
+    else:
+        says = "only the last task learned matters, and forgetting measures how different the tasks are"
+    yield Case("last task", f"Each task alone determines w ({rank}): {says}.")
+
+
+def _rises(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, start: float) -> Iterator[Case]:
+    """Yield the case that the loss at the end of a pass is above the loss before learning."""
+    end = _end(tasks, scheme, w0, given)
+    if not end > RISE * start:
+        return
+    who = "learning to convergence" if scheme.solves_task else str(scheme)
+    what = f"{who} {'diverges' if end > TWICE * start else 'raises the loss'} here"
+    losses = {lam: _end(tasks, Ridge(lam), w0, given) for lam in LAMBDAS}
+    lam = min(losses, key=lambda key: losses[key])
+    helps = losses[lam] < end
+    below = "" if losses[lam] < start else ", which is still above the start"
+    remedy = f"; ridge {lam:g} takes {_big(end)} to {_big(losses[lam])}{below}" if helps else ""
+    yield Case(
+        "rises",
+        f"{what[:1].upper()}{what[1:]}: a pass in the given order takes the mean loss from {_big(start)} up to "
+        f"{_big(end)}{remedy}.",
+    )
+
+
+def _end(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray) -> float:
+    return float(run(tasks, Explicit(given), len(given), scheme, w0=w0, record_every=len(given)).losses[-1])
+
+
+def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
+    """Yield the case of a task whose norm or loss is far above those of the others."""
+    T, geometry = tasks.num_tasks, tasks.geometry
+    losses = geometry.task_losses(geometry.start(w0))
+    norms = tasks.norms
+    task = int(np.argmax(norms))
+    others = float(np.median(np.delete(norms, task)))
+    if others > 0 and norms[task] >= LARGE * others:
+        marks = [f"its norm is {norms[task] / others:,.3g} times the median of the others"]
+    else:
+        marks, task = [], int(np.argmax(losses))
+    share = float(losses[task]) / (T * start)
+    if T > 2 and share >= max(SHARE, min(TIMES / T, 0.9)):
+        marks.append(f"it has {100 * share:.0f} % of the loss before learning")
+    if marks:
+        longer = tasks.loss_kind == "sum" and tasks.num_rows[task] > 2 * np.median(tasks.num_rows)
+        remedy = "use the mean loss, or rescale it" if longer else "check its units, or rescale it"
+        yield Case(
+            "large task",
+            f"One task is far larger than the others, {called(tasks.names[task])} ({' and '.join(marks)}), and decides "
+            f"most of what is measured: {remedy}.",
+        )
+
+
+def called(name: str) -> str:
+    """The name of a task in a sentence, quoted unless it is a number.
+
+    >>> called("3"), called("left eye")
+    ('task 3', "task 'left eye'")
+    """
+    line = one_line(name)
+    return f"task {line}" if line.isdigit() else f"task '{line}'"
+
+
+def _big(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.4g}"
+
+
+# ------------------------------------------------------------------------------------------------------------- outliers
+
 FACTOR = 3.0  # an outlier is at least this many times the typical value
 
 
@@ -41,6 +198,50 @@ class Outlier:
     def ratio(self) -> float:
         """The value divided by the typical value."""
         return self.value / self.typical if self.typical > 0 else float("inf")
+
+
+def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
+    """Tasks whose value is far above the median (for norms: also far below), if there are at least 4 tasks.
+
+    An outlier is at least 3 times the median and 5 robust standard deviations (1.4826 times the median absolute
+    deviation) away from the median. Norms are compared on a logarithmic scale. For the other measures, the value less
+    several standard errors must also be above 30 % of the sum over tasks (or 10 times the mean, if that is less) and
+    above `floor`. If more than a quarter of the tasks are outliers in a measure, none is reported.
+
+    >>> values = np.array([1.0, 1.2, 0.9, 1.1, 40.0])
+    >>> find_outliers({"norm": values}, {}, 0.0)
+    (Outlier(task=4, measure='norm', value=40.0, typical=1.1),)
+    """
+    outliers: list[Outlier] = []
+    for measure, values in measures.items():
+        if len(values) < 4:
+            continue
+        typical = float(np.median(values))
+        if measure == "norm":
+            logs = np.log(np.maximum(values, 1e-300))
+            away = np.abs(logs - np.median(logs))
+            picked = away > max(np.log(FACTOR), _spread(logs))
+        else:
+            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # above the expected largest of T standard normal numbers
+            sure = values - doubt * errors.get(measure, 0.0)
+            share = min(0.3, 10 / len(values)) * float(np.maximum(values, 0.0).sum())
+            picked = (sure > typical + _spread(values)) & (sure > max(FACTOR * abs(typical), share, floor))
+        if picked.sum() <= len(values) / 4:
+            outliers += [
+                Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()
+            ]
+    return tuple(outliers)
+
+
+def _spread(values: Array) -> float:
+    """Five robust standard deviations of the values."""
+    return 5.0 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
+
+
+# -------------------------------------------------------------------------------------------------- joint realizability
+
+TRIED = 1000  # the most features for which an offer is tried out
+LARGEST = 2e6  # the most entries of all rows for which an intercept is tried
 
 
 @dataclass(frozen=True)
@@ -97,44 +298,6 @@ class Fit:
     floor_with_intercept: float | None = None
 
 
-def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
-    """Tasks whose value is far above the median (for norms: also far below), if there are at least 4 tasks.
-
-    An outlier is at least 3 times the median and 5 robust standard deviations (1.4826 times the median absolute
-    deviation) away from the median. Norms are compared on a logarithmic scale. For the other measures, the value less
-    several standard errors must also be above 30 % of the sum over tasks (or 10 times the mean, if that is less) and
-    above `floor`. If more than a quarter of the tasks are outliers in a measure, none is reported.
-
-    >>> values = np.array([1.0, 1.2, 0.9, 1.1, 40.0])
-    >>> find_outliers({"norm": values}, {}, 0.0)
-    (Outlier(task=4, measure='norm', value=40.0, typical=1.1),)
-    """
-    outliers: list[Outlier] = []
-    for measure, values in measures.items():
-        if len(values) < 4:
-            continue
-        typical = float(np.median(values))
-        if measure == "norm":
-            logs = np.log(np.maximum(values, 1e-300))
-            away = np.abs(logs - np.median(logs))
-            picked = away > max(np.log(FACTOR), _spread(logs))
-        else:
-            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # above the expected largest of T standard normal numbers
-            sure = values - doubt * errors.get(measure, 0.0)
-            share = min(0.3, 10 / len(values)) * float(np.maximum(values, 0.0).sum())
-            picked = (sure > typical + _spread(values)) & (sure > max(FACTOR * abs(typical), share, floor))
-        if picked.sum() <= len(values) / 4:
-            outliers += [
-                Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()
-            ]
-    return tuple(outliers)
-
-
-def _spread(values: Array) -> float:
-    """Five robust standard deviations."""
-    return 5.0 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
-
-
 def measure_fit(
     tasks: LinearTasks, w0: Array, seed: int = 0, given: LinearTasks | None = None, features: Any = None
 ) -> Fit:
@@ -182,7 +345,7 @@ def _lower_floor(tasks: LinearTasks, floor: float) -> float | None:
 
 
 def _offers(tasks: LinearTasks, given: RegressionTasks, features: Any, seed: int) -> Iterator[Offer]:
-    """Offers of fewer rows, of more features, and of both; an offer that is cheap to try is made only if it works."""
+    """Yield offers of fewer rows, more features, or both; those that are cheap to try are yielded only if they work."""
     distinct = tasks.geometry.num_distinct
     rows = tasks.geometry.dim // distinct
     while rows > 0:

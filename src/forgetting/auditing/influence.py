@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.auditing.orders import as_permutation
-from forgetting.auditing.passes import PART, batch_steps, quietly
+from forgetting.auditing.orders import PART, as_permutation, batch_steps, quietly
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, seed_from
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import run
@@ -20,8 +19,6 @@ from forgetting.errors import InvalidInputError
 from forgetting.orderings import Explicit
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
-
-__all__ = ["Influence", "forgetting_matrix", "random_influence"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import math
 import os
 import zipfile
 from collections.abc import Sequence
+from itertools import permutations as all_permutations
 from os import PathLike
 from typing import Any, Literal, get_args
 
@@ -16,18 +17,6 @@ from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_kind,
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.files.atomic import write
-
-__all__ = [
-    "KEYS",
-    "Layout",
-    "checked_orders",
-    "checked_seeds",
-    "checked_task_values",
-    "checked_values",
-    "holds_values",
-    "read_values",
-    "write_values",
-]
 
 KEYS = ("permutations", "values", "seeds", "task_values")
 Layout = Literal["group-by-seed", "seed-by-group"]
@@ -82,9 +71,7 @@ def _first_missing(orders: IntArray) -> tuple[int, ...]:
     >>> _first_missing(np.array([[0, 1, 2], [0, 2, 1], [1, 2, 0]]))
     (1, 0, 2)
     """
-    from itertools import permutations
-
-    for row, order in enumerate(permutations(range(orders.shape[1]))):
+    for row, order in enumerate(all_permutations(range(orders.shape[1]))):
         if row == len(orders) or tuple(orders[row].tolist()) != order:
             return order
     raise AssertionError("no permutation is missing")
@@ -171,7 +158,7 @@ def read_values(
                 f"{path}: no array {name!r:.80}; there are {there:.200}; name them by permutations_key= and values_key="
             )
     values = np.asarray(arrays[values_key])
-    found = {
+    landscape = {
         "permutations": arrays[permutations_key],
         "values": values.T if values_layout == "seed-by-group" else values,
         "seeds": None if seeds_key is None else arrays.get(seeds_key),
@@ -179,7 +166,7 @@ def read_values(
     }
     if seeds_key not in (None, "seeds") and seeds_key not in arrays:
         raise ProblemFileError(f"{path}: no array {seeds_key!r:.80}; seeds_key=None numbers the seeds")
-    return found
+    return landscape
 
 
 def _task_values(arrays: dict[str, Any], values_key: str) -> Any:

@@ -7,35 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting.auditing.order_variance import PARTS
-from forgetting.auditing.robustness import LEVELS
+from forgetting.auditing.order_statistics import LEVELS, PARTS
 from forgetting.core.text import one_line
-from forgetting.figures.items import Curves, Item, Matrix, Series, Table
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
     from forgetting.auditing.landscapes import Landscape
 
-__all__ = ["explained", "histogram", "landscape_report", "positions", "sentences"]
 
 BINS = 30  # most bars of a histogram
 FEW = 5  # orders listed at each end
 LEAST = 0.1  # share that positions must explain to be drawn
 
 
-def sentences(found: Landscape) -> tuple[str, ...]:
-    """What the values say: spread, what explains it, agreement of seeds, disparity of tasks."""
-    spread, better = found.spread, "high" if found.higher_is_better else "low"
+def sentences(landscape: Landscape) -> tuple[str, ...]:
+    """Sentences on the values: their spread, what explains it, agreement of seeds, disparity of tasks."""
+    spread, better = landscape.spread, "high" if landscape.higher_is_better else "low"
     said = [
-        f"Over {'all' if found.complete else 'the'} {len(found.values)} orders, the {found.quantity} is "
+        f"Over {'all' if landscape.complete else 'the'} {len(landscape.values)} orders, the {landscape.quantity} is "
         f"{spread.mean:.4g} on average (standard deviation {spread.sd:.2g}; {better} values are good): best "
         f"{spread.best.value:.4g} in the order {_words(spread.best.order)}{spread.best.ties}, worst "
         f"{spread.worst.value:.4g} in the order {_words(spread.worst.order)}{spread.worst.ties}."
     ]
-    said.append(explained(found))
-    agreement = found.agreement
+    said.append(explained(landscape))
+    agreement = landscape.agreement
     if agreement is not None:
         said.append(
             f"The best order is the best of {agreement.best_agree} of {agreement.seeds} seeds (which have "
@@ -44,24 +41,24 @@ def sentences(found: Landscape) -> tuple[str, ...]:
         )
         if agreement.correlation is not None:
             said[-1] += f" Two seeds have a rank correlation of {agreement.correlation:.2f} over orders, on average."
-    if found.disparity is not None:
-        most = int(np.argmax(found.disparity.per_task))
+    if landscape.disparity is not None:
+        most = int(np.argmax(landscape.disparity.per_task))
         said.append(
-            f"Order-normalised performance disparity (Yoon et al. 2020; largest minus smallest value of a task over "
-            f"orders): {found.disparity.mean:.4g} on average over tasks, at most {found.disparity.maximum:.4g} (task "
-            f"{one_line(found.names[most], 40)})."
+            "Order-normalised performance disparity (Yoon et al. 2020; largest minus smallest value of a task over "
+            f"orders): {landscape.disparity.mean:.4g} on average over tasks, at most "
+            f"{landscape.disparity.maximum:.4g} (task {one_line(landscape.names[most], 40)})."
         )
     return tuple(said)
 
 
-def explained(found: Landscape) -> str:
-    """What positions and pairs explain of the variance over orders, in a sentence or two."""
-    if not found.complete:
+def explained(landscape: Landscape) -> str:
+    """A sentence or two on the part of the variance over orders that positions and pairs explain."""
+    if not landscape.complete:
         return (
             f"The orders are a sample: better and worse ones may exist among the others, and what positions and pairs "
-            f"explain is known only if all orders of {found.num_tasks} tasks are there."
+            f"explain is known only if all orders of {landscape.num_tasks} tasks are there."
         )
-    split = found.variance
+    split = landscape.variance
     if split.shares is None:
         return "All orders have the same value: the order does not matter."
     said = (
@@ -91,9 +88,9 @@ def _words(order: Sequence[int]) -> str:
     return " ".join(map(str, order[:20])) + (" ..." if len(order) > 20 else "")
 
 
-def histogram(found: Landscape, order: Any = None) -> Curves:
+def histogram(landscape: Landscape, order: Any = None) -> Curves:
     """The distribution of the means over seeds as steps, with marks at the best, the worst, the mean and an order."""
-    values, spread = found.means, found.spread
+    values, spread = landscape.means, landscape.spread
     low, high = float(values.min()), float(values.max())
     if high - low <= 1e-9 * max(abs(low), abs(high)):  # all orders alike
         low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
@@ -105,90 +102,90 @@ def histogram(found: Landscape, order: Any = None) -> Curves:
     top = 1.08 * float(share.max())
     marks = [("best", spread.best.value), ("worst", spread.worst.value), ("mean over orders", spread.mean)]
     if order is not None:
-        row = found.row(order)
-        marks.append((f"order {_words(found.permutations[row].tolist())}", float(values[row])))
+        row = landscape.row(order)
+        marks.append((f"order {_words(landscape.permutations[row].tolist())}", float(values[row])))
     series = [Series("orders", column(x), column(y), (0.0,) * len(x), column(y), group=0)]
     for group, (name, value) in enumerate(marks, 1):
         role: Any = "reference" if name == "mean over orders" else "exact"
         series.append(
             Series(name, (value, value), (0.0, top), role=role, group=group, label=f"{name}, {value:.4g}")
         )  # fmt: skip
-    label = f"{found.quantity}{', mean over seeds' if found.num_seeds > 1 else ''}"
-    return Curves("distribution", found.headline, "", label, "orders, %", tuple(series), xlog=False, ylog=False)
+    label = f"{landscape.quantity}{', mean over seeds' if landscape.num_seeds > 1 else ''}"
+    return Curves("distribution", landscape.headline, "", label, "orders, %", tuple(series), xlog=False, ylog=False)
 
 
-def positions(found: Landscape) -> Matrix | None:
-    """What a task at a position adds to the mean; None if positions explain little, or no more than noise would."""
-    if not found.complete or found.variance.shares is None:
+def positions(landscape: Landscape) -> Matrix | None:
+    """The change of the mean by a task at a position; None if positions explain little, or no more than noise would."""
+    if not landscape.complete or landscape.variance.shares is None:
         return None
-    split = found.variance
+    split = landscape.variance
     shares = split.shares if split.num_seeds < 2 else split.signal_shares
     if shares is None or shares[0] < max(LEAST, split.chance[0]):
         return None
-    places = tuple(str(place) for place in range(1, found.num_tasks + 1))
+    places = tuple(str(place) for place in range(1, landscape.num_tasks + 1))
     caption = (
-        f"Mean {found.quantity} over the orders with a task at a position, minus the mean over all orders. Position "
-        f"alone explains {100 * shares[0]:.0f} % of the variance over orders."
+        f"Mean {landscape.quantity} over the orders with a task at a position, minus the mean over all orders. "
+        f"Position alone explains {100 * shares[0]:.0f} % of the variance over orders."
     )
     table = tuple(column(row) for row in split.table)
-    title = f"{found.quantity}: which task stands where"
-    return Matrix("positions", title, caption, "position", "task", found.names, places, table)
+    title = f"{landscape.quantity}: which task stands where"
+    return Matrix("positions", title, caption, "position", "task", landscape.names, places, table)
 
 
-def landscape_report(found: Landscape, title: str, order: Any = None) -> Report:
+def landscape_report(landscape: Landscape, title: str, order: Any = None) -> Report:
     """Sentences, figures and tables of a landscape, for the renderers of `forgetting.report`."""
-    spread = found.spread
+    spread = landscape.spread
     numbers: list[tuple[str, Any]] = [("best", spread.best.value)]
     numbers += [
         (f"{100 * level:g} % of orders below", value) for level, value in zip(LEVELS, spread.quantiles, strict=True)
     ]
     numbers += [("worst", spread.worst.value), ("mean", spread.mean), ("standard deviation", spread.sd)]
-    summary = list(found.findings)
+    summary = list(landscape.findings)
     if order is not None:
-        row = found.row(order)
-        rank, value = int(found.ranks[row]), float(found.means[row])
-        numbers.append((f"order {_words(found.permutations[row].tolist())}", value))
+        row = landscape.row(order)
+        rank, value = int(landscape.ranks[row]), float(landscape.means[row])
+        numbers.append((f"order {_words(landscape.permutations[row].tolist())}", value))
         summary.insert(
             1,
-            f"The order {_words(found.permutations[row].tolist())} has {value:.4g}, rank {rank} of "
-            f"{len(found.values)}: {100 * (rank - 1) / len(found.values):.0f} % of the orders are better.",
+            f"The order {_words(landscape.permutations[row].tolist())} has {value:.4g}, rank {rank} of "
+            f"{len(landscape.values)}: {100 * (rank - 1) / len(landscape.values):.0f} % of the orders are better.",
         )
     items: list[Item] = [
-        Table("spread", f"{found.quantity} over orders", "", ("over orders", found.quantity), tuple(numbers)),
-        histogram(found, order),
-        _extremes(found),
+        Table("spread", f"{landscape.quantity} over orders", "", ("over orders", landscape.quantity), tuple(numbers)),
+        histogram(landscape, order),
+        _extremes(landscape),
     ]
-    if found.complete and found.variance.shares is not None:
-        items.append(_variance_table(found))
-    matrix = positions(found)
+    if landscape.complete and landscape.variance.shares is not None:
+        items.append(_variance_table(landscape))
+    matrix = positions(landscape)
     items += [] if matrix is None else [matrix]
-    if found.disparity is not None:
-        rows = tuple(zip(found.names, found.disparity.per_task, strict=True))
+    if landscape.disparity is not None:
+        rows = tuple(zip(landscape.names, landscape.disparity.per_task, strict=True))
         caption = "Largest minus smallest value of the task at the end of an order, of the mean over seeds."
         items.append(Table("disparity", "Disparity of tasks over orders", caption, ("task", "disparity"), rows))
     meta = {
-        "tasks": found.num_tasks,
-        "orders": len(found.values),
-        "seeds": found.seeds.tolist(),
-        "quantity": found.quantity,
-        "higher is better": found.higher_is_better,
-        **({"parts": _numbers(found)} if found.complete else {}),
+        "tasks": landscape.num_tasks,
+        "orders": len(landscape.values),
+        "seeds": landscape.seeds.tolist(),
+        "quantity": landscape.quantity,
+        "higher is better": landscape.higher_is_better,
+        **({"parts": _numbers(landscape)} if landscape.complete else {}),
         "versions": versions(),
     }
     section = Section("landscape", "Orders", "", tuple(items))
     return Report(title, (section,), meta, tuple(summary), lead="distribution")
 
 
-def _extremes(found: Landscape) -> Table:
+def _extremes(landscape: Landscape) -> Table:
     """The best and the worst orders."""
-    total = len(found.values)
+    total = len(landscape.values)
     rows = np.unique(np.concatenate([np.arange(min(FEW, total)), np.arange(max(total - FEW, 0), total)]))
-    columns = found._columns(rows, full=False)
+    columns = landscape._columns(rows, full=False)
     return Table("orders", "Best and worst orders", "", tuple(columns), tuple(zip(*columns.values(), strict=True)))
 
 
-def _variance_table(found: Landscape) -> Table:
-    split = found.variance
+def _variance_table(landscape: Landscape) -> Table:
+    split = landscape.variance
     known = (
         ("dimension", split.dimensions),
         ("by chance, %", _percent(split.chance)),
@@ -211,8 +208,8 @@ def _percent(shares: Any) -> tuple[float, ...] | None:
     return None if shares is None else tuple(round(100 * share, 2) + 0.0 for share in column(shares))
 
 
-def _numbers(found: Landscape) -> dict[str, Any]:
+def _numbers(landscape: Landscape) -> dict[str, Any]:
     """The parts of the variance at full precision, for machines."""
-    split = found.variance
+    split = landscape.variance
     known = {"variance": split.variances, "signal": split.signal, "noise of a seed": split.noise}
     return {name: dict(zip(PARTS, column(part), strict=True)) for name, part in known.items() if part is not None}

@@ -22,17 +22,19 @@ from forgetting.auditing.landscape_files import (
     read_values,
     write_values,
 )
-from forgetting.auditing.order_variance import OrderVariance, split_variance
-from forgetting.auditing.orders import MOST_ORDERS, Quantity, as_permutation, extreme_order, order_value
-from forgetting.auditing.robustness import (
+from forgetting.auditing.landscape_page import histogram, positions, sentences
+from forgetting.auditing.order_statistics import (
     LEVELS,
     OrderDisparity,
     OrderSpread,
+    OrderVariance,
     SeedAgreement,
     agreement_of,
     order_disparity,
     ranks_of,
+    split_variance,
 )
+from forgetting.auditing.orders import MOST_ORDERS, Quantity, as_permutation, extreme_order, order_value
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind, as_list, read_only, real_array
 from forgetting.core.progress import Progress, reports_progress, track
 from forgetting.dynamics.ensembles import compiled_form
@@ -44,8 +46,6 @@ from forgetting.orderings import Explicit
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
-
-__all__ = ["Landscape", "landscape"]
 
 MOST_RUNS = 5040  # orders learned one by one: all orders of 7 tasks
 
@@ -70,8 +70,8 @@ class Landscape(Result):
         complete: whether all T! orders are there. True refuses anything else; False takes some orders as a sample,
             whose variance is not split.
 
-    >>> found = Landscape([[1, 0], [0, 1]], [3.0, 1.0], quantity="loss")
-    >>> found.permutations.tolist(), found.values[:, 0].tolist(), found.spread.best.order
+    >>> landscape = Landscape([[1, 0], [0, 1]], [3.0, 1.0], quantity="loss")
+    >>> landscape.permutations.tolist(), landscape.values[:, 0].tolist(), landscape.spread.best.order
     ([[0, 1], [1, 0]], [1.0, 3.0], (0, 1))
     """
 
@@ -150,12 +150,12 @@ class Landscape(Result):
 
     @property
     def num_tasks(self) -> int:
-        """T."""
+        """The number of tasks T."""
         return len(self.permutations[0])
 
     @property
     def num_seeds(self) -> int:
-        """M."""
+        """The number of seeds M."""
         return len(self.values[0])
 
     @cached_property
@@ -209,24 +209,22 @@ class Landscape(Result):
         return None if self.task_values is None else order_disparity(self.task_values.mean(axis=2))
 
     def row(self, order: Any) -> int:
-        """The row of an order.
+        """The row of an order in `permutations`.
 
         >>> Landscape([[0, 1], [1, 0]], [1.0, 3.0]).row([1, 0])
         1
         """
         tasks = as_permutation(order, self.num_tasks)
-        found = np.flatnonzero((self.permutations == tasks).all(axis=1))
-        if found.size == 0:
+        rows = np.flatnonzero((self.permutations == tasks).all(axis=1))
+        if rows.size == 0:
             raise InvalidInputError(f"the order {tasks.tolist()!r:.80} is not among the {len(self.values)} orders")
-        return int(found[0])
+        return int(rows[0])
 
     # ------------------------------------------------------------------------------------------ looking at it
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the values say, in a few sentences."""
-        from forgetting.auditing.landscape_page import sentences
-
+        """The spread of the values, what explains it, and the agreement of the seeds, in a few sentences."""
         return sentences(self)
 
     @property
@@ -239,7 +237,7 @@ class Landscape(Result):
         return len(self.values)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        """Best orders first."""
+        """The columns of the table of orders, the best orders first."""
         rows = np.argsort(self._costs.mean(axis=1), kind="stable")[rows]
         columns: dict[str, Any] = {
             "rank": self.ranks[rows].tolist(),
@@ -257,29 +255,25 @@ class Landscape(Result):
 
     def figure(self, order: Any = None) -> Curves:
         """The distribution of the values over orders; best, worst, mean and, if given, an order are marked."""
-        from forgetting.auditing.landscape_page import histogram
-
         return histogram(self, order)
 
     def position_figure(self) -> Matrix | None:
         """The mean value with task i at position a, minus the mean; None unless positions explain more than chance."""
-        from forgetting.auditing.landscape_page import positions
-
         return positions(self)
 
 
 def _all_orders(T: int) -> str:
-    """T!, as a number that can be read."""
+    """T! in digits, or as a power of ten where it is large."""
     return f"{math.factorial(T)}" if T <= 12 else f"{float(math.factorial(min(T, 170))):.2g}"
 
 
-Measure = Callable[[Array], Any]
+TaskValues = Callable[[Array], Any]  # of w: a number for each task
 
 
 @reports_progress
 def landscape(
     problem: Problem,
-    quantity: Quantity | Measure = "loss",
+    quantity: Quantity | TaskValues = "loss",
     *,
     scheme: SchemeLike | None = None,
     w0: Any = None,
@@ -303,8 +297,8 @@ def landscape(
         progress: as for `fg.run`.
 
     >>> import forgetting as fg
-    >>> found = landscape(fg.families.gaussian(T=4, d=8, rank=2, seed=0), "forgetting")
-    >>> len(found.values), found.spread.best.order, [round(share, 3) for share in found.variance.shares.tolist()]
+    >>> orders = landscape(fg.families.gaussian(T=4, d=8, rank=2, seed=0), "forgetting")
+    >>> len(orders.values), orders.spread.best.order, [round(share, 3) for share in orders.variance.shares.tolist()]
     (24, (1, 0, 3, 2), [0.679, 0.32, 0.001])
     """
     chosen, space = resolve(problem, scheme, w0)

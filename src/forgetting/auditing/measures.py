@@ -9,24 +9,24 @@ from functools import cached_property
 
 import numpy as np
 
+from forgetting.auditing.order_search import OrderSearch
 from forgetting.auditing.orders import (
     SLOW,
     FoundOrder,
-    OrderSearch,
     as_tasks,
     count_orders,
     distinct_orders,
     extreme_order,
+    held_out_losses,
+    pass_cost,
+    pass_ends,
 )
-from forgetting.auditing.passes import held_out_losses, pass_cost, pass_ends
 from forgetting.core.arrays import Array, IntArray, as_number
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import average_incremental
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
-
-__all__ = ["Measure", "Tried", "measure_orders", "orders_to_try"]
 
 ALL = 720  # up to this many different orders, all are tried
 SAMPLE = 1000  # otherwise this many random orders, or as many as 4e10 operations allow,
@@ -129,7 +129,7 @@ class Measure:
         return float(np.mean([self.compare(value, self.given) < 0 for value in self.values])) if self.values else 0.0
 
     def number(self, value: float) -> str:
-        """The value with its unit: per cent for accuracies."""
+        """The value in words with four digits, accuracies in per cent."""
         value = as_number(value, "value")
         if self.is_accuracy:
             return f"{100 * value:.1f} %"

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forgetting.auditing.advice import SECTIONS, SLACK
-from forgetting.auditing.figure import along, lead_figure
-from forgetting.auditing.order_effects import landscape_section
-from forgetting.auditing.result import Audit, OrderingRow
+from forgetting.auditing.audit_landscape import landscape_section
+from forgetting.auditing.sentences import SECTIONS, SLACK, listed, number, percent, task_name
 from forgetting.auditing.verdict import ROUNDING
-from forgetting.auditing.words import listed, number, percent, task_name
 from forgetting.core.arrays import Array
 from forgetting.core.text import one_line
-from forgetting.figures.items import Item, Matrix, Table
-from forgetting.figures.terminal import table_text
-from forgetting.report.document import Report, Section
+from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
+from forgetting.figures.text_formats import table_text
+from forgetting.report.document import Report, Section, summary_text
 from forgetting.report.provenance import versions
-from forgetting.report.texts import summary_text
 
-__all__ = ["report_of", "text_of"]
+if TYPE_CHECKING:
+    from forgetting.auditing.measures import Measure
+    from forgetting.auditing.result import Audit, OrderingRow
 
+
+MARKS = ("given order", "given order, {} passes (cyclic)", "order that forgets least", "order that forgets most")
 SQUARES = 60  # rows of a matrix that are still drawn one by one
 ALIKE = 0.2  # values that differ by less than this part of the largest make no picture
 ROWS = 12  # tasks shown in a terminal
 
 
 def report_of(audit: Audit) -> Report:
-    """The figure of all orders and at most four sentences, then all sections.
+    """The audit as a report: the figure of all orders and at most four sentences, then all sections.
 
     >>> import forgetting as fg
     >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
     >>> [section.key for section in report.sections]
     ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees', 'missing']
     """
+    landscape = landscape_section(audit)
     sections = (
         _orderings(audit),
         _randomness(audit),
-        *_landscape(audit),
+        *([] if landscape is None else [landscape]),
         _tasks(audit),
         _pairs(audit),
         _fit(audit),
@@ -62,8 +64,29 @@ def report_of(audit: Audit) -> Report:
     return Report(title, sections, meta, summary, lead="" if lead is None else lead.key)
 
 
+def text_of(audit: Audit, width: int = 80) -> str:
+    """The audit as text for a terminal: the recommendation, and the tables that fit."""
+    report = report_of(audit)
+    parts = [summary_text(report, width)]
+    orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
+    parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
+    for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
+        table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
+        if table is not None and table.rows:
+            shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
+            parts.append(table_text(_cut(shown), width))
+    more = [line for line in audit.recommendation if line not in report.summary]
+    if more:
+        parts.append(summary_text(Report("Further findings", (), {}, tuple(more)), width))
+    if audit.missing:
+        parts.append(summary_text(Report("Not in this audit", (), {}, audit.missing), width))
+    if audit.notes:
+        parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
+    return "\n\n".join(parts)
+
+
 def _head(audit: Audit) -> str:
-    """What the tasks are, in a line."""
+    """The tasks in a line: number, dimension, joint rank, radius, loss before learning, and realizability."""
     rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
     radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
     unit = f" ({audit.unit})" if audit.unit else ""
@@ -78,32 +101,14 @@ def _said(audit: Audit, section: str) -> list[str]:
     return [line for line in SECTIONS[section](audit) if line not in audit.opening]
 
 
-def text_of(audit: Audit, width: int = 80) -> str:
-    """A page for the terminal: the recommendation, and the tables that fit."""
-    report = report_of(audit)
-    parts = [summary_text(report, width)]
-    orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
-    parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
-    for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
-        table = next((one for one in report.items() if one.key == key and isinstance(one, Table)), None)
-        if table is not None and table.rows:
-            shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
-            parts.append(table_text(_cut(shown), width))
-    more = [line for line in audit.recommendation if line not in report.summary]
-    if more:
-        parts.append(summary_text(Report("Further findings", (), {}, tuple(more)), width))
-    if audit.missing:
-        parts.append(summary_text(Report("Not in this audit", (), {}, audit.missing), width))
-    if audit.notes:
-        parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
-    return "\n\n".join(parts)
-
-
 def _cut(table: Table) -> Table:
     if len(table.rows) <= ROWS:
         return table
     note = f"... and {len(table.rows) - ROWS} more"
     return Table(table.key, table.title, table.caption, table.columns, table.rows[:ROWS], (*table.notes, note))
+
+
+# ------------------------------------------------------------------------------------------------------------- sections
 
 
 def _orderings(audit: Audit) -> Section:
@@ -121,9 +126,9 @@ def _orderings(audit: Audit) -> Section:
     }
     rows = []
     for name, both in pairs.items():
-        one, many = both[1], both[P]
-        method = one.method if one.method == many.method else f"{one.method}, {many.method}"
-        rows.append((names.get(name, name), one.forgetting, one.loss, many.forgetting, many.loss, method))
+        once, many = both[1], both[P]
+        method = once.method if once.method == many.method else f"{once.method}, {many.method}"
+        rows.append((names.get(name, name), once.forgetting, once.loss, many.forgetting, many.loss, method))
     heads = ("ordering", "F once", "L once", f"F x{P}", f"L x{P}", "method")
     caption = (
         f"Expected forgetting F and loss L after one pass (k = {audit.num_tasks}) and after {P} (k = "
@@ -133,23 +138,7 @@ def _orderings(audit: Audit) -> Section:
     legend = f"F: forgetting, L: loss, expected; once: k = {audit.num_tasks}; x{P}: k = {P * audit.num_tasks}."
     table = Table("orderings", "What each ordering leads to", caption, heads, tuple(rows), (legend,))
     lead = lead_figure(audit)
-    items: list[Item] = [*([] if lead is None else [lead]), *_measures(audit), table, along(audit)]
-    simulated = [row for row in audit.orderings if not row.exact]
-    if simulated:
-        cells = []
-        for row in simulated:
-            for quantity in ("forgetting", "loss"):
-                value, low, high = (getattr(row, quantity + end) for end in ("", "_low", "_high"))
-                cells.append((row.name, row.k, quantity, value, low, high))
-        level = f"{simulated[0].confidence:g}"
-        meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
-        if not all(row.bounded for row in simulated):
-            meaning = (
-                f"no bound on the values is known, so that the intervals are normal approximations at {level}, which "
-                "may fail for heavy tails."
-            )
-        columns = ("ordering", "k", "quantity", "mean", "low", "high")
-        items.append(Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells)))
+    items: list[Item] = [*([] if lead is None else [lead]), *_measures(audit), table, along(audit), *_intervals(audit)]
     every = tuple(
         (name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in _orders(audit)
     )
@@ -159,8 +148,28 @@ def _orderings(audit: Audit) -> Section:
     return Section("orderings", "Orderings", text, tuple(items))
 
 
+def _intervals(audit: Audit) -> list[Table]:
+    """The table of the simulated values with their intervals; none if all values are exact."""
+    simulated = [row for row in audit.orderings if not row.exact]
+    if not simulated:
+        return []
+    cells: list[tuple[str | int | float, ...]] = []
+    for row in simulated:
+        cells.append((row.name, row.k, "forgetting", row.forgetting, row.forgetting_low, row.forgetting_high))
+        cells.append((row.name, row.k, "loss", row.loss, row.loss_low, row.loss_high))
+    level = f"{simulated[0].confidence:g}"
+    meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
+    if not all(row.bounded for row in simulated):
+        meaning = (
+            f"no bound on the values is known, so that the intervals are normal approximations at {level}, which "
+            "may fail for heavy tails."
+        )
+    columns = ("ordering", "k", "quantity", "mean", "low", "high")
+    return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells))]
+
+
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
-    """The orders that are named, and the best by every measure if it is another one."""
+    """The given, the best and the worst order, and the best order by every other measure, with their names."""
     best, worst = audit.search.best, audit.search.worst
     named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
     named.append((f"worst order, forgets most{worst.ties}", worst.order))
@@ -195,9 +204,11 @@ def _measures(audit: Audit) -> list[Table]:
         f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that "
         "are worse."
     ]
-    for name, found in (("best", audit.search.best), ("worst", audit.search.worst)):
-        if found.tied > 1:
-            notes.append(f"{name}: the first of {found.tied:,} orders that forget the same; other measures may differ.")
+    for name, extreme in (("best", audit.search.best), ("worst", audit.search.worst)):
+        if extreme.tied > 1:
+            notes.append(
+                f"{name}: the first of {extreme.tied:,} orders that forget the same; other measures may differ."
+            )
     notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
     if any(measure.incremental for measure in audit.measures):
         notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
@@ -206,7 +217,7 @@ def _measures(audit: Audit) -> list[Table]:
 
 
 def _missing(audit: Audit) -> list[Section]:
-    """What the audit does not show, and why."""
+    """The section of the parts that the audit leaves out, each with the reason; empty if nothing is left out."""
     if not audit.missing:
         return []
     return [Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ())]
@@ -214,9 +225,9 @@ def _missing(audit: Audit) -> list[Section]:
 
 def _randomness(audit: Audit) -> Section:
     rows = []
-    for one in audit.splits:
-        values = one.fixed_once, one.random_once, one.fixed_many, one.random_many
-        rows.append((one.baseline, *values, _share(one.randomness), _share(one.repetition)))
+    for split in audit.splits:
+        values = split.fixed_once, split.random_once, split.fixed_many, split.random_many
+        rows.append((split.baseline, *values, _share(split.randomness), _share(split.repetition)))
     P = audit.passes
     heads = ("from", "F once", "F random", f"F x{P}", f"F random x{P}", "random", "repeat")
     caption = (
@@ -232,20 +243,17 @@ def _randomness(audit: Audit) -> Section:
     return Section("randomness", "Randomness or repetition", text, (table,))
 
 
-def _landscape(audit: Audit) -> list[Section]:
-    found = landscape_section(audit)
-    return [] if found is None else [found]
-
-
 def _share(value: float | None) -> str:
     return "-" if value is None or not -SLACK <= value <= 1 + SLACK else f"{round(100 * value)} %"
 
 
 def _tasks(audit: Audit) -> Section:
     remarks: dict[int, list[str]] = {}
-    for one in audit.duplicates:
-        verb = "contradicts" if one.contradicts else "repeats"
-        remarks.setdefault(one.task, []).append(f"{verb} {one_line(audit.tasks[one.of].name)} ({one.kind})")
+    for duplicate in audit.duplicates:
+        verb = "contradicts" if duplicate.contradicts else "repeats"
+        remarks.setdefault(duplicate.task, []).append(
+            f"{verb} {one_line(audit.tasks[duplicate.of].name)} ({duplicate.kind})"
+        )
     for other in audit.outliers:
         remarks.setdefault(other.task, []).append(f"outlier: {other.measure}")
     order = sorted(range(audit.num_tasks), key=lambda task: (task not in remarks, -audit.tasks[task].forgotten))
@@ -294,6 +302,149 @@ def _pairs(audit: Audit) -> Section:
     return Section("pairs", "Which tasks are forgotten, and by which", text, items)
 
 
+def _level(values: tuple[tuple[float, ...], ...]) -> str:
+    """The values of all pairs that are alike, in words."""
+    table = np.array(values)
+    off = table[~np.eye(len(table), dtype=bool)]
+    return f"about {np.median(off):.3g} for every pair" if len(off) else "there is no pair"
+
+
+def _fit(audit: Audit) -> Section:
+    fit = audit.fit
+    rows = [
+        ("largest relative residual", fit.residual),
+        ("tolerance", fit.tolerance),
+        ("tasks missed", len(fit.offenders)),
+        ("least mean loss of any w", "unknown" if fit.floor is None else fit.floor),
+        ("mean loss before learning", fit.start),
+        *(("way out" + (", tried" if offer.tried else ""), offer.words) for offer in fit.offers),
+    ]
+    if audit.rank_joint is None:
+        rows = rows[3:]
+    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *_said(audit, "fit")])
+    return Section(
+        "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
+    )
+
+
+def _guarantees(audit: Audit) -> Section:
+    if not audit.guarantees:
+        why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
+        return Section("guarantees", "Guarantees", "", (), missing=why)
+    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
+    floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
+    rows = [
+        (
+            guarantee.ordering,
+            guarantee.k,
+            guarantee.quantity,
+            guarantee.key,
+            guarantee.value,
+            guarantee.measured if abs(guarantee.measured) > floor else 0.0,
+        )
+        for guarantee in audit.guarantees
+    ]
+    remarks = [
+        "vacuous" if guarantee.vacuous else "tightest" if guarantee.tightest else "" for guarantee in audit.guarantees
+    ]
+    every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
+    best = tuple(
+        row if not guarantee.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
+        for row, guarantee in zip(rows, audit.guarantees, strict=True)
+        if guarantee.tightest
+    )
+    return Section(
+        "guarantees",
+        "Guarantees",
+        " ".join(_said(audit, "guarantees"))
+        + " Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
+        "bound.",
+        (
+            Table("tightest", "Tightest guarantee", "", heads, best),
+            Table("all-bounds", "All that apply", "", (*heads, "remark"), every),
+        ),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- figures
+
+
+def lead_figure(audit: Audit) -> Spread | None:
+    """The values of all orders tried, a panel for each measure; None in audits of earlier versions.
+
+    >>> import forgetting as fg
+    >>> figure = lead_figure(fg.audit(fg.families.two_lines(0.5)))
+    >>> figure.names[0], [panel.xlabel for panel in figure.panels]
+    ('given order', ['training loss (half the squared residual, summed over rows)'])
+    """
+    if not audit.measures:
+        return None
+    orders = f"all {audit.tried:,} orders" if audit.tried_exact else f"{audit.tried:,} random orders"
+    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in audit.measures)
+    return Spread(
+        "orders-tried",
+        "All orders after one pass" if audit.tried_exact else "Random orders after one pass",
+        f"Gray: {orders}, each learned once. {units[:1].upper()}{units[1:]}.",
+        "orders",
+        tuple(name.format(audit.passes) for name in MARKS),
+        tuple(_panel(measure) for measure in audit.measures),
+    )
+
+
+def _panel(measure: Measure) -> Panel:
+    marks = measure.given, measure.cyclic, measure.best, measure.worst
+    factor = 100.0 if measure.is_accuracy else 1.0
+    return Panel(
+        f"{measure.name} ({_short(measure)})",
+        tuple(factor * value for value in measure.values),
+        tuple(factor * mark for mark in marks),
+    )
+
+
+def _short(measure: Measure) -> str:
+    """The unit in the short form that fits beside an axis."""
+    if measure.is_accuracy:
+        return "% of rows"
+    words = measure.unit.split(";")[0].removeprefix("increase of the loss since a task was learned: ")
+    if words.endswith(" outputs"):  # all of it is in the caption, and does not fit here
+        return "mean over rows, summed over outputs" if "mean over" in words else "summed over rows and outputs"
+    for long, short in (
+        (" of a task, ", ", "),
+        ("its mean over the rows", "mean over rows"),
+        ("summed over its rows", "summed over rows"),
+        (", at the worst row of a task", ", worst row"),
+    ):
+        words = words.replace(long, short)
+    return words
+
+
+def along(audit: Audit) -> Curves:
+    """Forgetting after each step of a pass, for the orders of `Audit.passes_along`, and a random order at the end."""
+    steps = tuple(float(t) for t in range(1, audit.num_tasks + 1))
+    floor = ROUNDING * audit.fit.start or None
+    series = [
+        Series(single.name, steps, single.forgetting, method="one run", group=group)
+        for group, single in enumerate(audit.passes_along)
+    ]
+    random = audit.ordering("random permutation")
+    low, high = (None, None) if random.exact else ((random.forgetting_low,), (random.forgetting_high,))
+    end, value = steps[-1:], (random.forgetting,)
+    series.append(Series("random, at the end", end, value, low, high, method=random.method, group=len(series)))
+    wide = max((value for curve in series for value in curve.y if value is not None), default=0.0)
+    log = wide > 0 and wide > (floor or 0.0)
+    return Curves(
+        "along",
+        "Forgetting along one pass",
+        "Each task is learned once.",
+        "k, tasks learned",
+        "forgetting",
+        tuple(series),
+        xlog=audit.num_tasks > 20,
+        ylog=log,
+        floor=floor if log else None,
+    )
+
+
 def _matrix(
     audit: Audit, key: str, title: str, xlabel: str, ylabel: str, values: tuple[tuple[float, ...], ...]
 ) -> Matrix | None:
@@ -327,58 +478,3 @@ def _shows_something(values: Array, floor: float) -> bool:
     if len(off) < 2:
         return False
     return bool(np.ptp(off) > max(floor, ALIKE * float(np.abs(off).max())))
-
-
-def _level(values: tuple[tuple[float, ...], ...]) -> str:
-    """The values of all pairs that are alike, in words."""
-    table = np.array(values)
-    off = table[~np.eye(len(table), dtype=bool)]
-    return f"about {np.median(off):.3g} for every pair" if len(off) else "there is no pair"
-
-
-def _fit(audit: Audit) -> Section:
-    fit = audit.fit
-    rows = [
-        ("largest relative residual", fit.residual),
-        ("tolerance", fit.tolerance),
-        ("tasks missed", len(fit.offenders)),
-        ("least mean loss of any w", "unknown" if fit.floor is None else fit.floor),
-        ("mean loss before learning", fit.start),
-        *(("way out" + (", tried" if offer.tried else ""), offer.words) for offer in fit.offers),
-    ]
-    if audit.rank_joint is None:
-        rows = rows[3:]
-    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *_said(audit, "fit")])
-    return Section(
-        "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
-    )
-
-
-def _guarantees(audit: Audit) -> Section:
-    if not audit.guarantees:
-        why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
-        return Section("guarantees", "Guarantees", "", (), missing=why)
-    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
-    floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
-    rows = [
-        (one.ordering, one.k, one.quantity, one.key, one.value, one.measured if abs(one.measured) > floor else 0.0)
-        for one in audit.guarantees
-    ]
-    remarks = ["vacuous" if one.vacuous else "tightest" if one.tightest else "" for one in audit.guarantees]
-    every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
-    best = tuple(
-        row if not one.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
-        for row, one in zip(rows, audit.guarantees, strict=True)
-        if one.tightest
-    )
-    return Section(
-        "guarantees",
-        "Guarantees",
-        " ".join(_said(audit, "guarantees"))
-        + " Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
-        "bound.",
-        (
-            Table("tightest", "Tightest guarantee", "", heads, best),
-            Table("all-bounds", "All that apply", "", (*heads, "remark"), every),
-        ),
-    )

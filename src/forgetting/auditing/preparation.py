@@ -1,27 +1,104 @@
-"""The tasks as they are learned: sub-sampled rows, then what `tasks.prepared` does; test rows alike."""
+"""The tasks of an audit: read from files, with fewer rows or other features, prepared, and test rows treated alike."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.auditing.sources import RandomFeatures, subsample_rows
-from forgetting.core.arrays import IntArray, as_count, as_flag, as_word
-from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.tasks import LinearTasks, Problem, prepare
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, as_word, seed_from
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.tasks import LinearTasks, Problem, RandomFeatures, RegressionTasks, prepare
 from forgetting.tasks.preparation import as_feature_map, as_standardize
-from forgetting.tasks.readers import Columns, read
+from forgetting.tasks.readers import Columns, Reading, read
 
-__all__ = ["Recipe", "held_out"]
-
+PathName = str | PathLike[str]
 Standard = Literal["all", "first"]
+
+
+def read_tasks(
+    paths: PathName | Sequence[PathName],
+    *,
+    task: str = "task",
+    label: str = "y",
+    positive: str | None = None,
+    drop: str | Sequence[str] = (),
+    drop_nan: bool = False,
+    **options: Any,
+) -> Reading:
+    """Regression tasks from one or more files, with notes about them and the names of their features.
+
+    The files and the options are those of `fg.load`, which gives the tasks alone.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     _ = Path(here, "tasks.csv").write_text("task,a,b,y\\nfirst,1,0,1\\nsecond,0,1,2\\nsecond,1,1,3\\n")
+    ...     reading = read_tasks(Path(here, "tasks.csv"))
+    >>> reading.tasks.names, reading.features, reading.notes[0]
+    (('first', 'second'), ('a', 'b'), "task 'first' has one row")
+    """
+    files = [paths] if isinstance(paths, str | PathLike) else as_list(paths, "paths")
+    if not files:
+        raise ProblemFileError("no file given")
+    for name in files:
+        as_kind(name, str | PathLike, "the name of a file", "paths: ")
+    reading = read(files, Columns(task, label, positive, drop, drop_nan), options)
+    linear = reading.tasks.linear
+    if linear is None or linear.data is None:
+        raise ProblemFileError(f"{files[0]}: holds {reading.tasks!r:.60}, but an audit needs regression tasks")
+    return reading
+
+
+def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:
+    """The tasks with X replaced by features(X): the same as `tasks.prepared(features=features)`.
+
+    >>> import forgetting as fg
+    >>> lifted = apply_features(fg.families.two_lines(0.5), RandomFeatures(20))
+    >>> lifted.dim, lifted.names
+    (20, ('0', '1'))
+    """
+    return prepare(tasks, features=features)
+
+
+def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks:
+    """The same tasks with at most this many rows each, drawn at random; identical tasks stay identical.
+
+    >>> import forgetting as fg
+    >>> subsample_rows(fg.families.gaussian(T=3, d=9, rank=5, seed=0), 2).ranks.tolist()
+    [2, 2, 2]
+    """
+    tasks = _with_data(tasks, "sub-sampling of rows")
+    tasks.require_rows("sub-sampling of rows")
+    most = as_count(rows, "rows", least=1)
+    rng = np.random.default_rng(seed_from(seed))
+    drawn: dict[int, tuple[Any, Array]] = {}
+    pairs = []
+    for task, distinct in enumerate(tasks.index.tolist()):
+        if distinct not in drawn:
+            X, y = tasks.task(task)
+            chosen = np.sort(rng.permutation(len(y))[:most])
+            drawn[distinct] = X[chosen], y[chosen]
+        pairs.append(drawn[distinct])
+    fewer = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
+    fewer.preparation = tasks.preparation
+    return fewer
+
+
+def _with_data(tasks: Problem, what: str) -> RegressionTasks:
+    """The tasks as regression tasks with data; an error says that `what` needs the data."""
+    linear = as_kind(tasks, Problem, "RegressionTasks").linear
+    if linear is None or linear.data is None:
+        raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(tasks).__name__}")
+    return linear.data
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to do with the rows before they are learned: the options of `audit`, checked.
+    """The preparation of the rows before they are learned: the options of `audit`, checked.
 
     Rows are drawn first; all else is `tasks.prepared`. Random features are drawn with the seed of the audit, and with
     the next seeds in its repeats.
@@ -47,16 +124,16 @@ class Recipe:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether any option changes the tasks."""
         return any((self.rows is not None, self.features is not None, self.standardize, self.intercept, self.loss))
 
     def feature_map(self, seed: int, repeat: int = 0) -> Any:
         """The feature map of the given repeat: random features of another seed for every repeat."""
-        found = as_feature_map(self.features, seed)
-        return replace(found, seed=found.seed + repeat) if isinstance(found, RandomFeatures) else found
+        lift = as_feature_map(self.features, seed)
+        return replace(lift, seed=lift.seed + repeat) if isinstance(lift, RandomFeatures) else lift
 
     def drawn(self, tasks: LinearTasks) -> tuple[str, ...]:
-        """What is drawn at random, so that it depends on the seed: rows, random features, both or nothing.
+        """The parts that are drawn at random, and so depend on the seed: rows, random features, both or none.
 
         >>> import forgetting as fg
         >>> tasks = fg.families.gaussian(T=3, d=5, rank=2, seed=0)
@@ -68,7 +145,7 @@ class Recipe:
         return ("rows",) * fewer + ("random features",) * lifted
 
     def prepare(self, tasks: LinearTasks, seed: int, first: int = 0, repeat: int = 0) -> LinearTasks:
-        """The prepared tasks; another draw for every `repeat`. `first` is the task that standardize="first" means.
+        """The prepared tasks, another draw for every `repeat`. `first` is the task that standardize="first" means.
 
         >>> import forgetting as fg
         >>> tasks = fg.RegressionTasks([[[1.0], [3.0]], [[5.0]]], [[1.0, 2.0], [3.0]])
@@ -83,7 +160,7 @@ class Recipe:
         )
 
     def words(self, tasks: Problem) -> tuple[str, ...]:
-        """What was done, in words, from the prepared tasks.
+        """The steps of the preparation in words, from the prepared tasks.
 
         >>> import forgetting as fg
         >>> recipe = Recipe(rows=1, intercept=True, loss="mean")
@@ -130,7 +207,7 @@ def held_out(source: Any, given: Problem, prepared: Problem) -> Problem:
 
 
 def _matched(test: Problem, given: Problem) -> IntArray:
-    """The number of the test task of every task."""
+    """For every task, the number of the test task that belongs to it."""
     T = given.num_tasks
     if sorted(test.names) == sorted(given.names) and len(set(given.names)) == T:
         place = {name: task for task, name in enumerate(test.names)}

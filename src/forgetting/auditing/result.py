@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from forgetting.auditing.degenerate import Case
-from forgetting.auditing.findings import Fit, Outlier
+from forgetting.auditing.audit_landscape import landscape_arrays, landscape_of
+from forgetting.auditing.findings import Case, Fit, Outlier
+from forgetting.auditing.landscape_files import write_values
+from forgetting.auditing.landscapes import Landscape
 from forgetting.auditing.measures import Measure
-from forgetting.auditing.orders import OrderSearch
+from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.page import along, report_of, text_of
 from forgetting.auditing.similarity import Duplicate
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
 from forgetting.files.json_and_toml import decode_json, typed
+from forgetting.report.document import Report
+from forgetting.report.html import to_html
+from forgetting.report.saving import write_file
 from forgetting.results import Result
 
-if TYPE_CHECKING:
-    from forgetting.auditing.landscapes import Landscape
-    from forgetting.report.document import Report
-
-__all__ = ["Audit", "Guarantee", "OrderingRow", "Pass", "Split", "TaskRow"]
-
 FORMAT = "forgetting/audit/1"
-Matrix = tuple[tuple[float, ...], ...]
+TaskMatrix = tuple[tuple[float, ...], ...]  # T x T
 
 
 @dataclass(frozen=True)
@@ -212,14 +212,14 @@ class Audit(Result):
     given: tuple[int, ...]
     luck: float
     fit: Fit
-    overlap: Matrix
-    smallest_angle: Matrix
-    largest_angle: Matrix
+    overlap: TaskMatrix
+    smallest_angle: TaskMatrix
+    largest_angle: TaskMatrix
     orderings: tuple[OrderingRow, ...]
     search: OrderSearch
     passes_along: tuple[Pass, ...]
     splits: tuple[Split, ...]
-    influence: Matrix
+    influence: TaskMatrix
     influence_runs: int
     influence_exact: bool
     guarantees: tuple[Guarantee, ...]
@@ -242,7 +242,7 @@ class Audit(Result):
 
     @property
     def num_tasks(self) -> int:
-        """T."""
+        """The number of tasks T."""
         return len(self.tasks)
 
     @property
@@ -263,8 +263,6 @@ class Audit(Result):
 
     def figure(self) -> Curves:
         """Forgetting along a pass, for the given, the best, the worst and a greedy order."""
-        from forgetting.auditing.figure import along
-
         return along(self)
 
     def _saved(self) -> dict[str, Any]:
@@ -285,7 +283,9 @@ class Audit(Result):
         for measure in self.measures:
             if isinstance(name, str) and measure.name == name:
                 return measure
-        raise InvalidInputError(f"no measure {name!r:.80}; there are {', '.join(one.name for one in self.measures)}")
+        raise InvalidInputError(
+            f"no measure {name!r:.80}; there are {', '.join(known.name for known in self.measures)}"
+        )
 
     def landscape(self, measure: str = "training loss") -> Landscape:
         """The values of a measure after all orders, as a `Landscape`; for up to 6 tasks, whose orders are all tried.
@@ -295,8 +295,6 @@ class Audit(Result):
         >>> [round(share, 3) for share in audit.landscape().variance.shares.tolist()]
         [0.679, 0.32, 0.001]
         """
-        from forgetting.auditing.order_effects import landscape_of
-
         return landscape_of(self, measure)
 
     def write_landscape(self, path: str | PathLike[str], *, force: bool = False) -> None:
@@ -305,9 +303,6 @@ class Audit(Result):
         `values` are training losses; each measure has an array of its own, such as `training_accuracy`, and one of its
         values by task, such as `task_training_accuracy`.
         """
-        from forgetting.auditing.landscape_files import write_values
-        from forgetting.auditing.order_effects import landscape_arrays
-
         write_values(path, landscape_arrays(self), force=force)
 
     @property
@@ -350,26 +345,18 @@ class Audit(Result):
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
-        from forgetting.auditing.page import report_of
-
         return report_of(self)
 
     def to_text(self, width: int = 80) -> str:
         """A page for a terminal that is `width` characters wide."""
-        from forgetting.auditing.page import text_of
-
         return text_of(self, as_count(width, "width", least=1))
 
     def to_html(self) -> str:
         """A page for a browser, as a single HTML file."""
-        from forgetting.report.html import to_html
-
         return to_html(self.to_report())
 
     def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        from forgetting.report.saving import write_file
-
         write_file(self.to_report(), as_path(path), force=force)
 
     def __str__(self) -> str:

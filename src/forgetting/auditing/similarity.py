@@ -9,8 +9,6 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_kind, as_number
 from forgetting.geometry import Geometry
 
-__all__ = ["Duplicate", "Similarity", "find_duplicates", "principal_angles"]
-
 NEAR = 0.02  # relative difference of X^T X below which two tasks count as nearly identical
 CONFLICT = "same inputs, other labels"
 

@@ -1,4 +1,4 @@
-"""The command line: one file a command. Heavy imports wait until a command runs.
+"""The command line. Heavy imports wait until a command runs.
 
 Exit codes: 0 done; 2 wrong usage or input that cannot be used; 3 a statement was violated, a solve did not
 converge, or a cell of a study failed; 130 interrupted by Ctrl-C, 143 by SIGTERM, 129 by a closed terminal.

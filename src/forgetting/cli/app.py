@@ -1,4 +1,4 @@
-"""The command line as a whole."""
+"""The program with all its commands, in the order of the help."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from forgetting.core.plugins import load_plugin, load_plugins
-
-__all__ = ["make_app"]
 
 HELP = """Continual linear models: run them, know what to expect, and see every guarantee.
 
@@ -56,21 +54,17 @@ def make_app() -> Any:
     """All commands, in the order of the help. Plugins are loaded first, so that the help names what they add."""
     load_plugins()
     from forgetting.cli import (
+        about,
         audit,
         bounds,
         certify,
-        cite,
         claims,
-        doctor,
         expect,
-        family_list,
         frontier,
         report,
         run,
         solve,
         study,
-        table,
-        weights,
         worst_case,
     )
 
@@ -101,12 +95,23 @@ def make_app() -> Any:
     ) -> None: ...
 
     everything.__doc__ = HELP
-    for module in (
-        report, run, expect, weights, bounds, table, certify, audit, claims, worst_case, solve, cite, family_list,
-        doctor,
-    ):  # fmt: skip
-        name = next(name for name in module.__all__ if name.endswith("_command"))
-        app.command(name.removesuffix("_command").replace("_", "-"))(getattr(module, name))
+    for name, command in (
+        ("report", report.report_command),
+        ("run", run.run_command),
+        ("expect", expect.expect_command),
+        ("weights", expect.weights_command),
+        ("bounds", bounds.bounds_command),
+        ("table", bounds.table_command),
+        ("certify", certify.certify_command),
+        ("audit", audit.audit_command),
+        ("claims", claims.claims_command),
+        ("worst-case", worst_case.worst_case_command),
+        ("solve", solve.solve_command),
+        ("cite", about.cite_command),
+        ("families", about.families_command),
+        ("doctor", about.doctor_command),
+    ):
+        app.command(name)(command)
     app.add_typer(study.study_app(), name="study")
     app.add_typer(frontier.frontier_app(), name="frontier")
     return app

@@ -1,22 +1,22 @@
-"""forgetting audit."""
+"""forgetting audit, of tasks or of a file with the values of orders."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from forgetting.cli.options import Force, Json, Scheme, Seed, reads_files
-from forgetting.core.text import nearest
+from forgetting.core.text import nearest, one_line
 from forgetting.tasks import Problem
 from forgetting.tasks.readers.sheet import Columns
 
-__all__ = ["audit_command"]
-
 SOURCES = ("digits", "mnist")
+SAVED = ("format", "record")  # what a file of `Landscape.save` holds, like those of all results
+OWN = ("tasks", "as_json", "out", "force")  # options that mean something for values
 
 
 @reads_files
@@ -112,15 +112,13 @@ def audit_command(
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
     """
-    from forgetting.cli.landscape_audit import audit_values, names_values
-
     if names_values(tasks):
         return audit_values(tasks, context, as_json=as_json, out=out, force=force)
 
     import numpy as np
 
     from forgetting.auditing import RandomFeatures, audit
-    from forgetting.auditing.order_effects import landscape_arrays
+    from forgetting.auditing.audit_landscape import landscape_arrays
     from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
     from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
@@ -137,13 +135,13 @@ def audit_command(
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
-    found, name = load_tasks(tasks, reading, seed)
+    problem, name = load_tasks(tasks, reading, seed)
     held = None if test is None else load_problem([test], seed, reading).problem
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
-    given = None if order is None else as_order(order, found.names)
+    given = None if order is None else as_order(order, problem.names)
     with working("auditing") as step:
         result = audit(
-            found, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed or 0,
+            problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed or 0,
             title=name, progress=step, **prepared,  # type: ignore[arg-type]
         )  # fmt: skip
 
@@ -217,3 +215,70 @@ def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[Pr
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
     loaded = load_problem(words, seed, columns)
     return loaded.problem, loaded.name
+
+
+# ----------------------------------------------------------------------------------------------------- values of orders
+
+
+def names_values(words: Sequence[str]) -> bool:
+    """Whether the words of the command line name a file of values: arrays `permutations` and `values`, or a result.
+
+    >>> names_values(["tasks.csv"]), names_values(["mine.npz", "values_key=accuracy_by_seed"])
+    (False, True)
+    """
+    from forgetting.auditing.landscape_files import holds_values
+
+    first, *rest = words
+    if not first.lower().endswith(".npz"):
+        return False
+    named = {word.partition("=")[0] for word in rest} & {"permutations_key", "values_key"}
+    return bool(named) or holds_values(first) or holds_values(first, SAVED)
+
+
+def audit_values(words: Sequence[str], context: typer.Context, *, as_json: bool, out: Path | None, force: bool) -> None:
+    """Audit values alone: their distribution over orders, what explains it, agreement of seeds, disparity of tasks."""
+    from forgetting.auditing.landscape_files import holds_values
+    from forgetting.auditing.landscape_page import landscape_report
+    from forgetting.auditing.landscapes import Landscape
+    from forgetting.cli.output import emit, ready, tell
+    from forgetting.core.registry import call_with, values_in
+
+    first, *rest = words
+    _only_own(first, context)
+    ready(out, force, [first])
+    given = values_in(rest)
+    order = given.pop("order", None)
+
+    def read(
+        quantity: str = "value",
+        higher_is_better: bool = False,
+        permutations_key: str = "permutations",
+        values_key: str = "values",
+        seeds_key: str | None = "seeds",
+        values_layout: Any = "group-by-seed",
+    ) -> Landscape:
+        return Landscape.from_npz(
+            first, permutations_key=permutations_key, values_key=values_key, seeds_key=seeds_key,
+            values_layout=values_layout, quantity=quantity, higher_is_better=higher_is_better, complete=False,
+        )  # fmt: skip
+
+    if holds_values(first, SAVED):
+        landscape = call_with(lambda: Landscape.load(first), given, first)
+    else:
+        landscape = call_with(read, given, first)
+        if "higher_is_better" not in given:
+            tell(["low values are taken to be good; for accuracies add higher_is_better=true"])
+    title = f"Audit of {one_line(Path(first).name)}: {landscape.headline}"
+    emit(landscape_report(landscape, title, order), as_json=as_json, out=out, force=force)
+
+
+def _only_own(file: str, context: typer.Context) -> None:
+    """Raise if an option was given that is for tasks: nothing that a user says is ignored."""
+    from forgetting.errors import InvalidInputError
+
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in OWN and source is not None and source.name == "COMMANDLINE":
+            raise InvalidInputError(
+                f"{file} holds values of orders, and {parameter.opts[0]} is for tasks; leave {parameter.opts[0]} out"
+            )

@@ -1,4 +1,4 @@
-"""forgetting bounds."""
+"""forgetting bounds and forgetting table: every bound on some tasks, and the tables of the paper."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed, reads_files
+from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed, as_steps, reads_files
 from forgetting.core.text import nearest
 from forgetting.tasks.readers.sheet import Columns
 
-__all__ = ["bounds_command"]
-
 VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
 REACHED = "reached: the largest share of the bound that any tasks were found to reach (bound.record)"
+FORMATS = ("text", "markdown", "latex", "html")
 
 
 @reads_files
@@ -112,3 +111,62 @@ def _others(rows: Any, wanted: tuple[str, ...]) -> Any:
     others = [row for row in rows if not row.applies and row.quantity in wanted]
     cells = tuple((row.bound.heading, row.bound.key, row.why_not) for row in others)
     return Table("others", "Bounds that do not apply", "", ("bound", "key", "why not"), cells)
+
+
+@reads_files
+def table_command(
+    name: Annotated[str, typer.Argument(help="regression, classification or sgd: Table 1, 2 or 3.")] = "regression",
+    problem: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.", show_default=False),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k", "-k", parser=as_steps, metavar="INTEGER", help="Fill in numbers at k steps.", show_default=False
+        ),
+    ] = None,
+    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+    *,
+    reading: Columns,
+) -> None:
+    """The paper's three tables, in symbols or in numbers.
+
+    \b
+    Examples:
+      forgetting table regression
+      forgetting table regression gaussian T=10 d=50 rank=3 -k 1000
+      forgetting table classification separable T=5 d=10 n=8 -k 1000
+      forgetting table sgd -k 1000 --format latex
+    """
+    import forgetting as fg
+    from forgetting.cli.output import emit, ready, result, say, tell, terminal_width
+    from forgetting.cli.problems import load_problem
+    from forgetting.errors import InvalidInputError
+    from forgetting.report.sections.guarantees import TITLES, bounds_table, paper_table
+
+    ready(out, force, problem)
+    if name not in TITLES:
+        raise InvalidInputError(f"no table {name!r}{nearest(name, TITLES)}")
+    if style not in FORMATS:
+        raise InvalidInputError(f"no format {style!r}{nearest(style, FORMATS)}")
+    if problem and k is None:
+        raise InvalidInputError("numbers need --k, the number of tasks learned")
+    meta: dict[str, Any] = {"seed": seed or 0, "method": "closed forms", "k": k}
+    numbers = None
+    if k is not None and (name != "sgd" or problem):
+        loaded = load_problem(problem, seed, reading)
+        numbers = fg.bounds.Setting.of(loaded.problem)
+        meta |= loaded.origin
+    paper = paper_table(name, k, numbers)
+    report = result(f"Table: {name}", "table", [bounds_table(paper)], [], **meta)
+    if as_json or out is not None:
+        emit(report, as_json=as_json, out=out, force=force, latex=paper.to_latex)
+        return
+    formats = {"markdown": paper.to_markdown, "latex": paper.to_latex, "html": paper.to_html}
+    say(paper.to_text(terminal_width()) if style == "text" else formats[style]().rstrip("\n"))
+    tell(meta.get("notes", ()))

@@ -7,12 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Problem, Scheme, Seed, Step, reads_files
+from forgetting.cli.options import VIOLATED, Force, Json, Orders, Problem, Scheme, Seed, Step, reads_files
 from forgetting.tasks.readers.sheet import Columns
-
-__all__ = ["VIOLATED", "certify_command"]
-
-VIOLATED = 3
 
 
 @reads_files
@@ -58,27 +54,27 @@ def certify_command(
         check_output(out, force=force, inputs=problem or ())
     loaded = load_problem(problem, seed, reading)
     with uninterrupted(), diverging():
-        found = fg.certify(loaded.problem, ordering, k, scheme, seed=loaded.seed)
+        certificate = fg.certify(loaded.problem, ordering, k, scheme, seed=loaded.seed)
     meta = {
         **loaded.origin,
-        "method": sorted({quantity.method for quantity in found.measured}),
+        "method": sorted({quantity.method for quantity in certificate.measured}),
         "versions": versions(),
     }
-    text = json.dumps({**json.loads(found.to_json()), "holds": found.holds, "meta": meta}, indent=1)
+    text = json.dumps({**json.loads(certificate.to_json()), "holds": certificate.holds, "meta": meta}, indent=1)
 
     def write(path: Path) -> None:
-        words = text if path.suffix.lower() == ".json" else f"{found}\n"
+        words = text if path.suffix.lower() == ".json" else f"{certificate}\n"
         write_output(path, words.encode("utf-8", "backslashreplace"), force=force)
 
     def show() -> None:
         if as_json:
             print(text)
             return
-        undecided = sum(not row.decided for row in found.claims)
-        verdict = "everything that should hold here holds" if found.holds else "VIOLATED: see FAILS above"
-        said = not_finite([quantity.value for quantity in found.measured], found.notes)
+        undecided = sum(not row.decided for row in certificate.claims)
+        verdict = "everything that should hold here holds" if certificate.holds else "VIOLATED: see FAILS above"
+        said = not_finite([quantity.value for quantity in certificate.measured], certificate.notes)
         say(
-            str(found),
+            str(certificate),
             *said,
             "",
             verdict + (f", as far as simulation decides it ({undecided} open)" if undecided else ""),
@@ -86,5 +82,5 @@ def certify_command(
 
     write_and_show(out, write, show, quiet=as_json)
     tell(loaded.problem.notes)
-    if not found.holds:
+    if not certificate.holds:
         raise typer.Exit(VIOLATED)

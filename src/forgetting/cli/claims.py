@@ -6,17 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json, Out, Seed
+from forgetting.cli.options import VIOLATED, Force, Json, Out, Seed
 from forgetting.core.text import nearest
-
-__all__ = ["claims_command"]
 
 RATIO = "ratio: the largest one of left to right side ever found (claim.record)"
 
 
 def as_size(text: str) -> range:
-    """A number, or a first and a last one.
+    """The numbers that a text names: one, or those from a first to a last one.
 
     >>> as_size("3"), as_size("2-5")
     (range(3, 4), range(2, 6))
@@ -123,7 +120,7 @@ def _listing(chosen: list[Any]) -> Any:
 
 
 def _ratio(claim: Any) -> float | None:
-    """The largest ratio found, None where there is none."""
+    """The largest ratio ever found; None for a claim without a record."""
     return None if claim.record is None else claim.record.ratio
 
 

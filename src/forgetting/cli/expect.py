@@ -1,4 +1,4 @@
-"""forgetting expect."""
+"""forgetting expect and forgetting weights: expected values, and the sampling weights that make them least."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps, reads_files
+from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps, as_steps, reads_files
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import Expectation, engines, quantities
 from forgetting.expectation.request import PATIENCE
 from forgetting.tasks.readers.sheet import Columns, parse_number
-
-__all__ = ["expect_command", "levels_from", "plain_quantities", "steps_from"]
 
 
 def plain_quantities() -> list[str]:
@@ -93,8 +91,7 @@ def expect_command(
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem
     from forgetting.expectation.outcome import accuracy, undecided_means
-    from forgetting.figures.items import Curves, Item, Table
-    from forgetting.figures.numbers import column
+    from forgetting.figures.items import Curves, Item, Table, column
     from forgetting.orderings.base import as_ordering
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
@@ -112,42 +109,42 @@ def expect_command(
     plain = replace(reading, intercept=False, standardize=None, features=None)  # as the tasks were prepared
     held_out = None if test is None else load_problem([test], seed, plain).problem
     with uninterrupted(), diverging():
-        found = fg.expect(
+        expected = fg.expect(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen,
             seed=loaded.seed, runs=runs, patience=patience, noise=levels_from(noise), test=held_out,
             device=device,
         )  # fmt: skip
-    chosen = tuple(found.values)  # with test_loss, if --test is given and no such quantity
-    series = [found.series(name, group=group) for group, name in enumerate(chosen)]
+    chosen = tuple(expected.values)  # with test_loss, if --test is given and no such quantity
+    series = [expected.series(name, group=group) for group, name in enumerate(chosen)]
     heads: tuple[str, ...] = ("k", *chosen)
-    rows: list[tuple[Any, ...]] = list(zip(steps, *(column(found.values[name]) for name in chosen), strict=True))
-    if not found.exact:
+    rows: list[tuple[Any, ...]] = list(zip(steps, *(column(expected.values[name]) for name in chosen), strict=True))
+    if not expected.exact:
         heads = ("k", "quantity", "value", "low", "high")
         columns = [zip(steps, curve.y, curve.low or (), curve.high or (), strict=True) for curve in series]
         rows = [(k, name, *numbers) for name, table in zip(chosen, columns, strict=True) for k, *numbers in table]
-        if undecided_means(found):
+        if undecided_means(expected):
             heads += ("median", "median low", "median high")
-            medians = {name: list(zip(*map(column, found.median(name)), strict=True)) for name in chosen}
+            medians = {name: list(zip(*map(column, expected.median(name)), strict=True)) for name in chosen}
             rows = [(*row, *medians[row[1]][steps.index(row[0])]) for row in rows]
     items: list[Item] = [Table("expect", "Expected values", "", heads, tuple(rows))]
     if sum(map(math.isfinite, steps)) > 1:
         title = f"{loaded.name}, {ordering_name(order)}"
         items.append(
-            Curves("curves", title, found.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
+            Curves("curves", title, expected.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
         )
-    said = [f"losses: {found.unit}"] if found.unit else []
-    said += [*accuracy(found), f"method: {found.method}, {found.detail}", *found.notes]
-    said += not_finite([column(found.values[name]) for name in chosen], said)
+    said = [f"losses: {expected.unit}"] if expected.unit else []
+    said += [*accuracy(expected), f"method: {expected.method}, {expected.detail}", *expected.notes]
+    said += not_finite([column(expected.values[name]) for name in chosen], said)
     report = result(
-        f"{loaded.name}, {ordering_name(order)}: {found.headline[:1].lower()}{found.headline[1:]}",
+        f"{loaded.name}, {ordering_name(order)}: {expected.headline[:1].lower()}{expected.headline[1:]}",
         "expect",
         items,
         said,
         **loaded.origin,
-        method=found.method,
-        detail=found.detail,
-        runs=found.runs,
-        confidence=found.confidence,
+        method=expected.method,
+        detail=expected.detail,
+        runs=expected.runs,
+        confidence=expected.confidence,
         ordering=str(order),
         scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
         k=list(steps),
@@ -155,22 +152,22 @@ def expect_command(
         **(
             {} if test is None or held_out is None else {"test": Path(test).name, "test_sha256": problem_hash(held_out)}
         ),
-        uncertainty={name: column(found.uncertainty[name]) for name in chosen if name in found.uncertainty},
-        quantiles={name: _levels(found, name) for name in found.quantiles},
+        uncertainty={name: column(expected.uncertainty[name]) for name in chosen if name in expected.uncertainty},
+        quantiles={name: _levels(expected, name) for name in expected.quantiles},
     )
     emit(report, as_json=as_json, out=out, force=force)
 
 
-def _levels(found: Expectation, name: str) -> dict[str, list[Any]]:
+def _levels(expected: Expectation, name: str) -> dict[str, list[Any]]:
     """Value, low and high end of each quantile of a quantity, at all steps, by its level."""
     from forgetting.expectation.intervals import LEVELS
-    from forgetting.figures.numbers import column
+    from forgetting.figures.items import column
 
-    return {str(level): [column(part) for part in found.quantile(name, level)] for level in LEVELS}
+    return {str(level): [column(part) for part in expected.quantile(name, level)] for level in LEVELS}
 
 
 def levels_from(words: str | None) -> float | list[float] | None:
-    """One standard deviation, or several.
+    """The standard deviations in a text: one number, or several with commas.
 
     >>> levels_from("0.5"), levels_from("0,1"), levels_from(None)
     (0.5, [0.0, 1.0], None)
@@ -190,18 +187,18 @@ def steps_from(words: str) -> list[int | float]:
     >>> steps_from("1,10,1e3"), len(steps_from("1..1000")), steps_from("inf,7")
     ([1, 10, 1000], 23, [7, inf])
     """
-    from forgetting.figures.numbers import spread_steps
+    from forgetting.figures.items import spread_steps
 
-    found: list[int | float] = []
+    steps: list[int | float] = []
     for word in words.split(","):
         if word.strip() == "inf":
-            found.append(math.inf)
+            steps.append(math.inf)
             continue
         ends = [_whole(part, words) for part in word.split("..")]
         if len(ends) > 2 or (len(ends) == 2 and not 1 <= ends[0] <= ends[1]):
             raise InvalidInputError(f"k: a range is first..last with 1 <= first <= last, got {word!r}")
-        found += ends if len(ends) == 1 else spread_steps(ends[1], 25, ends[0]).tolist()
-    return sorted(set(found))
+        steps += ends if len(ends) == 1 else spread_steps(ends[1], 25, ends[0]).tolist()
+    return sorted(set(steps))
 
 
 def _whole(word: str, words: str) -> int:
@@ -216,3 +213,66 @@ def _whole(word: str, words: str) -> int:
     if not number >= 0 or not number.is_integer():
         raise InvalidInputError(f"k must be whole numbers with commas, or first..last, got {words!r:.60}")
     return int(number)
+
+
+@reads_files
+def weights_command(
+    problem: Problem = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            "-k",
+            parser=as_steps,
+            metavar="INTEGER",
+            help="The least expected loss after k steps; left out: the fastest decay.",
+            show_default=False,
+        ),
+    ] = None,
+    scheme: Scheme = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    out: Out = None,
+    force: Force = False,
+    *,
+    reading: Columns,
+) -> None:
+    """How often to draw each task: the best sampling weights.
+
+    Beside the value that they reach stand those of uniform and norm-weighted draws.
+
+    \b
+    Examples:
+      forgetting weights gaussian T=10 d=15 rank=2
+      forgetting weights tasks.csv -k 100
+      forgetting weights two_lines theta=0.5 -k 20 --scheme "ridge lam=0.1"
+    """
+    import forgetting as fg
+    from forgetting.cli.interrupts import uninterrupted
+    from forgetting.cli.output import diverging, emit, ready, result
+    from forgetting.cli.problems import load_problem
+    from forgetting.figures.items import Item, Table
+
+    ready(out, force, problem)
+    loaded = load_problem(problem, seed, reading)
+    with uninterrupted(), diverging():
+        weights = fg.optimal_weights(loaded.problem, "decay" if k is None else "loss", k, scheme)
+    table = weights.to_table()
+    items: list[Item] = [Table("probabilities", "Probabilities", "", table.columns, table.rows), weights.figure()]
+    report = result(
+        f"{loaded.name}: {weights.headline[:1].lower()}{weights.headline[1:]}",
+        "weights",
+        items,
+        list(table.notes),
+        **loaded.origin,
+        method=weights.method,
+        detail=weights.detail,
+        goal=weights.goal,
+        k=k,
+        scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
+        value=weights.value,
+        least=weights.least,
+        uniform=weights.uniform,
+        norm_weighted=weights.norm_weighted,
+    )
+    emit(report, as_json=as_json, out=out, force=force)

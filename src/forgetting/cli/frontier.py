@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json, Out, as_steps
+from forgetting.cli.options import VIOLATED, Force, Json, Out, as_steps
 from forgetting.cli.worst_case import as_tasks
 from forgetting.errors import ForgettingError, InvalidInputError
 
 if TYPE_CHECKING:
     from forgetting.worstcase import Entry
 
-__all__ = ["frontier_app"]
 
 HELP = """The worst tasks that are known, for anyone to verify and beat.
 
@@ -190,14 +188,21 @@ def improve_frontier(
         raise InvalidInputError("give --T and --d for a search, or --tasks FILE")
     given = None if tasks is None else fg.load(tasks)
     with uninterrupted():
-        found = fg.worstcase.improve_frontier(
+        improved = fg.worstcase.improve_frontier(
             T, d, k, quantity, tasks=given, restarts=restarts, steps=steps, seconds=seconds, seed=seed, device=device,
             folder=folder,
         )  # fmt: skip
     if as_json:
-        entry = found.entry
-        facts = {"quantity": quantity, "T": entry.T, "d": entry.d, "k": k, "value": entry.value, "known": found.known}
-        path = None if found.path is None else str(found.path)
-        print(json.dumps({**facts, "better": found.better, "file": path, "origin": entry.origin}))
+        entry = improved.entry
+        facts = {
+            "quantity": quantity,
+            "T": entry.T,
+            "d": entry.d,
+            "k": k,
+            "value": entry.value,
+            "known": improved.known,
+        }
+        path = None if improved.path is None else str(improved.path)
+        print(json.dumps({**facts, "better": improved.better, "file": path, "origin": entry.origin}))
         return
-    say(str(found), f"wrote {found.path}" if found.path is not None else "no file was written")
+    say(str(improved), f"wrote {improved.path}" if improved.path is not None else "no file was written")

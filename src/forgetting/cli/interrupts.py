@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupted", "exit_code", "pressed", "uninterrupted"]
-
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came. Not `KeyboardInterrupt` itself: Python, once that passed through `exec`, ends by SIGINT."""
+    """Raised by a signal; not `KeyboardInterrupt` itself, for once that passed `exec`, Python ends by SIGINT."""
 
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

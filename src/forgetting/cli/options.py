@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options and an exit code that several commands share."""
 
 from __future__ import annotations
 
@@ -17,20 +17,7 @@ from forgetting.orderings import registry as orderings
 from forgetting.schemes import registry as schemes
 from forgetting.tasks.readers.sheet import Columns, parse_number
 
-__all__ = [
-    "Force",
-    "Json",
-    "LastStep",
-    "Orders",
-    "Out",
-    "Problem",
-    "Scheme",
-    "Seed",
-    "Step",
-    "Steps",
-    "as_steps",
-    "reads_files",
-]
+VIOLATED = 3  # exit code: a statement was violated, a solve did not converge, a cell of a study failed
 
 Problem = Annotated[
     list[str] | None,
@@ -60,7 +47,7 @@ Scheme = Annotated[
 
 
 def as_steps(word: Any) -> int:
-    """A number of steps; 1e3 is one, too."""
+    """The number of steps that a word names, such as 100 or 1e3."""
     number = parse_number(str(word))
     exact = int(word) if str(word).isdecimal() else number
     try:

@@ -12,25 +12,12 @@ from forgetting.core.text import one_line, visible
 from forgetting.figures.items import Item, Table
 from forgetting.report.document import Report, Section
 
-__all__ = [
-    "diverging",
-    "emit",
-    "not_finite",
-    "ready",
-    "result",
-    "say",
-    "tell",
-    "terminal_width",
-    "working",
-    "write_and_show",
-]
-
 
 def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
     """The result of a command as a report with one section; `meta` says how the result was computed.
 
-    >>> found = result("Title", "demo", [], ["one finding"], seed=0)
-    >>> found.summary, sorted(found.meta)
+    >>> report = result("Title", "demo", [], ["one finding"], seed=0)
+    >>> report.summary, sorted(report.meta)
     (('one finding',), ['seed', 'versions'])
     """
     from forgetting.report.provenance import versions
@@ -77,8 +64,8 @@ def emit(
             write_file(report, path, force=force)
 
     def show() -> None:
-        from forgetting.figures.terminal import table_text
-        from forgetting.report.texts import summary_text
+        from forgetting.figures.text_formats import table_text
+        from forgetting.report.document import summary_text
 
         if as_json:
             print(report.to_json(indent=1))
@@ -98,7 +85,7 @@ def emit(
 
 
 def tell(notes: Iterable[str]) -> None:
-    """Print what a reader should know about the data, on stderr, where it is in nobody's way.
+    """Print notes about the data on stderr, apart from the result.
 
     >>> tell([])
     """
@@ -154,7 +141,7 @@ def shortened(table: Table, rows: int | None) -> Table:
     >>> [row[0] for row in shortened(table, 5).rows]
     [1, 3, 10, 32, 100]
     """
-    from forgetting.figures.numbers import spread_steps
+    from forgetting.figures.items import spread_steps
 
     if rows is None or len(table.rows) <= rows:
         return table

@@ -16,13 +16,6 @@ from forgetting.studies.measuring import named_family
 from forgetting.tasks import Problem, prepare
 from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
 
-__all__ = [
-    "Loaded",
-    "is_file",
-    "load_problem",
-    "read_config",
-]
-
 DEFAULT = ("gaussian", "T=12", "d=20", "rank=2", "condition=3")
 TOP = ("title", "seed", "problem", "report")
 REPORT = ("k", "points", "runs", "hunt", "eps", "orderings", "sections")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from forgetting.cli.problems import Loaded
     from forgetting.report import Settings
 
-__all__ = ["report_command", "settings_from"]
 
 MOST_PROCESSES = 2
 
@@ -60,8 +59,8 @@ def report_command(
     from forgetting.core.plugins import loaded as loaded_plugins
     from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, section_makers, write_report
+    from forgetting.report.document import summary_text
     from forgetting.report.saving import check_folder
-    from forgetting.report.texts import summary_text
     from forgetting.studies.resuming import finished_parts
 
     if config is not None and problem:

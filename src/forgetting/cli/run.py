@@ -7,8 +7,6 @@ from typing import Any
 from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step, reads_files
 from forgetting.tasks.readers.sheet import Columns
 
-__all__ = ["run_command"]
-
 ROWS = 12
 RECORDED = 2000
 
@@ -42,8 +40,7 @@ def run_command(
     from forgetting.cli.output import diverging, emit, not_finite, ready, result
     from forgetting.cli.problems import load_problem
     from forgetting.core.arrays import as_count
-    from forgetting.figures.items import Curves, Series, Table
-    from forgetting.figures.numbers import column
+    from forgetting.figures.items import Curves, Series, Table, column
     from forgetting.orderings.base import NO_UPDATE
     from forgetting.report.settings import ordering_name
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json
+from forgetting.cli.options import VIOLATED, Force, Json
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import registry as orderings
 from forgetting.tasks.readers.sheet import parse_number
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from forgetting.figures.items import Item
     from forgetting.solver.solution import Solution
 
-__all__ = ["solve_command"]
 
 ROWS = 12  # of the history, in the terminal
 METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
@@ -89,52 +87,52 @@ def solve_command(
     if checkpoint is not None:
         kept.append(f"the same command goes on from {checkpoint}")
     with uninterrupted(), diverging():
-        found = fg.solve(
+        solution = fg.solve(
             matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
             memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
             bounds=bounds_from(bounds, nonnegative), seconds=seconds,
         )  # fmt: skip
-    whole = as_json or (out is not None and out.suffix.lower() == ".json")
+    with_x = as_json or (out is not None and out.suffix.lower() == ".json")
     report = result(
-        f"{Path(matrix).name}, {Path(side).name}: {len(b)} x {len(found.x)}, {found.method}",
+        f"{Path(matrix).name}, {Path(side).name}: {len(b)} x {len(solution.x)}, {solution.method}",
         "solve",
-        _items(found),
-        summary(found),
+        _items(solution),
+        summary(solution),
         A=Path(matrix).name,
         b=Path(side).name,
         **({"x0": Path(x0).name} if x0 is not None else {}),
-        **facts(found),
-        **({"x": found.x.tolist()} if whole else {}),
+        **facts(solution),
+        **({"x": solution.x.tolist()} if with_x else {}),
     )
 
     def write(path: Path) -> None:
         import numpy as np
 
         content = BytesIO()
-        np.save(content, found.x, allow_pickle=False)
+        np.save(content, solution.x, allow_pickle=False)
         write_output(path, content.getvalue(), force=force)
 
     if as_array:
         write_and_show(out, write, lambda: emit(report, as_json=as_json, out=None, rows=ROWS), quiet=as_json)
     else:
         emit(report, as_json=as_json, out=out, force=force, rows=ROWS)
-    if not found.converged:
+    if not solution.converged:
         raise typer.Exit(VIOLATED)
 
 
-def summary(found: Solution) -> list[str]:
-    """What the terminal shows: the status, what was done, and what was promised."""
+def summary(solution: Solution) -> list[str]:
+    """The lines for the terminal: status, work done, method, and guarantee."""
     return [
-        found.status,
-        f"relative residual {found.residual:.3g}, {found.epochs:.4g} epochs, {found.rows} row steps, "
-        f"{found.seconds:.3g} seconds",
-        f"method {found.method}; {found.ordering}; {found.blocks}",
-        f"guarantee: {found.guarantee}",
+        solution.status,
+        f"relative residual {solution.residual:.3g}, {solution.epochs:.4g} epochs, {solution.rows} row steps, "
+        f"{solution.seconds:.3g} seconds",
+        f"method {solution.method}; {solution.ordering}; {solution.blocks}",
+        f"guarantee: {solution.guarantee}",
     ]
 
 
-def facts(found: Solution) -> dict[str, Any]:
-    """The result without its arrays, for machines."""
+def facts(solution: Solution) -> dict[str, Any]:
+    """The solution without its arrays, as entries of JSON."""
     names: tuple[str, ...] = (
         "converged",
         "status",
@@ -147,14 +145,14 @@ def facts(found: Solution) -> dict[str, Any]:
         "blocks",
     )
     names += ("rows", "epochs", "seconds", "tol", "seed")
-    return {name: getattr(found, name) for name in names} | {"guarantee": vars(found.guarantee.promise)}
+    return {name: getattr(solution, name) for name in names} | {"guarantee": vars(solution.guarantee.promise)}
 
 
-def _items(found: Solution) -> list[Item]:
+def _items(solution: Solution) -> list[Item]:
     from forgetting.figures.items import Table
 
-    table = found.to_table()
-    return [Table("history", "Epoch by epoch", "", table.columns, table.rows), found.figure()]
+    table = solution.to_table()
+    return [Table("history", "Epoch by epoch", "", table.columns, table.rows), solution.figure()]
 
 
 def blocks_from(word: str) -> str | int:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.certify import VIOLATED
-from forgetting.cli.options import Force, Json
+from forgetting.cli.options import VIOLATED, Force, Json
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 
 if TYPE_CHECKING:
     from forgetting.studies import Study
 
-__all__ = ["study_app"]
 
 HELP = """Many problems, computed once, in any number of processes.
 

@@ -9,11 +9,9 @@ import typer
 
 from forgetting.cli.options import Force, Json, Orders, Out, as_steps
 
-__all__ = ["worst_case_command"]
-
 
 def as_tasks(word: Any) -> float:
-    """A number of tasks, or inf.
+    """The number of tasks that a word names, or inf.
 
     >>> as_tasks("inf"), as_tasks("3")
     (inf, 3)

@@ -9,9 +9,8 @@ RegressionTasks(T=5, d=10, rows=442)
 
 from forgetting.core.names import only
 from forgetting.datasets.images import digits, image_tasks, mnist
-from forgetting.datasets.patients import diabetes
+from forgetting.datasets.measurements import diabetes, sensor_drift
 from forgetting.datasets.scans import Tomography, tomography
-from forgetting.datasets.sensors import sensor_drift
 from forgetting.datasets.splitting import hold_out
 
 __all__ = ["Tomography", "diabetes", "digits", "hold_out", "image_tasks", "mnist", "sensor_drift", "tomography"]

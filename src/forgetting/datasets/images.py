@@ -11,8 +11,6 @@ from forgetting.datasets.splitting import SHARE, Part, as_part, split_indices
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.tasks import RegressionTasks
 
-__all__ = ["digits", "image_tasks", "mnist"]
-
 Kind = Literal["split", "permuted", "rotated"]
 
 

@@ -12,8 +12,6 @@ from forgetting.core.arrays import Array, as_count, read_only, real_array
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 
-__all__ = ["Tomography", "phantom", "ray_lengths", "tomography"]
-
 #: value, semi-axes, centre and angle in degrees of each ellipse in the square from -1 to 1. Geometry: Shepp and Logan
 #: (The Fourier reconstruction of a head section, IEEE Transactions on Nuclear Science 21, 1974); values with more
 #: contrast: Toft (The Radon transform: theory and implementation, thesis, 1996).

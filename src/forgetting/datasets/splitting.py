@@ -10,8 +10,6 @@ from forgetting.core.arrays import Array, IntArray, Seed, as_kind, as_number, as
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks
 
-__all__ = ["Part", "as_part", "hold_out", "part_of", "split_indices"]
-
 Part = Literal["all", "train", "test"]
 SHARE = 0.25  # of rows that are held out
 
@@ -60,14 +58,14 @@ def split_indices(count: int, share: float, rng: np.random.Generator) -> tuple[I
 
 
 def as_part(part: Any) -> Part:
-    """The part if there is such a part; else raise.
+    """The part, if it is "all", "train" or "test"; else raise.
 
     >>> as_part("tests")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: part must be 'all', 'train' or 'test', got 'tests'
     """
-    found: Part = as_word(part, get_args(Part), "part")
-    return found
+    checked: Part = as_word(part, get_args(Part), "part")
+    return checked
 
 
 def part_of(tasks: RegressionTasks, part: Part, share: float, seed: Seed) -> RegressionTasks:

@@ -22,8 +22,7 @@ from forgetting.dynamics.loop import recorded_steps, run
 from forgetting.dynamics.space import resolve, restored_space, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, column
 from forgetting.files.records import checked_fields, field_values
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering

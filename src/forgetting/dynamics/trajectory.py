@@ -15,8 +15,7 @@ from forgetting.core.memory import require_memory
 from forgetting.dynamics import metrics
 from forgetting.dynamics.space import Space, restored_space
 from forgetting.errors import ForgettingError, NotSupportedError
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column, spread_steps
+from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.files.records import checked_fields, field_values
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import NO_UPDATE

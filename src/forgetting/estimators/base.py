@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,17 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting.core.arrays import Array, IntArray, fingerprint, is_sparse
+from forgetting.core.arrays import Array, IntArray, any_array, as_list, fingerprint, group_rows, is_sparse, real_array
 from forgetting.core.text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
-from forgetting.estimators.task_ids import column_names, read_visits, read_weights, without_column
 from forgetting.geometry import Matrix
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme
-
-__all__ = ["Call", "Continual", "History", "Task", "columns", "warn_about"]
 
 INNER = "scheme__"  # what the names of the scheme's own parameters begin with
 
@@ -37,7 +35,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class FitCall:
     """The tasks of a call of `fit` or `partial_fit`, and the order in which they are learned (`visits`)."""
 
     outputs: list[str]
@@ -49,7 +47,7 @@ class Call:
 
 
 @dataclass(eq=False)
-class History:
+class LearningHistory:
     """All tasks so far, all (scaled) iterates, and the losses computed so far."""
 
     ids: dict[Hashable, int] = field(default_factory=dict)
@@ -70,7 +68,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
     _scales: ClassVar[tuple[str, ...]]  # parameters that must not change between calls of `partial_fit`
     _scaled_by: dict[str, Any]
     _weights: Array  # (outputs, d), or (outputs, d + 1) with the intercept last
-    _history: History | None
+    _history: LearningHistory | None
     _task_column: str | None = None  # the column of X that named the tasks; not a feature
 
     # ---------------------------------------------------------------------------------- implemented by each estimator
@@ -80,7 +78,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         """Validated X, the targets as columns, names of the columns, and attributes to set after the call succeeds."""
 
     @abstractmethod
-    def _run(self, call: Call, output: int, w: Array) -> Trajectory:
+    def _run(self, call: FitCall, output: int, w: Array) -> Trajectory:
         """Learn the tasks of the call for an output, from weights w."""
 
     @abstractmethod
@@ -187,14 +185,14 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         matrix = self._with_constant(matrix)
         start = np.zeros((targets.shape[1], matrix.shape[1])) if fresh else self._weights
         self._check_unchanged(fresh, start.shape[1] == matrix.shape[1])
-        history = None if not self.keep_history else History() if fresh else self._history
+        history = None if not self.keep_history else LearningHistory() if fresh else self._history
         weights = read_weights(sample_weight, len(targets))
         visits = read_visits(owners, order, len(targets), [] if history is None else list(history.ids), weights)
         tasks = [Task(matrix[rows], targets[rows], None if weights is None else weights[rows]) for rows in visits.rows]
         marks = [] if history is None else [_mark(history, *pair) for pair in zip(visits.ids, tasks, strict=True)]
         before = 0 if fresh else self.n_steps_
         every = len(visits.order) if history is None else 1
-        call = Call(outputs, visits.ids, tasks, visits.order, every, before)
+        call = FitCall(outputs, visits.ids, tasks, visits.order, every, before)
         runs = []
         for output, w in enumerate(start):  # a loop, so that warnings point to the caller
             runs.append(self._run(call, output, w))
@@ -233,7 +231,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
                 "give all tasks to one call of `fit`"
             )
 
-    def _remember(self, history: History, call: Call, marks: list[bytes]) -> None:
+    def _remember(self, history: LearningHistory, call: FitCall, marks: list[bytes]) -> None:
         numbers = []
         for name, task, mark in zip(call.ids, call.tasks, marks, strict=True):
             if name not in history.ids:
@@ -275,7 +273,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
     # ----------------------------------------------------------------------------------------------- history
 
     @property
-    def _past(self) -> History:
+    def _past(self) -> LearningHistory:
         check_is_fitted(self, "coef_")
         if self._history is None:
             raise AttributeError("no history was kept; fit anew with keep_history=True")
@@ -341,7 +339,7 @@ def _names(scheme: Scheme) -> list[str]:
     return [parameter.name for parameter in fields(scheme) if parameter.init]
 
 
-def _mark(history: History, name: Hashable, task: Task) -> bytes:
+def _mark(history: LearningHistory, name: Hashable, task: Task) -> bytes:
     """A hash of the data of a task; an error if the history has other data for the task."""
     mark = fingerprint(*(part for part in task if part is not None))
     if name in history.ids and history.marks[history.ids[name]] != mark:
@@ -349,3 +347,114 @@ def _mark(history: History, name: Hashable, task: Task) -> bytes:
             f"task_id {name!r} came before with other data; a task is a fixed set of rows, so give new rows another id"
         )
     return mark
+
+
+# -------------------------------------------------------------------------------------------------- the tasks of a call
+
+
+def column_names(X: Any) -> list[Any]:
+    """The names of the columns of a table (pandas, polars); an empty list for arrays and lists."""
+    names = getattr(X, "columns", None)
+    return [] if names is None else list(names)
+
+
+def without_column(X: Any, name: str) -> Any:
+    """The table without one of its columns."""
+    return X[[other for other in column_names(X) if other != name]]
+
+
+def read_weights(sample_weight: Any, rows: int) -> Array | None:
+    """One weight of at least 0 for each row; None where no weights are given.
+
+    >>> read_weights([1, 0], 2), read_weights(None, 2)
+    (array([1., 0.]), None)
+    >>> read_weights([1, -1], 2)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: sample_weight[1] is -1, but weights are at least 0 (0 leaves the row out)
+    """
+    if sample_weight is None:
+        return None
+    weights = real_array(sample_weight, "sample_weight", squares=True)
+    weights = np.full(rows, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (rows,):
+        raise InvalidInputError(
+            f"sample_weight: expected one weight for each of {rows} rows, got shape {weights.shape}"
+        )
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        value = weights[negative[0]]
+        raise InvalidInputError(
+            f"sample_weight[{negative[0]}] is {value:g}, but weights are at least 0 (0 leaves the row out)"
+        )
+    if not weights.any():
+        raise InvalidInputError("sample_weight: every weight is zero, so that there is no row to learn from")
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class TaskVisits:
+    """The distinct tasks of a call, their row numbers, and the order in which they are learned."""
+
+    ids: list[Hashable]
+    rows: list[Any]  # row numbers, or a slice for all rows
+    order: IntArray  # numbers of tasks in `ids`
+
+
+def read_visits(
+    task_id: Any, order: Sequence[Any] | None, rows: int, taken: Sequence[Hashable], weights: Array | None = None
+) -> TaskVisits:
+    """The tasks of a call and the order in which they are learned: the given one, else sorted by id.
+
+    Rows of weight 0 are left out, and so are tasks without any other rows. An order may name tasks that are not there.
+
+    >>> read_visits(["b", "a", "b"], ["b", "c", "a"], 3, []).rows
+    [array([0, 2]), array([1])]
+    >>> read_visits([10, 9, 10], None, 3, []).ids
+    [9, 10]
+    """
+    tasks = _single(task_id, taken) if any_array(task_id, "task_id").ndim == 0 else _grouped(task_id, rows)
+    if weights is not None:
+        positive = weights > 0
+        kept = {name: np.arange(rows)[own] for name, own in tasks.items()}
+        tasks = {name: own[positive[own]] for name, own in kept.items() if positive[own].any()}
+    if order is None:
+        wanted = sorted(tasks, key=_place)
+    else:
+        named = [_plain(name) for name in as_list(order, "order")]
+        wanted = [name for name in named if name in tasks]
+        if not named:
+            raise InvalidInputError("order is empty; name at least one task")
+        if not wanted:
+            known = nearest(named[0], map(str, tasks), "its tasks are")
+            raise InvalidInputError(f"order names none of the tasks of this call: {named[0]!r:.60}{known}")
+    number = {name: place for place, name in enumerate(dict.fromkeys(wanted))}
+    return TaskVisits(list(number), [tasks[name] for name in number], np.array([number[name] for name in wanted]))
+
+
+def _single(task_id: Any, taken: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """One task of all rows, under its id or the next free number."""
+    number = len(taken)
+    while number in taken:
+        number += 1
+    return {number if task_id is None else _plain(task_id): slice(None)}
+
+
+def _grouped(task_id: Any, rows: int) -> dict[Hashable, Any]:
+    """The row numbers of every task."""
+    owner = np.asarray(task_id)
+    if owner.shape != (rows,):
+        raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
+    return {_plain(owner[own[0]]): own for own in group_rows(owner, rows, "task_id")[1]}
+
+
+def _place(name: Hashable) -> tuple[bool, Any]:
+    """The key that tasks are sorted by, which does not depend on the order of rows: numbers come before names."""
+    return (False, name) if isinstance(name, Real) else (True, str(name))
+
+
+def _plain(value: Any) -> Hashable:
+    """A task id as a Python object, so that 1 and np.int64(1) print alike."""
+    plain = value.item() if isinstance(value, np.generic | np.ndarray) and value.size == 1 else value
+    if not isinstance(plain, Hashable) or plain != plain:
+        raise InvalidInputError(f"a task id is a number or a name, got {plain!r}")
+    return plain

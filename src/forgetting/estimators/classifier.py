@@ -14,13 +14,11 @@ from forgetting.core.arrays import Array, any_array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSeparableError
-from forgetting.estimators.base import Call, Continual, Task, columns, warn_about
+from forgetting.estimators.base import Continual, FitCall, Task, columns, warn_about
 from forgetting.geometry import Matrix
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS, Scheme, WeaklyRegularized
 from forgetting.tasks import ClassificationTasks
-
-__all__ = ["ContinualClassifier"]
 
 
 class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
@@ -157,7 +155,7 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
         first = 0 if len(known) > 2 else 1
         return matrix, signs[:, first:], names[first:], {"classes_": known}
 
-    def _run(self, call: Call, output: int, w: Array) -> Trajectory:
+    def _run(self, call: FitCall, output: int, w: Array) -> Trajectory:
         problem, steps = _binary(call.tasks, output), len(call.visits)
         try:
             trajectory = run(problem, Explicit(call.visits), steps, self._scheme, call.seed, w, call.every)
@@ -184,7 +182,7 @@ class ContinualClassifier(ClassifierMixin, Continual):  # type: ignore[misc]
         self.n_iter_ = max(int(trajectory.inner_steps.max()) for trajectory in runs)
 
 
-class _Weighted(ClassificationTasks):
+class _WeightedTasks(ClassificationTasks):
     """Classification tasks whose rows have weights."""
 
     weights: Sequence[Array | None] = ()
@@ -202,7 +200,7 @@ def _binary(tasks: Sequence[Task], output: int) -> ClassificationTasks:
     matrices, signs = columns(tasks, output)
     if len({sign for column in signs for sign in np.unique(column).tolist()}) == 1:
         matrices, signs = [*matrices, -matrices[0][:1]], [*signs, -signs[0][:1]]
-    problem = _Weighted(matrices, signs)
+    problem = _WeightedTasks(matrices, signs)
     problem.weights = [task.weights for task in tasks]
     return problem
 

@@ -13,14 +13,12 @@ from forgetting.core.arrays import Array, as_word, is_sparse
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
-from forgetting.estimators.base import Call, Continual, Task, columns, warn_about
+from forgetting.estimators.base import Continual, FitCall, Task, columns, warn_about
 from forgetting.geometry import Matrix
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.schemes.linear import growth
 from forgetting.tasks import RegressionTasks
-
-__all__ = ["ContinualRegressor"]
 
 
 class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
@@ -109,7 +107,7 @@ class ContinualRegressor(RegressorMixin, Continual):  # type: ignore[misc]
             )
         return matrix, targets, [f"output {j}" for j in range(targets.shape[1])], {"_flat": flat}
 
-    def _run(self, call: Call, output: int, w: Array) -> Trajectory:
+    def _run(self, call: FitCall, output: int, w: Array) -> Trajectory:
         problem = RegressionTasks(*columns(list(map(self._scaled, call.tasks)), output), copy=False)
         k, scheme = len(call.visits), self._given_scheme
         trajectory = run(problem, Explicit(call.visits), k, scheme, call.seed, w, call.every)

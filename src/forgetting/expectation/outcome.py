@@ -13,8 +13,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, is_useless
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import steps_shown
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, column
 from forgetting.files.records import checked_fields
 from forgetting.orderings import Ordering
 from forgetting.results import Result

@@ -1,4 +1,4 @@
-"""Every kind of figure, drawn by matplotlib: on paper, and as the source of the drawings of a page.
+"""Every kind of figure, drawn by matplotlib: on paper, as PNG and PDF, and as the source of the drawings of a page.
 
 Artists carry attributes for the page in their `gid`, as "name=value;name=value": what belongs to a curve or a region is
 `class=series` with its number, and what stands for it in the legend is `class=key` with the same number.
@@ -7,60 +7,75 @@ Artists carry attributes for the page in their `gid`, as "name=value;name=value"
 from __future__ import annotations
 
 import math
-import re
-import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 
 from forgetting.core.arrays import as_kind
 from forgetting.core.text import one_line
-from forgetting.figures.curve_looks import curve_look
-from forgetting.figures.drawable_points import (
+from forgetting.figures.axes import (
     CLOSE,
-    Span,
+    LABEL,
+    NAME,
+    NAMES,
     band_points,
     clipped,
     curve_points,
     curve_spans,
     drawn_cells,
     known,
+    legend_below,
     map_spans,
+    set_axis,
+    short_number,
+    shown_words,
     span,
 )
-from forgetting.figures.items import Bars, Curves, Item, Line, Matrix, Paths, Point, Regions, Series, Spread, Stage
-from forgetting.figures.looks import PAPER, Look, Studio
-from forgetting.figures.palette import COLOURS, GRAY, IDLE, greek, ordered, region_index, short_name
+from forgetting.figures.items import (
+    Bars,
+    Curves,
+    Item,
+    Line,
+    Matrix,
+    Panel,
+    Paths,
+    Point,
+    Regions,
+    Series,
+    Spread,
+    Stage,
+)
+from forgetting.figures.style import (
+    COLOURS,
+    GRAY,
+    IDLE,
+    PAPER,
+    Look,
+    Studio,
+    curve_look,
+    drawing,
+    ordered,
+    region_index,
+    short_name,
+)
 
-__all__ = [
-    "draw",
-    "draw_on",
-    "legend_below",
-    "plot_bars",
-    "plot_curves",
-    "plot_matrix",
-    "set_axis",
-    "short_number",
-    "shown_words",
-    "stops",
-]
-
-LONGEST = 120  # letters of a title
-LABEL = 42  # letters beside an axis
 WIDE_LABEL = 64  # letters beside a value of its own
-NAME = 78  # letters of a name in a legend
-NAMES = 40  # names in a legend
 WIDEST = 60.0  # inches
 DIRECT = 5  # more curves than this are named at their ends, where there is room beside the axes
 ROWS = 25  # more rows of a matrix than this are not all named
 STRONGEST = 0.5  # opacity of the largest value of a matrix
 SHADES = 41  # of a matrix; matplotlib draws a bar of fewer than 50 as shapes
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+BINS = 30
+DECADES = 3.0  # values that span more are drawn on a logarithmic axis
+SHAPES = "osv^D"  # of the marks
+PANEL = 0.5  # height of a panel, as part of the height of a figure
 
 
 def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
-    """A matplotlib figure of the item."""
+    """Draw the item as a matplotlib figure."""
     if isinstance(item, Curves):
         return _curves(item, studio, look)
     if isinstance(item, Regions):
@@ -72,9 +87,7 @@ def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
     if isinstance(item, Bars):
         return _bars(item, studio, look)
     if isinstance(item, Spread):
-        from forgetting.figures.spread import draw_spread
-
-        return draw_spread(item, studio, look)
+        return _spread(item, studio, look)
     raise TypeError(f"no picture of a {item.kind}")
 
 
@@ -100,14 +113,28 @@ def draw_on(item: Item, axes: Any = None) -> Any:
         elif isinstance(item, Bars):
             plot_bars(item, axes)
         elif isinstance(item, Spread) and item.panels:
-            from forgetting.figures.spread import plot_panel
-
             plot_panel(item, item.panels[0], axes)
             axes.legend(fontsize="small")
         else:
             raise TypeError(f"no axes for a {item.kind}")
     axes.set_title(shown_words(item.title))
     return axes
+
+
+def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:
+    """The figure of an item as the content of a file for each ending; it depends on the data alone, not on the day."""
+    made = {}
+    with drawing() as studio:
+        figure = draw(item, studio)
+        figure.canvas.draw()
+        figure.set_layout_engine("none")  # the layout, and the box, once for all files
+        box = figure.get_tightbbox().padded(0.06)
+        for ending in endings:
+            buffer = BytesIO()
+            dates = {"CreationDate": None} if ending == ".pdf" else None
+            figure.savefig(buffer, format=ending[1:], metadata=dates, bbox_inches=box)
+            made[ending] = buffer.getvalue()
+    return made
 
 
 def _figure(item: Item, studio: Studio, look: Look, layout: str | None = "constrained") -> tuple[Any, Any]:
@@ -117,50 +144,7 @@ def _figure(item: Item, studio: Studio, look: Look, layout: str | None = "constr
     return figure, axes
 
 
-def shown_words(words: str, most: int = LONGEST) -> str:
-    """Words for matplotlib, which hides names that begin with an underscore."""
-    line = re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), greek(one_line(words, most)))
-    return f" {line}" if line.startswith("_") else line
-
-
-def set_axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> None:
-    """Ends, scale and ticks of an axis: round numbers, powers of ten over decades, and whole numbers of what counts."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
-
-    name = axis.axis_name
-    axis.axes.set(**{f"{name}scale": "log" if log else "linear", f"{name}lim": ends})
-    decades = math.log10(ends[1]) - math.log10(ends[0]) if log else 0.0
-    if decades >= 1:
-        axis.set_major_locator(LogLocator(subs=(1.0,) if decades >= 2 else (1.0, 2.0, 5.0), numticks=8))
-    else:
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)) if log else StrMethodFormatter("{x:g}"))
-
-
-def _power(value: float) -> str:
-    """A number on a logarithmic axis: small and large powers of ten as such."""
-    power = math.log10(value) if 0 < value < math.inf else 0.5
-    if abs(power - round(power)) < 1e-9 and not -2 < power < 3:
-        return "10" + str(round(power)).translate(SUPERSCRIPTS)
-    return f"{value:g}"
-
-
-def legend_below(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> None:
-    """A legend below the axes, for which the figure grows; the first few names where there are very many."""
-    if not handles:
-        return
-    labels = [textwrap.fill(label, look.letters, break_on_hyphens=False) for label in labels[:NAMES]]
-    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= look.letters // 2 - 4 else 1
-    legend = figure.legend(
-        handles[:NAMES], labels, loc="outside lower center", ncols=columns, handlelength=3.4, labelspacing=0.35
-    )
-    for handle, shown, text in zip(handles, legend.legend_handles, legend.get_texts(), strict=False):
-        for part in (shown, text):
-            part.set_gid(handle.get_gid().replace("class=series", "class=key"))
-    width, height = figure.get_size_inches()
-    rows = math.ceil(sum(label.count("\n") + 1 for label in labels) / columns)
-    figure.set_size_inches(width, height + look.row * (rows + 0.5))
+# --------------------------------------------------------------------------------------------------------------- curves
 
 
 def _curves(item: Curves, studio: Studio, look: Look) -> Any:
@@ -175,7 +159,7 @@ def _curves(item: Curves, studio: Studio, look: Look) -> Any:
 
 
 def _name_directly(item: Curves, axes: Any) -> None:
-    """Each curve's name at its right end, moved apart where names would touch."""
+    """Write each curve's name at its right end, moved apart where names would touch."""
     share = axes.transScale + axes.transLimits
     named = []
     for series in item.series:
@@ -211,7 +195,7 @@ def _placed(point: tuple[float, float], item: Curves) -> tuple[float, float]:
 
 
 def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
-    """All curves of an item onto given axes; the legend is in the item's own order.
+    """Draw all curves of an item onto given axes; the legend is in the item's own order.
 
     `highest` is where the vertical axis ends, if not at the highest curve.
     """
@@ -252,6 +236,9 @@ def _curve(item: Curves, series: Series, axes: Any, **options: Any) -> None:
         axes.fill_between(x, low, high, color=look.colour, alpha=0.16, linewidth=0, gid=options["gid"])
 
 
+# ----------------------------------------------------------------------------------------------------------------- maps
+
+
 def _regions(item: Regions, studio: Studio, look: Look) -> Any:
     from matplotlib.collections import PolyCollection
 
@@ -264,7 +251,7 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
         corners = []
         for band, *ends in cells:
             if band.name == name:
-                (left, right), (low, high) = (np.clip(end, *whole) for end, whole in zip(ends, spans, strict=True))
+                (left, right), (low, high) = (np.clip(end, *reach) for end, reach in zip(ends, spans, strict=True))
                 corners.append([(left, low), (right, low), (right, high), (left, high)])
         index = region_index(item, name)
         axes.add_collection(
@@ -284,8 +271,11 @@ def _regions(item: Regions, studio: Studio, look: Look) -> Any:
     return figure
 
 
+# --------------------------------------------------------------------------------------------------- paths in the plane
+
+
 def _stages(item: Paths, studio: Studio, look: Look) -> Any:
-    """The runs of an item side by side, all in the view that shows every run."""
+    """Draw the runs of an item side by side, all in the view that shows every run."""
     stages = item.stages
     count = max(len(stages), 1)
     width = look.width if count == 1 else min(0.72 * look.width * count, WIDEST)
@@ -311,7 +301,7 @@ def _stages(item: Paths, studio: Studio, look: Look) -> Any:
 
 
 def _run(item: Paths, stage: Stage, axes: Any, look: Look) -> None:
-    """The path of one run, its start and the common solution."""
+    """Draw the path of one run, its start and the common solution."""
     places = stops(item, stage)
     axes.plot(*zip(*places, strict=True), color="black", lw=0.9, marker="o", markersize=2.2, zorder=4)
     axes.plot(*places[0], marker="s", color="black", markersize=5, zorder=5)
@@ -367,6 +357,9 @@ def _segment(line: Line, middle: tuple[float, float], reach: float) -> tuple[Any
     return ends[:, 0], ends[:, 1]
 
 
+# ------------------------------------------------------------------------------------------------------------- matrices
+
+
 def _matrix(item: Matrix, studio: Studio, look: Look) -> Any:
     figure, axes = _figure(item, studio, look)
     plot_matrix(item, axes, 0.8 * look.style["font.size"])
@@ -374,7 +367,7 @@ def _matrix(item: Matrix, studio: Studio, look: Look) -> Any:
 
 
 def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
-    """Coloured squares on given axes: blue for positive values, orange for negative ones, strength by size."""
+    """Draw coloured squares on given axes: blue for positive values, orange for negative ones, strength by size."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
     high, wide = max(len(item.rows), 1), max(len(item.columns), 1)
@@ -416,6 +409,13 @@ def plot_matrix(item: Matrix, axes: Any, letters: float = 8.0) -> None:
     bar.ax.set_ylim(low, top)
 
 
+def _short(name: str) -> str:
+    return one_line(name, 16)
+
+
+# ----------------------------------------------------------------------------------------------------------------- bars
+
+
 def _bars(item: Bars, studio: Studio, look: Look) -> Any:
     names = max((len(name) for name in item.names), default=0)
     wide = look.width + 0.06 * max(min(names, WIDE_LABEL) - 24, 0)
@@ -426,7 +426,7 @@ def _bars(item: Bars, studio: Studio, look: Look) -> Any:
 
 
 def plot_bars(item: Bars, axes: Any) -> None:
-    """A dot for each name on given axes, from the top down; marked dots are filled."""
+    """Draw a dot for each name on given axes, from the top down; marked dots are filled."""
     places = [place for place, value in enumerate(item.values) if known(value) and (value > 0 or not item.log)]
     values = [clipped(item.values[place] or 0.0, item.log) for place in places]
     lines = [] if not known(item.line) else [clipped(item.line, item.log)]
@@ -443,18 +443,54 @@ def plot_bars(item: Bars, axes: Any) -> None:
     axes.set_xlabel(shown_words(item.xlabel, LABEL))
 
 
-def _short(name: str) -> str:
-    return one_line(name, 16)
+# -------------------------------------------------------------------------------------------------------- distributions
 
 
-def short_number(value: float) -> str:
-    """Two digits in at most six characters.
+def _spread(item: Spread, studio: Studio, look: Look) -> Any:
+    """Draw the panels one below the other, with one legend, as a matplotlib figure."""
+    count = max(len(item.panels), 1)
+    height = look.height * (PANEL * count if count > 1 else 0.75)
+    figure, panels = studio.subplots(count, 1, figsize=(look.width, height), squeeze=False, layout="constrained")
+    for axes, panel in zip(panels[:, 0], item.panels, strict=False):
+        plot_panel(item, panel, axes)
+    if look.titled:
+        panels[0, 0].set_title(shown_words(item.title))
+    legend_below(figure, look, *panels[0, 0].get_legend_handles_labels())
+    return figure
 
-    >>> [short_number(value) for value in (0.0, -0.4231, 13.86, 1203.0, -2.2e-16)]
-    ['0', '-0.42', '14', '1e3', '-2e-16']
-    """
-    size = abs(value)
-    if size == 0 or 0.01 <= size < 999.5:
-        return f"{value:.0f}" if size >= 9.95 else f"{value:.2g}"
-    mantissa, power = f"{value:.0e}".split("e")
-    return f"{mantissa}e{int(power)}"
+
+def plot_panel(item: Spread, panel: Panel, axes: Any) -> None:
+    """Draw the histogram of a panel on given axes, and its marks; names with no mark here stay in the legend."""
+    everything = [value for value in (*panel.values, *panel.marks) if known(value)]
+    log = (
+        bool(everything) and min(everything) > 0 and math.log10(max(everything)) - math.log10(min(everything)) > DECADES
+    )
+    values = [clipped(value, log) for value in panel.values if known(value)]
+    places = [clipped(mark, log) if known(mark) else None for mark in panel.marks]
+    ends = span([*values, *(place for place in places if place is not None)], log, air=0.04)
+    if not log:  # marks at the ends stay inside
+        ends = ends[0] - 0.04 * (ends[1] - ends[0]), ends[1] + 0.04 * (ends[1] - ends[0])
+    edges = np.geomspace(*ends, BINS + 1) if log else np.linspace(*ends, BINS + 1)
+    edges[0], edges[-1] = ends  # geomspace may round
+    counts = np.histogram(values, edges)[0] if values else np.zeros(BINS)
+    shares = 100 * counts / max(len(values), 1)
+    tallest = float(shares.max()) or 1.0
+    axes.stairs(shares, edges, fill=True, color=GRAY, alpha=0.55)
+    set_axis(axes.yaxis, (0.0, 1.12 * tallest))
+    set_axis(axes.xaxis, ends, log)
+    axes.locator_params(axis="y", nbins=3)
+    for number, (name, place) in enumerate(zip(item.names, places, strict=True)):
+        look = {"color": COLOURS[number % len(COLOURS)], "linewidth": 1.2}
+        height = tallest * (1.02 - 0.13 * (number % 7))  # marks at the same place stay apart
+        label = {"label": shown_words(name, NAME), "gid": f"class=series;data-series={number}"}
+        shown = ([], []) if place is None else ([place, place], [0.0, height])
+        axes.plot(
+            *shown,
+            marker=SHAPES[number % len(SHAPES)],
+            markersize=5,
+            markevery=[1] if shown[0] else None,
+            **look,
+            **label,
+        )
+    axes.set_xlabel(shown_words(panel.xlabel, 2 * LABEL))
+    axes.set_ylabel(shown_words(f"% of {item.unit}", LABEL))

@@ -1,7 +1,8 @@
-"""Figures and tables as plain data: what every renderer reads, and what reloads from a file."""
+"""Figures and tables as plain data, which every renderer reads and which reloads from a file; numbers in them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,25 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from forgetting.core.arrays import IntArray
 from forgetting.errors import InvalidInputError
-
-__all__ = [
-    "Band",
-    "Bars",
-    "Curves",
-    "Item",
-    "Line",
-    "Matrix",
-    "Panel",
-    "Paths",
-    "Regions",
-    "Series",
-    "Spread",
-    "Stage",
-    "Table",
-    "check_key",
-    "through",
-]
 
 Role = Literal["exact", "simulated", "bound", "guarantee", "trivial", "worst", "rate", "reference"]
 #: None is what is not known; NaN and infinity become None in JSON, and none of them is drawn
@@ -41,7 +25,7 @@ def check_key(key: str) -> None:
     """Raise unless the key can name a file, and a place in a page."""
     if not KEY.fullmatch(key):
         raise InvalidInputError(
-            f"the key {key!r:.90} is none: up to 80 letters, digits, '_', '-' and single '.', a letter or digit first"
+            f"invalid key {key!r:.90}: use up to 80 letters, digits, '_', '-' and single '.', a letter or digit first"
         )
 
 
@@ -299,3 +283,37 @@ class Spread(_Titled):
 
 
 Item = Curves | Regions | Paths | Matrix | Bars | Spread | Table
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def spread_steps(k: int, points: int, first: int = 1) -> IntArray:
+    """At most `points` different steps from `first` to k, evenly on a log scale, both ends included.
+
+    >>> spread_steps(100, 5).tolist()
+    [1, 3, 10, 32, 100]
+    """
+    if k <= first:
+        return np.array([k], dtype=np.int64)
+    return np.unique(np.round(np.geomspace(first, k, points)).astype(np.int64))
+
+
+def column(values: Any) -> tuple[float, ...]:
+    """The values as a tuple of plain floats."""
+    return tuple(float(value) for value in np.asarray(values).ravel())
+
+
+def cell(value: Any) -> str:
+    """A number or a word as a short cell of a table.
+
+    >>> [cell(x) for x in (3, 0.123456, 1e-12, None, True, "word")]
+    ['3', '0.1235', '1e-12', '', 'yes', 'word']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        return "" if math.isnan(value) else f"{float(value):.4g}"
+    return str(value)

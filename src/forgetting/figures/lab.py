@@ -14,14 +14,10 @@ import numpy as np
 
 from forgetting.core.text import escape
 from forgetting.errors import InvalidInputError
-from forgetting.figures.drawable_points import known
-from forgetting.figures.drawing import set_axis
+from forgetting.figures.axes import known, set_axis
 from forgetting.figures.items import Line, Paths
-from forgetting.figures.looks import PAGE, Studio, drawing
-from forgetting.figures.palette import COLOURS, DARK
+from forgetting.figures.style import COLOURS, DARK, PAGE, Studio, css_colours, drawing
 from forgetting.figures.svg import themed_svg
-
-__all__ = ["Lab", "lab_html", "lab_script", "lab_style", "playable"]
 
 LARGEST = 1e6  # coordinates that a plane with readable axes can show
 STEPS = 30  # that the curves have room for
@@ -120,8 +116,7 @@ class Lab:
         self.item = item
 
     def _repr_html_(self) -> str:
-        light = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
-        dark = "".join(f"--c{place}:{colour};" for place, colour in enumerate(DARK))
+        light, dark = css_colours(COLOURS), css_colours(DARK)
         colours = (
             f'.lab-frame{{{light}}}body[data-theme="dark"] .lab-frame{{{dark}}}'
             f"@media(prefers-color-scheme:dark){{body:not([data-theme=light]) .lab-frame{{{dark}}}}}"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.core.text import escape
-from forgetting.figures.items import Item, Table
-from forgetting.figures.numbers import cell
-from forgetting.figures.palette import COLOURS
+from forgetting.figures.items import Item, Table, cell
+from forgetting.figures.style import COLOURS, css_colours
 from forgetting.figures.svg import figure_drawing
-
-__all__ = ["notebook_html"]
 
 LONG = 24  # letters of a cell that gets some width
 STYLE = """
@@ -43,11 +40,10 @@ def notebook_html(table: Table, picture: Item | None = None) -> str:
         "<tr>" + "".join(_cell("td", cell(v), number) for v, number in zip(row, numeric, strict=True)) + "</tr>"
         for row in table.rows
     )
-    colours = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
     drawn = "" if picture is None else f"<div>{figure_drawing(picture).svg}</div>"
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     return (
-        f'<style>{STYLE}</style><div class="forgetting-result" style="{colours}">'
+        f'<style>{STYLE}</style><div class="forgetting-result" style="{css_colours(COLOURS)}">'
         f'<p class="head">{escape(table.title)}</p>'
         f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         f"{drawn}{notes}</div>"

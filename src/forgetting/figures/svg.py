@@ -10,13 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forgetting.core.text import escape, one_line
-from forgetting.figures.drawable_points import clipped, curve_points, drawn_cells, known
+from forgetting.figures.axes import clipped, curve_points, drawn_cells, known
 from forgetting.figures.drawing import draw
 from forgetting.figures.items import Bars, Curves, Item, Matrix, Regions
-from forgetting.figures.looks import PAGE, drawing
-from forgetting.figures.palette import COLOURS, GRAY, IDLE, short_name
-
-__all__ = ["Drawing", "figure_drawing", "themed_svg"]
+from forgetting.figures.style import COLOURS, GRAY, IDLE, PAGE, drawing, short_name
 
 #: what the colours of matplotlib are called in the style sheet
 THEME = {colour: f"var(--c{place})" for place, colour in enumerate(COLOURS)} | {
@@ -61,10 +58,10 @@ def themed_svg(figure: Any, prefix: str, words: dict[str, str]) -> str:
 
 
 def _places(figure: Any, points: list[Place]) -> list[Place]:
-    """From values on the axes to coordinates of the drawing; the figure has its layout once it was drawn."""
+    """The coordinates in the drawing of points on the axes; the figure has its layout once it was drawn."""
     tall = 72 * figure.get_size_inches()[1]
-    found = figure.axes[0].transData.transform(points) * 72 / figure.dpi if points else []
-    return [(round(float(x), 1), round(float(tall - y), 1)) for x, y in found]
+    places = figure.axes[0].transData.transform(points) * 72 / figure.dpi if points else []
+    return [(round(float(x), 1), round(float(tall - y), 1)) for x, y in places]
 
 
 def _hover(item: Item, figure: Any) -> dict[str, Any]:
@@ -165,7 +162,7 @@ def _attributes(element: ElementTree.Element, name: str, prefix: str) -> Iterato
 
 
 def _style(text: str) -> str:
-    """Declarations without fonts, which the page decides, and with its colours."""
+    """The declarations without fonts, which the page decides, and with the colours of the page."""
     kept = []
     for declaration in text.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))

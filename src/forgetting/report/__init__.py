@@ -10,8 +10,7 @@ from forgetting.core.names import only
 from forgetting.report.build import build_report
 from forgetting.report.document import Report, Section
 from forgetting.report.saving import load_report, write_report
-from forgetting.report.section_registry import section, section_makers
-from forgetting.report.settings import Settings, default_problem
+from forgetting.report.settings import Settings, default_problem, section, section_makers
 
 __all__ = [
     "Report",

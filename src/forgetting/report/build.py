@@ -1,4 +1,4 @@
-"""From settings to a report: one section after the other, or several at a time."""
+"""The making of a report from its settings: one section after the other, or several at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from forgetting.files.json_and_toml import typed
 from forgetting.files.store import code_digest
 from forgetting.report.document import Report, Section, finite
 from forgetting.report.provenance import preparation_of, problem_hash, versions
-from forgetting.report.section_registry import section_makers
-from forgetting.report.settings import Settings, Step, no_step
+from forgetting.report.settings import Settings, Step, no_step, section_makers
 from forgetting.studies.study import Study
 from forgetting.tasks.problem import no_common_solution
-
-__all__ = ["build_report"]
 
 SLOWEST = ("claims", "rates")  # sections that begin first where several are made at the same time
 LEAD = "forgetting"  # the key of the figure that opens the page

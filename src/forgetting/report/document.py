@@ -1,19 +1,20 @@
-"""A report as plain data: sections of figures and tables, which reload from report.json."""
+"""A report as plain data, which reloads from report.json: sections of figures and tables; and as text."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from forgetting.core.arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.figures.items import Item, check_key
+from forgetting.figures.items import Item, Table, check_key
+from forgetting.figures.text_formats import to_latex
 from forgetting.files.json_and_toml import decode_json, typed
-
-__all__ = ["Report", "Section", "finite"]
 
 FORMAT = "forgetting/report/1"
 
@@ -116,3 +117,34 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ----------------------------------------------------------------------------------------------------------------- text
+
+
+def summary_text(report: Report, width: int = 80) -> str:
+    """The sentences that open the report, then the findings, one paragraph each.
+
+    >>> print(summary_text(Report("Title", (), {}, ("One sentence.",), ("one finding",))))
+    Title
+    - One sentence.
+    - one finding
+    """
+    lines = [*textwrap.wrap(report.title, width)]
+    for line in (*report.summary, *report.findings):
+        lines += textwrap.wrap(f"- {without_links(line)}", width, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def without_links(words: str) -> str:
+    """The words of a text of the report with each link replaced by its name.
+
+    >>> without_links("three are [false](#tab-false)")
+    'three are false'
+    """
+    return re.sub(r"\[([^\[\]]*)\]\(#[\w.-]+\)", r"\1", words)
+
+
+def to_latex_file(report: Report) -> str:
+    """All tables of a report as LaTeX."""
+    return "\n".join(to_latex(item) for item in report.items() if isinstance(item, Table))

@@ -9,22 +9,21 @@ from importlib.resources import files
 from typing import Any
 
 from forgetting.core.text import escape
-from forgetting.figures.items import Item, Paths, Table
+from forgetting.figures.items import Item, Paths, Table, cell
 from forgetting.figures.lab import lab_html, lab_script, lab_style, playable
-from forgetting.figures.numbers import cell
-from forgetting.figures.palette import COLOURS, DARK, greek
+from forgetting.figures.style import COLOURS, DARK, css_colours, greek
 from forgetting.figures.svg import Drawing, figure_drawing
 from forgetting.report.document import Report, Section
-
-__all__ = ["to_html"]
 
 #: the browser itself refuses every request
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def to_html(report: Report) -> str:
-    """One page: text, tables and drawings. A small script adds readings under the pointer, legends that hide and show
-    curves, projections that a reader can take hold of, and a theme.
+    """The report as one page: text, tables and drawings.
+
+    A small script adds readings under the pointer, legends that hide and show curves, projections that a reader can
+    take hold of, and a theme.
 
     >>> page = to_html(Report("Title", (), {"versions": {}, "seconds": {"total": 1}}, ("one finding",)))
     >>> "://" in page, page.count("<h1>")
@@ -74,9 +73,8 @@ def _asset(name: str) -> str:
 
 
 def _colours() -> str:
-    """The palette as variables, for a light and for a dark page."""
-    light = "".join(f"--c{place}:{colour};" for place, colour in enumerate(COLOURS))
-    dark = "".join(f"--c{place}:{colour};" for place, colour in enumerate(DARK))
+    """The palette as variables of CSS, for a light and for a dark page."""
+    light, dark = css_colours(COLOURS), css_colours(DARK)
     return (
         f":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
         f":root[data-theme=dark]{{{dark}}}\n"
@@ -84,7 +82,7 @@ def _colours() -> str:
 
 
 def _lead(report: Report, drawings: dict[str, Drawing]) -> str:
-    """What opens the page: a figure and a few sentences; then the findings of the sections."""
+    """The head of the page: a figure and a few sentences, then the findings of the sections."""
     figure = _item(report.item(report.lead), drawings[report.lead]) if report.lead in drawings else ""
     sentences = "".join(f"<p>{_linked(sentence)}</p>" for sentence in report.summary)
     findings = "".join(f"<li>{_linked(finding)}</li>" for finding in report.findings)
@@ -174,12 +172,12 @@ def _mark(value: Any) -> str:
 
 
 def _breaks(words: str) -> str:
-    """Labels may break after their punctuation, which keeps columns narrow; a second line is the value."""
+    """A cell as HTML: a label may break after its punctuation, so that columns are narrow; a second line is a value."""
     first, *more = words.split("\n")
     broken = (
         re.sub(r"([/:_])(?=\w)", r"\1<wbr>", escape(first)) if ":" in first and " " not in first else symbols(first)
     )
-    return broken + "".join(f'<span class="value">{escape(one)}</span>' for one in more)
+    return broken + "".join(f'<span class="value">{escape(line)}</span>' for line in more)
 
 
 def symbols(words: str) -> str:
@@ -207,7 +205,7 @@ def _powers(text: str) -> str:
 
 def _meta(meta: dict[str, Any]) -> str:
     flat = {
-        name: "; ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else value
+        name: "; ".join(f"{key}: {entry}" for key, entry in value.items()) if isinstance(value, dict) else value
         for name, value in meta.items()
     }
     rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in flat.items())

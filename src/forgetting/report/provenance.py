@@ -1,4 +1,4 @@
-"""Where a result came from: versions, seed, a hash of the problem, and what was done with its features."""
+"""The provenance of a result: versions, a hash of the problem, and the preparation of its features."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from forgetting.tasks import Problem
-
-__all__ = ["preparation_of", "problem_hash", "versions"]
 
 AT_ONCE = 2**20  # entries of a dense matrix that are looked at together
 

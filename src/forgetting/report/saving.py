@@ -8,18 +8,15 @@ from pathlib import Path
 
 from forgetting.compute.workers import run_parts
 from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Item
-from forgetting.figures.pictures import pictures
-from forgetting.figures.sheets import to_csv
+from forgetting.figures.text_formats import to_csv
 from forgetting.files import outputs
 from forgetting.files.arrays import open_regular
 from forgetting.files.atomic import write
 from forgetting.files.outputs import check_output, write_output
-from forgetting.report.document import Report
+from forgetting.report.document import Report, to_latex_file
 from forgetting.report.html import to_html
-from forgetting.report.texts import to_latex_file
-
-__all__ = ["check_file", "check_folder", "load_report", "only_item", "write_file", "write_report"]
 
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
 #: what a report folder holds
@@ -84,7 +81,7 @@ def load_report(path: str | Path) -> Report:
 
 
 def write_file(report: Report, path: Path, *, force: bool = False) -> None:
-    """One file, by its ending: .json (reloads), .html, .tex (tables), .csv (first table), .png or .pdf (figure).
+    """Write a file by its ending: .json (reloads), .html, .tex (tables), .csv (first table), .png or .pdf (figure).
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -115,7 +112,7 @@ def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = (
 
 
 def _rescued(report: Report, target: Path, error: Exception) -> ProblemFileError:
-    """Save a result that cannot be drawn, under a name that is free; what to tell the user."""
+    """Save a result that cannot be drawn under a name that is free; the error that says where it is."""
     names = (target.with_name(f"{target.name}{middle}.json") for middle in ("", *(f".{n}" for n in range(2, 1000))))
     path = next(name for name in names if not name.exists())
     write(path, report.to_json(indent=1).encode(), replace=False)

@@ -1,17 +1,19 @@
-"""The settings of a report: the problem, the orderings, and how much work to spend."""
+"""The settings of a report (the problem, the orderings, how much work to spend), and the registry of its sections."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from importlib import import_module
+from pkgutil import iter_modules
 
-from forgetting.core.arrays import as_count, as_number, as_seed
+from forgetting.core.arrays import as_count, as_function, as_number, as_seed
+from forgetting.core.registry import Registry
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
+from forgetting.report.document import Section
 from forgetting.tasks import Problem, families
-
-__all__ = ["Settings", "Step", "default_problem", "no_step", "ordering_key", "ordering_name"]
 
 USUAL_STEPS = 1000
 #: called as (name, done, total) when a part of the work begins
@@ -20,6 +22,9 @@ Step = Callable[[str, int, int], None]
 
 def no_step(name: str, done: int, total: int) -> None:
     """Report no progress."""
+
+
+# ------------------------------------------------------------------------------------------------------------- settings
 
 
 def default_problem(seed: int = 0) -> Problem:
@@ -104,11 +109,87 @@ class Settings:
         if twice is not None:
             raise InvalidInputError(f"two orderings are called {ordering_name(self.orderings[twice])!r}; leave one out")
         if self.sections:
-            from forgetting.report.section_registry import section_makers
-
             section_makers(self.sections)
         if not self.eps:
             raise InvalidInputError("eps is empty; give at least one value for the catastrophic family")
         for eps in self.eps:
             if not 0.01 <= as_number(eps, "eps") <= 6:
                 raise InvalidInputError(f"eps must be between 0.01 and 6, got {eps!r}")
+
+
+# ------------------------------------------------------------------------------------------------------------- sections
+
+LAST = 1000
+Make = Callable[[Settings, Step], Section]
+_registry: Registry[SectionMaker] = Registry("section")
+
+
+@dataclass(frozen=True)
+class SectionMaker:
+    """The function that makes a section, and its place in the report.
+
+    Attributes:
+        key: the key of the section, which selects the section in a config and on the command line.
+        name: what the progress bar calls the work.
+        make: settings and a function that reports progress, as (name, done, total) -> the section.
+        place: sections are shown in the order of this number.
+        summary: the section -> findings for the summary of the report, one sentence each.
+        opening: the settings and the section -> the sentences that open the report.
+        demonstration: whether the section is about made-up tasks, and not about the problem of the report.
+    """
+
+    key: str
+    name: str
+    make: Make
+    place: int
+    summary: Callable[[Section], list[str]]
+    opening: Callable[[Settings, Section], list[str]]
+    demonstration: bool
+
+
+def section(
+    key: str,
+    name: str = "",
+    *,
+    place: int = LAST,
+    summary: Callable[[Section], list[str]] = lambda _: [],
+    opening: Callable[[Settings, Section], list[str]] = lambda *_: [],
+    demonstration: bool = False,
+) -> Callable[[Make], Make]:
+    """Make a function known as a section of every report; see `SectionMaker` for the arguments.
+
+    >>> from forgetting.report import Section
+    >>> @section("sizes", "counting")
+    ... def sizes(settings, progress):
+    ...     return Section("sizes", "Sizes", f"There are {settings.problem.num_tasks} tasks.", ())
+    >>> "sizes" in section_makers()
+    True
+    >>> _registry.remove("sizes")
+    """
+
+    def decorate(make: Make) -> Make:
+        if not as_function(make, "a section").__module__.startswith("forgetting."):
+            section_makers()  # so that no section from elsewhere takes a name of ours
+        again = key in _registry and _registry.get(key).make.__module__ == make.__module__
+        maker = SectionMaker(key, name or key, make, place, summary, opening, demonstration)
+        _registry.add(key, maker, replace=again)
+        return make
+
+    return decorate
+
+
+def section_makers(chosen: tuple[str, ...] = ()) -> dict[str, SectionMaker]:
+    """The makers of all sections, or of those whose keys are chosen, in the order of the page.
+
+    >>> list(section_makers())[:3], list(section_makers(("claims", "rates")))
+    (['rates', 'guarantees', 'reductions'], ['rates', 'claims'])
+    >>> section_makers(("rats",))
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: no section 'rats'; did you mean 'rates'? There are ...
+    """
+    from forgetting.report import sections
+
+    for module in iter_modules(sections.__path__, f"{sections.__name__}."):
+        import_module(module.name)
+    makers = [_registry.get(key) for key in chosen or _registry]
+    return {maker.key: maker for maker in sorted(makers, key=lambda maker: (maker.demonstration, maker.place))}

@@ -15,9 +15,8 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_path
 from forgetting.core.registry import Registry, dashed
 from forgetting.errors import NotSupportedError, ProblemFileError
-from forgetting.figures.items import Matrix
+from forgetting.figures.items import Matrix, column
 from forgetting.figures.notebook import notebook_html
-from forgetting.figures.numbers import column
 from forgetting.files.arrays import damaged, read_arrays, write_arrays
 from forgetting.geometry import Directions, Geometry
 from forgetting.results import Shown

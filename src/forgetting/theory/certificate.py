@@ -15,7 +15,7 @@ from forgetting.core.progress import Progress, Report, progress_bar, reports_pro
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
-from forgetting.figures.writers import text_table
+from forgetting.figures.text_formats import text_table
 from forgetting.files.json_and_toml import decode_json, typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent

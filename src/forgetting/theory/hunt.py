@@ -22,8 +22,7 @@ import numpy as np
 from forgetting.core.arrays import IntArray, Seed, as_count, as_number, seed_from
 from forgetting.core.progress import progress_bar
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import column, spread_steps
+from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.results import Result
 from forgetting.theory.claim import Claim, Verdict
 from forgetting.theory.instance import Instance

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from forgetting.core.arrays import as_word
 from forgetting.errors import InvalidInputError
-from forgetting.figures.writers import escape_latex, latex_table
+from forgetting.figures.text_formats import escape_latex, latex_table
 
 if TYPE_CHECKING:
     from forgetting.theory.bound import Bound

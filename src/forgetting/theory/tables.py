@@ -11,9 +11,8 @@ from typing import Any
 
 from forgetting.core.arrays import IntArray, as_count, as_kind
 from forgetting.errors import InvalidInputError
-from forgetting.figures.items import Curves, through
-from forgetting.figures.numbers import spread_steps
-from forgetting.figures.writers import escape_latex, latex_number, latex_table, text_table, unbroken
+from forgetting.figures.items import Curves, spread_steps, through
+from forgetting.figures.text_formats import escape_latex, latex_number, latex_table, text_table, unbroken
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.theory.curves import bound_role

@@ -1,1 +1,1 @@
-"""One file per section of the report; each turns settings into a `Section` of plain data."""
+"""The sections of the report, found by their decorator; each turns settings into a `Section` of plain data."""

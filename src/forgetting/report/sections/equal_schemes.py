@@ -12,17 +12,13 @@ from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError
-from forgetting.figures.items import Curves, Series, Table
-from forgetting.figures.numbers import column
+from forgetting.figures.items import Curves, Series, Table, column
 from forgetting.orderings import Explicit, WithReplacement
 from forgetting.report.document import Section
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
+from forgetting.report.settings import Settings, Step, no_step, section
 from forgetting.schemes import POCS, Kaczmarz
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.theory.numbering import PRINTED
-
-__all__ = ["reductions_section"]
 
 TITLE = "The reductions, measured"
 STEPS = np.unique(np.linspace(1, 60, 20).astype(int))
@@ -99,7 +95,7 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
 
 
 def _name(label: str) -> str:
-    """The statement as a reader of the PDF knows it."""
+    """The number of a statement in the paper."""
     return PRINTED[label.partition(" (")[0]].number
 
 

@@ -12,10 +12,7 @@ from forgetting import bounds
 from forgetting.errors import ForgettingError
 from forgetting.figures.items import Band, Item, Regions, Table
 from forgetting.report.document import Section
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
-
-__all__ = ["bounds_table", "guarantees_section", "paper_table", "phase_diagram"]
+from forgetting.report.settings import Settings, Step, no_step, section
 
 MOST = 10**8  # steps
 LARGEST = 10**9  # dimensions
@@ -87,9 +84,9 @@ def bounds_table(table: bounds.Table) -> Table:
     rows = []
     for i, row in enumerate(table.rows):
         cells = []
-        for j, one in enumerate(row):
+        for j, part in enumerate(row):
             number = numbers[i][j] if numbers else ""
-            words = f"{one.text} {one.mark}".strip()
+            words = f"{part.text} {part.mark}".strip()
             cells.append(f"{words}\n{number}" if number else words)
         rows.append(tuple(cells))
     return Table(f"table-{table.name}", TITLES[table.name], table.caption, table.columns, tuple(rows), table.footnotes)

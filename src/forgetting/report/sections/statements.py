@@ -11,14 +11,11 @@ from forgetting.claims import Claim
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Table
 from forgetting.report.document import Section
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
+from forgetting.report.settings import Settings, Step, no_step, section
 from forgetting.studies.hunts import NO_SIZES, hunt_all
 from forgetting.theory.hunt import simplest_by_hand
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.sizes import as_sizes
-
-__all__ = ["counterexamples_table", "hunt_table", "statements_section"]
 
 TITLE = "The paper's statements, checked"
 COLUMNS = ("statement", "label", "says", "status", "here", "left", "right", "tried")
@@ -27,7 +24,7 @@ NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 
 @section("claims", place=7, summary=lambda section: [f"statements: {section.text}"], demonstration=True)
 def statements_section(settings: Settings, step: Step = no_step) -> Section:
-    """A short hunt per claim: the worst instance found, and whether the statement held on it."""
+    """The section of a short hunt for each claim: the worst instance found, and whether the statement held on it."""
     false = counterexamples_table(claims.all())
     table, _, surprises = hunt_table(claims.all(), settings.seed, settings.hunt, step)
     printed = len({claim.label for claim in claims.all() if claim.status == "refuted" and claim.label in PRINTED})

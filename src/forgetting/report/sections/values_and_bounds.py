@@ -10,21 +10,20 @@ from forgetting import bounds
 from forgetting.core.arrays import IntArray
 from forgetting.dynamics.ensembles import run_many
 from forgetting.errors import NotSupportedError
-from forgetting.expectation import Expectation
-from forgetting.figures.items import Curves, Item, Series, Table
-from forgetting.figures.numbers import column, spread_steps
+from forgetting.expectation import Expectation, expect
+from forgetting.figures.items import Curves, Item, Series, Table, column, spread_steps
 from forgetting.orderings import Ordering, laws
+from forgetting.orderings.laws import Permutation, Reshuffled
 from forgetting.report.document import Section
-from forgetting.report.expected_curves import expected
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step, ordering_key, ordering_name
+from forgetting.report.settings import Settings, Step, no_step, ordering_key, ordering_name, section
+from forgetting.tasks import Problem
 from forgetting.theory.curves import bound_curves, tightest_curve
-
-__all__ = ["rates_section"]
 
 SYMBOL = {"forgetting": "F(k)", "loss": "L(w_k)"}
 #: rounding of the exact engines, relative to the largest value in the figure
 ROUNDING = 1e-16
+#: beyond this many different tasks, all their subsets take longer than a report may
+SUBSETS = 14
 COLUMNS = ("ordering", "k", "quantity", "expected", "how", "tightest guarantee", "its value")
 
 
@@ -85,6 +84,21 @@ def rates_section(settings: Settings, _: Step = no_step) -> Section:
         "worst case over all tasks, or a rate whose constant is not known. " + " ".join(dict.fromkeys(remarks))
     )
     return Section("rates", "Forgetting and loss against k", text.strip(), (*compared, *items, table))
+
+
+def expected(problem: Problem, ordering: Ordering, steps: Any, seed: int, quantities: tuple[str, ...]) -> Expectation:
+    """Expected values by `expect`, simulated where exact values would take minutes.
+
+    >>> import forgetting as fg
+    >>> expected(fg.families.two_lines(0.5), fg.orderings.WithoutReplacement(), [1, 2], 0, ("loss",)).method
+    'subsets'
+    """
+    geometry = problem.geometry
+    different = problem.num_tasks if geometry is None else geometry.num_distinct
+    if isinstance(ordering.law, (Permutation, Reshuffled)) and different > SUBSETS:
+        return expect(problem, ordering, steps, method="monte-carlo", quantities=quantities, seed=seed, runs=2048)
+    runs = 1024 if geometry is None else None  # sets are projected onto one by one
+    return expect(problem, ordering, steps, quantities=quantities, seed=seed, runs=runs)
 
 
 def _named_after(ordering: Ordering, curve: Series) -> Series:

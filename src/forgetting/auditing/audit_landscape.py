@@ -1,4 +1,4 @@
-"""The landscape of orders of an audit: values of all orders that were tried anyway, what explains them, and a file."""
+"""The landscape of the orders that an audit tried: as a `Landscape`, a section of the page, and arrays of a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting.auditing.landscape_page import explained, positions
 from forgetting.auditing.landscapes import MOST_RUNS, Landscape
-from forgetting.auditing.words import percent
+from forgetting.auditing.sentences import percent
 from forgetting.core.arrays import IntArray
 from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
     from forgetting.auditing.result import Audit
 
-__all__ = ["landscape_arrays", "landscape_of", "landscape_section", "why_no_landscape"]
 
 LEAST = 3  # tasks, from which there is something to explain
 
 
 def why_no_landscape(audit: Audit) -> str:
-    """Why the values of all orders are not known; empty if they are."""
+    """The reason why the values of some orders are not known; empty if all are known."""
     T = audit.num_tasks
     if not audit.tried_exact or not audit.orders:
         return f"{audit.tried:,} random orders of {T} tasks were tried, and not all"
@@ -52,9 +51,9 @@ def landscape_of(audit: Audit, name: str) -> Landscape:
 def _rows(audit: Audit, orders: IntArray) -> IntArray:
     """The rows of `audit.orders` with these orders, up to the order of identical tasks."""
     index = np.arange(audit.num_tasks)
-    for one in audit.duplicates:
-        if one.kind == "identical":
-            index[one.task] = index[one.of]
+    for duplicate in audit.duplicates:
+        if duplicate.kind == "identical":
+            index[duplicate.task] = index[duplicate.of]
     index = np.unique(index, return_inverse=True)[1]
     place = {tuple(index[list(order)].tolist()): row for row, order in enumerate(audit.orders)}
     return np.array([place[tuple(index[order].tolist())] for order in orders])
@@ -64,24 +63,24 @@ def landscape_arrays(audit: Audit) -> dict[str, Any]:
     """The arrays of an .npz file: `values` are training losses, and each measure has an array of its own."""
     arrays: dict[str, Any] = {}
     for measure in audit.measures:
-        found = landscape_of(audit, measure.name)
+        landscape = landscape_of(audit, measure.name)
         key = measure.name.replace(" ", "_").replace("-", "_")
         if not arrays:
-            arrays = {"permutations": found.permutations, "values": found.values, "seeds": found.seeds}
-            arrays["task_values"] = found.task_values
-        arrays[key] = found.values
-        if found.task_values is not None:
-            arrays[f"task_{key}"] = found.task_values
+            arrays = {"permutations": landscape.permutations, "values": landscape.values, "seeds": landscape.seeds}
+            arrays["task_values"] = landscape.task_values
+        arrays[key] = landscape.values
+        if landscape.task_values is not None:
+            arrays[f"task_{key}"] = landscape.task_values
     return arrays
 
 
 def landscape_section(audit: Audit) -> Section | None:
-    """What explains the differences between orders, and the disparity of tasks, by every measure."""
+    """The section on what explains the differences between orders, and on the disparity of tasks, by every measure."""
     if audit.num_tasks < LEAST or why_no_landscape(audit):
         return None
-    found = {measure.name: landscape_of(audit, measure.name) for measure in audit.measures}
-    first = found[audit.measures[0].name]
-    rows = tuple(_row(audit, measure, found[measure.name]) for measure in audit.measures)
+    landscapes = {measure.name: landscape_of(audit, measure.name) for measure in audit.measures}
+    first = landscapes[audit.measures[0].name]
+    rows = tuple(_row(audit, measure, landscapes[measure.name]) for measure in audit.measures)
     heads = ("measure", "sd over orders", "position", "pairs", "rest", "disparity", "largest disparity")
     chance = [percent(float(share), 1.0) for share in first.variance.chance]
     caption = (
@@ -100,15 +99,15 @@ def landscape_section(audit: Audit) -> Section | None:
     return Section("landscape", "The landscape of orders", text, tuple(items))
 
 
-def _row(audit: Audit, measure: Measure, found: Landscape) -> tuple[str, ...]:
-    shares, disparity = found.variance.shares, found.disparity
+def _row(audit: Audit, measure: Measure, landscape: Landscape) -> tuple[str, ...]:
+    shares, disparity = landscape.variance.shares, landscape.disparity
     parts = ("-",) * 3 if shares is None else tuple(percent(float(share), 1.0) for share in shares)
     ends = ("-", "-")
     if disparity is not None:
         most = int(np.argmax(disparity.per_task))
         task = one_line(audit.tasks[most].name, 40)
         ends = _difference(measure, disparity.mean), f"{_difference(measure, disparity.maximum)} (task {task})"
-    return measure.name, _difference(measure, found.spread.sd), *parts, *ends
+    return measure.name, _difference(measure, landscape.spread.sd), *parts, *ends
 
 
 def _difference(measure: Measure, value: float) -> str:

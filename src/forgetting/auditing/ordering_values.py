@@ -1,36 +1,42 @@
-"""Expected loss and forgetting of every ordering that an audit compares."""
+"""The orderings that an audit compares: expected loss and forgetting, shares of causes, passes, and guarantees."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
+from forgetting import bounds
 from forgetting.auditing.measures import Measure
-from forgetting.auditing.orders import OrderSearch
-from forgetting.auditing.passes import pass_cost
-from forgetting.auditing.result import OrderingRow
+from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.orders import Quantity, pass_cost
+from forgetting.auditing.result import Guarantee, OrderingRow, Pass, Split
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.loop import run
 from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
-from forgetting.orderings import Explicit, GreedyDistance, Ordering, Reshuffled, WithReplacement, laws
+from forgetting.orderings import (
+    Cyclic,
+    Explicit,
+    GreedyDistance,
+    Ordering,
+    Reshuffled,
+    WithoutReplacement,
+    WithReplacement,
+    laws,
+)
 from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
 
-__all__ = ["Desk", "from_all_orders", "with_expected_mean"]
-
-Quantity = Literal["forgetting", "loss"]
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 FEW = 128  # simulated runs where steps are slow
 MOST_WORK = 1.6e11  # operations of all simulated runs of an ordering, if that leaves enough of them
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
 
 
-class Desk:
+class OrderingValues:
     """Computes the expected loss and forgetting of many orderings of a problem."""
 
     def __init__(
@@ -57,7 +63,7 @@ class Desk:
         self.kept = float(geometry.unexplained @ geometry.counts) / problem.num_tasks if solved and geometry else None
 
     def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
-        """A row for every ordering after one pass, and a row after `passes` passes."""
+        """The rows of every ordering: one after a single pass, and one after `passes` passes."""
         T, P = self.problem.num_tasks, self.passes
         rows = self.fixed("given order", Explicit(np.tile(given, P)), [T, P * T])
         # the first pass of a reshuffled ordering is without replacement
@@ -72,7 +78,7 @@ class Desk:
         return tuple(rows)
 
     def fixed(self, name: str, ordering: Ordering, steps: list[int]) -> list[OrderingRow]:
-        """The rows of an ordering that leaves nothing to chance, from one run."""
+        """The rows of an ordering that draws nothing at random, from one run."""
         made = run(self.problem, ordering, steps[-1], self.scheme, w0=self.w0, record_every=steps)
         rows = []
         for k, loss in zip(steps, made.losses[-len(steps) :].tolist(), strict=True):
@@ -150,8 +156,63 @@ def with_expected_mean(measures: tuple[Measure, ...], row: OrderingRow) -> tuple
     def expected(measure: Measure) -> Measure:
         if measure.error == 0 or measure.name not in ("training loss", "forgetting"):
             return measure
-        name = "loss" if measure.name == "training loss" else "forgetting"
-        low, high = (getattr(row, name + end) for end in ("_low", "_high"))
-        return replace(measure, mean=getattr(row, name), error=(high - low) / 2 / DEVIATIONS)
+        if measure.name == "training loss":
+            mean, low, high = row.loss, row.loss_low, row.loss_high
+        else:
+            mean, low, high = row.forgetting, row.forgetting_low, row.forgetting_high
+        return replace(measure, mean=mean, error=(high - low) / 2 / DEVIATIONS)
 
     return tuple(expected(measure) for measure in measures)
+
+
+def passes_along(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
+    """Forgetting after each step of a pass, for the given, the best, the worst and a greedy order."""
+    T = problem.num_tasks
+    wanted: list[tuple[str, Ordering]] = [
+        ("given order", Explicit(given)),
+        ("best order", Explicit(search.best.order)),
+        ("worst order", Explicit(search.worst.order)),
+        ("greedy", GreedyDistance(repeat=False)),
+    ]
+    passes = []
+    for name, ordering in wanted:
+        trajectory = run(problem, ordering, T, scheme, w0=w0)
+        passes.append(Pass(name, tuple(trajectory.order.tolist()), tuple(trajectory.forgetting.tolist())))
+    return tuple(passes)
+
+
+def shares_of_causes(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) -> tuple[Split, ...]:
+    """The shares of randomness and repetition in the fall of forgetting; less than `rounding` is no fall."""
+    values = {(row.name, row.passes): row.forgetting for row in orderings}
+    splits = []
+    for baseline in ("given order", "worst order"):
+        a, b, c, d = (values[name, count] for count in (1, passes) for name in (baseline, "random permutation"))
+        falls = a - d > rounding and min(a, b, c, d) >= -rounding
+        randomness = ((a - b) + (c - d)) / 2 / (a - d) if falls else None
+        repetition = None if randomness is None else 1 - randomness
+        splits.append(Split(baseline, passes, a, b, c, d, values["with replacement", 1], randomness, repetition))
+    return tuple(splits)
+
+
+def applicable_guarantees(
+    problem: Problem, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]
+) -> tuple[Guarantee, ...]:
+    """The upper bounds on loss and forgetting that apply to the orderings compared, with the values there."""
+    T = problem.num_tasks
+    wanted: dict[tuple[str, int], tuple[str, Ordering]] = {
+        ("with replacement", 0): ("with replacement", WithReplacement()),
+        ("random permutation", 1): ("without replacement", WithoutReplacement()),
+        ("random permutation", 0): ("reshuffled", Reshuffled()),
+        ("given order", 0): ("cyclic", Cyclic()),  # no bound depends on the numbers of the tasks
+    }
+    guarantees = []
+    for row in orderings:
+        name, ordering = wanted.get((row.name, 1 if row.k == T else 0), ("", None))
+        if ordering is None:
+            continue
+        for entry in bounds.evaluate(problem, ordering, row.k, w0, scheme=scheme).applicable():
+            if entry.bound.kind == "upper" and entry.quantity in QUANTITIES:
+                measured = row.loss if entry.quantity == "loss" else row.forgetting
+                details = entry.bound.key, entry.value, measured, entry.tightest, entry.vacuous
+                guarantees.append(Guarantee(name, row.k, entry.quantity, *details))
+    return tuple(guarantees)

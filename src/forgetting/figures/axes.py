@@ -1,21 +1,31 @@
-"""The points of a figure that can be drawn, and the ends of its axes, for numbers of any size."""
+"""The axes of a figure: the points that can be drawn, for numbers of any size; ends, ticks, words and legend."""
 
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
+from forgetting.core.text import one_line
 from forgetting.figures.items import Band, Curves, Regions, Series
-
-__all__ = ["Span", "band_points", "clipped", "curve_points", "curve_spans", "drawn_cells", "known", "map_spans", "span"]
+from forgetting.figures.style import Look, greek
 
 Span = tuple[float, float]
 #: values that agree to this share are drawn as equal: labels of ticks have six digits
 CLOSE = 1e-4
 #: larger numbers are drawn at the edge, and so are smaller ones on a logarithmic axis: matplotlib ends near 1e300
 HUGE = 1e280
+LONGEST = 120  # letters of a title
+LABEL = 42  # letters beside an axis
+NAME = 78  # letters of a name in a legend
+NAMES = 40  # names in a legend
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+# ------------------------------------------------------------------------------------------------------ points and ends
 
 
 def known(value: float | None) -> TypeGuard[float]:
@@ -136,3 +146,65 @@ def _row_edges(rows: list[float]) -> list[Span]:
         clipped(row * (row / middle), log=True) for row, middle in ((rows[0], middles[0]), (rows[-1], middles[-1]))
     )
     return list(zip([first, *middles], [*middles, last], strict=True))
+
+
+# ---------------------------------------------------------------------------------------------- ticks, words and legend
+
+
+def set_axis(axis: Any, ends: Span, log: bool = False, whole: bool = False) -> None:
+    """Set ends, scale and ticks of an axis: round numbers, powers of ten over decades, whole numbers of what counts."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+    name = axis.axis_name
+    axis.axes.set(**{f"{name}scale": "log" if log else "linear", f"{name}lim": ends})
+    decades = math.log10(ends[1]) - math.log10(ends[0]) if log else 0.0
+    if decades >= 1:
+        axis.set_major_locator(LogLocator(subs=(1.0,) if decades >= 2 else (1.0, 2.0, 5.0), numticks=8))
+    else:
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)) if log else StrMethodFormatter("{x:g}"))
+
+
+def _power(value: float) -> str:
+    """The label of a number on a logarithmic axis; small and large powers of ten are written as powers."""
+    power = math.log10(value) if 0 < value < math.inf else 0.5
+    if abs(power - round(power)) < 1e-9 and not -2 < power < 3:
+        return "10" + str(round(power)).translate(SUPERSCRIPTS)
+    return f"{value:g}"
+
+
+def shown_words(words: str, most: int = LONGEST) -> str:
+    """Words for matplotlib, which hides names that begin with an underscore."""
+    line = re.sub(r"\^(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), greek(one_line(words, most)))
+    return f" {line}" if line.startswith("_") else line
+
+
+def short_number(value: float) -> str:
+    """The value with two digits, in at most six characters.
+
+    >>> [short_number(value) for value in (0.0, -0.4231, 13.86, 1203.0, -2.2e-16)]
+    ['0', '-0.42', '14', '1e3', '-2e-16']
+    """
+    size = abs(value)
+    if size == 0 or 0.01 <= size < 999.5:
+        return f"{value:.0f}" if size >= 9.95 else f"{value:.2g}"
+    mantissa, power = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(power)}"
+
+
+def legend_below(figure: Any, look: Look, handles: list[Any], labels: list[str]) -> None:
+    """Draw a legend below the axes, for which the figure grows; of very many names the first few."""
+    if not handles:
+        return
+    labels = [textwrap.fill(label, look.letters, break_on_hyphens=False) for label in labels[:NAMES]]
+    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= look.letters // 2 - 4 else 1
+    legend = figure.legend(
+        handles[:NAMES], labels, loc="outside lower center", ncols=columns, handlelength=3.4, labelspacing=0.35
+    )
+    for handle, shown, text in zip(handles, legend.legend_handles, legend.get_texts(), strict=False):
+        for part in (shown, text):
+            part.set_gid(handle.get_gid().replace("class=series", "class=key"))
+    width, height = figure.get_size_inches()
+    rows = math.ceil(sum(label.count("\n") + 1 for label in labels) / columns)
+    figure.set_size_inches(width, height + look.row * (rows + 0.5))

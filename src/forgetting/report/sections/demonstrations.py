@@ -1,4 +1,4 @@
-"""Randomness against repetition: the tasks that are forgotten in order, learned in a random one."""
+"""Demonstrations on made-up tasks: randomness against repetition, paths in the plane, the limit of classification."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting import bounds
-from forgetting.figures.items import Curves, Series
-from forgetting.figures.numbers import spread_steps
+from forgetting import bounds, reductions
+from forgetting.dynamics.loop import run
+from forgetting.figures.items import Curves, Line, Paths, Series, Stage, column, spread_steps
 from forgetting.orderings import Cyclic, Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.report.document import Section
-from forgetting.report.expected_curves import expected
-from forgetting.report.section_registry import section
-from forgetting.report.settings import Settings, Step, no_step
-from forgetting.tasks import Problem, families
+from forgetting.report.sections.values_and_bounds import expected
+from forgetting.report.settings import Settings, Step, no_step, section
+from forgetting.tasks import Problem, RegressionTasks, families
 
-__all__ = ["repetition_section"]
+# ---------------------------------------------------------------------------------------- randomness against repetition
 
 FLOOR = 1e-12
 #: the branches of the guarantee for one pass that are drawn
@@ -124,3 +123,83 @@ def _single_pass(settings: Settings) -> Curves:
         series,
         floor=FLOOR,
     )
+
+
+# --------------------------------------------------------------------------------------------------- paths in the plane
+
+ANGLES = (0.1, 0.55, 1.0)
+PLANE_STEPS = 18
+
+
+@section("plane", "projections", place=5, demonstration=True)
+def plane_section(settings: Settings, _: Step = no_step) -> Section:
+    """Three lines in the plane, learned in a cycle and at random."""
+    text = "Learning a task to convergence is a projection. In the plane one can watch it happen, and take hold of it."
+    return Section("plane", "Projections in the plane", text, (three_lines(settings.seed),))
+
+
+def three_lines(seed: int = 0) -> Paths:
+    """Runs on three tasks of one row each.
+
+    >>> [line.name for line in three_lines().lines]
+    ['task 0', 'task 1', 'task 2']
+    """
+    solution = np.array([1.0, 0.6])
+    rows = [np.array([[-np.sin(angle), np.cos(angle)]]) for angle in ANGLES]
+    tasks = RegressionTasks(rows, [row @ solution for row in rows])
+    lines = tuple(
+        Line(f"task {m}", (float(solution[0]), float(solution[1])), (float(np.cos(a)), float(np.sin(a))))
+        for m, a in enumerate(ANGLES)
+    )
+    chosen: tuple[tuple[str, Ordering], ...] = (("cyclic", Cyclic()), ("random with replacement", WithReplacement()))
+    stages = tuple(_stage(tasks, name, ordering, seed + 3) for name, ordering in chosen)
+    return Paths(
+        "projections",
+        "The path of projections",
+        "Each task is the line of its solutions; learning it moves w to the nearest point of that line. All lines meet "
+        "in w*, and every step that is not orthogonal to the error brings w closer to it.",
+        lines,
+        (float(solution[0]), float(solution[1])),
+        stages,
+    )
+
+
+def _stage(tasks: RegressionTasks, name: str, ordering: Ordering, seed: int) -> Stage:
+    made = run(tasks, ordering, PLANE_STEPS, seed=seed, w0=np.array([-0.6, 1.5]))
+    return Stage(name, tuple((float(x), float(y)) for x, y in made.iterates), tuple(made.order.tolist()))
+
+
+# ------------------------------------------------------------------------------------------------------- classification
+
+LEVELS = np.geomspace(10, 5000, 10)  # log(1 / lambda)
+LIMIT_STEPS = (1, 3, 6, 12)
+
+
+@section("classification", place=6, demonstration=True)
+def classification_section(settings: Settings, _: Step = no_step) -> Section:
+    """The angle between the iterates of weakly regularised learning and those of projections."""
+    tasks = families.separable(T=3, d=8, n=6, margin=0.2, seed=settings.seed)
+    curve = reductions.classification_to_pocs(tasks, Cyclic(), LIMIT_STEPS[-1], (-LEVELS).tolist())
+    angles = np.nan_to_num(curve.angles)  # iterates at 0 have no direction
+    series = [
+        Series(f"after {t} task" + ("s" if t > 1 else ""), column(LEVELS), column(angles[:, t - 1]), group=i)
+        for i, t in enumerate(LIMIT_STEPS)
+    ]
+    middle = float(np.exp(np.mean(np.log(np.maximum(angles[:, -1], 1e-300)))))
+    pivot = float(np.exp(np.mean(np.log(LEVELS))))
+    reference = column(middle * pivot / LEVELS)
+    series.append(Series("slope 1 / log(1/lambda)", column(LEVELS), reference, role="reference", method="for the eye"))
+    figure = Curves(
+        "classification-limit",
+        "Angle to the projection limit",
+        "Three separable tasks learned in a cycle: the angle between w_t of the weakly regularised scheme and the "
+        "iterate of the sequential projections, as the regularisation vanishes (Reduction 4).",
+        "log(1 / lambda)",
+        "angle, radians",
+        tuple(series),
+    )
+    text = (
+        "With exponential loss and vanishing regularisation, learning a separable task becomes a projection onto the "
+        "points that classify it with margin 1. The limit is approached slowly, like 1 / log(1/lambda)."
+    )
+    return Section("classification", "Classification and its projection limit", text, (figure,))
