@@ -9,8 +9,9 @@ import sys
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 
+from tools.planting import noticed
+
 import forgetting as fg
-from forgetting.theory.planting import noticed
 
 TABLE = Path(__file__).with_name("noticed.json")
 BUDGET = 150

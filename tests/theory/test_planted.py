@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.planting import FACTORS, Noticed, noticed, percent_smaller, planted
 
 import forgetting as fg
 from forgetting import geometry
@@ -14,8 +15,7 @@ from forgetting.expectation.engines import deep, subsets
 from forgetting.geometry.reduction import Geometry
 from forgetting.orderings import laws
 from forgetting.schemes import SGD, Kaczmarz
-from forgetting.theory import expectations, order_means
-from forgetting.theory.planting import FACTORS, Noticed, noticed, percent_smaller, planted
+from forgetting.theory import expectations
 
 # Lemmas on gradient descent, projections and the map Q have no order, and the steps of some are formulas of the lemma.
 ON_FORMULAS = (
@@ -139,7 +139,7 @@ def wrong_order(patch):
         for place, end in enumerate(made(instance, k)):
             yield end._replace(probability=end.probability * (place % 2) * 2)
 
-    patch.setattr(order_means, "walk", uneven)
+    patch.setattr(expectations, "walk", uneven)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.expectation import engines
 from forgetting.expectation.engines.choice import Choice
-from forgetting.theory import expectations, order_means, sampled
+from forgetting.theory import expectations
+from forgetting.theory import simulated as sampled
 from forgetting.theory.paper import stability
-from forgetting.theory.sampled import RUNS, losses_after, simulate, width
+from forgetting.theory.simulated import RUNS, losses_after, simulate, width
 
 WITHOUT = fg.orderings.WithoutReplacement()
 SIMULATED = (f"{RUNS} simulated runs", f"{RUNS} random permutations")
@@ -32,7 +33,7 @@ SEEN_OR_NEXT = [
 
 
 def without_enumeration(monkeypatch):
-    for module in (expectations, stability, order_means):
+    for module in (expectations, stability):
         monkeypatch.setattr(module, "MOST_STATES", 0)
     monkeypatch.setattr(expectations, "MOST_SECONDS", 0.0)
 
@@ -58,9 +59,9 @@ def test_simulated_sides_agree_with_the_exact_ones(label, part, monkeypatch):
 def test_means_over_orders_of_affine_sets_are_those_of_the_engines(order, k, monkeypatch):
     """Where there are too many orders to go through, the engines are asked."""
     case = Instance(fg.ConvexSets.from_affine(fg.families.gaussian(3, 4, 2, seed=5)), order, k, w0=np.ones(4))
-    one_by_one = order_means.over_orders(case)
-    monkeypatch.setattr(order_means, "MOST_STATES", 0)
-    by_engines = order_means.over_orders(case)
+    one_by_one = expectations.over_orders(case)
+    monkeypatch.setattr(expectations, "MOST_STATES", 0)
+    by_engines = expectations.over_orders(case)
     assert (one_by_one.how[:4], by_engines.how) == ("all ", "subsets" if order is WITHOUT else "moments")
     assert by_engines.loss[0] == pytest.approx(one_by_one.loss[0], rel=1e-9)
     assert by_engines.seen[0] == pytest.approx(one_by_one.seen[0], rel=1e-9)

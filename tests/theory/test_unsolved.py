@@ -9,8 +9,8 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Misfit, Setting, evaluate, get
 from forgetting.claims import Instance
+from forgetting.theory.noise_from_data import raw_noise
 from forgetting.theory.noisy_draws import near, noisy_projected
-from forgetting.theory.raw_noise import raw_noise
 
 ERROR, LOSS, CENTRED, MEAN = (f"here:noise/{end}" for end in ("error", "loss", "loss/centred", "averaged_loss"))
 ROWS = "needell2010:single rows/error"
@@ -314,7 +314,7 @@ def test_kernels_have_the_same_bounds_as_their_data():
 
 
 def test_neighbours_keep_the_noise_of_tasks_that_no_w_solves():
-    from forgetting.theory.neighbours import mutate
+    from forgetting.theory.candidates import mutate
 
     case = noisy_projected(np.random.default_rng(0), 20)
     other = mutate(np.random.default_rng(1), case, 0.1)

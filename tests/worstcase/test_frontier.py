@@ -17,7 +17,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.tasks.equiangular import equiangular_loss, equiangular_tasks, worst_equiangular
 from forgetting.tasks.known_tasks import FOLDER, PROOF, KnownWorst, _digest, entry_files, known_worst
-from forgetting.theory.starting import known_starts
+from forgetting.theory.candidates import known_starts
 from forgetting.worstcase import Entry, frontier_data, frontier_improving
 from forgetting.worstcase.frontier_bounds import Upper, upper_bound
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry

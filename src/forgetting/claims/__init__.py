@@ -13,18 +13,19 @@ refuted
 """
 
 from forgetting.core.names import only
-from forgetting.theory.adding import claim_from_bound as from_bound
 from forgetting.theory.certificate import Certificate, certify
-from forgetting.theory.claim import Claim, Sides, Verdict
+from forgetting.theory.claim import Sides, Verdict
+from forgetting.theory.claims_from_bounds import claim_from_bound as from_bound
 from forgetting.theory.evidence import Evidence
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import Record
-from forgetting.theory.statement import all_claims as all  # noqa: A004
+from forgetting.theory.registry import all_claims as all  # noqa: A004
+from forgetting.theory.registry import get_claim as get
+from forgetting.theory.registry import unregister_claim as unregister
+from forgetting.theory.statement import Claim
 from forgetting.theory.statement import declare_claim as declare
-from forgetting.theory.statement import get_claim as get
 from forgetting.theory.statement import register_claim as register
-from forgetting.theory.statement import unregister_claim as unregister
 
 __all__ = [
     "Certificate",

@@ -22,10 +22,10 @@ from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.storage.atomic import write
 from forgetting.storage.outputs import write_output
 from forgetting.studies.record_page import with_records
-from forgetting.theory.claim import Check, Claim, Sides, Verdict
+from forgetting.theory.candidates import known_starts, mutate
+from forgetting.theory.claim import Check, Sides, Verdict
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
-from forgetting.theory.neighbours import mutate
 from forgetting.theory.record import (
     FOLDER,
     FORMAT,
@@ -38,7 +38,7 @@ from forgetting.theory.record import (
     record_name,
     recorded_statements,
 )
-from forgetting.theory.starting import known_starts
+from forgetting.theory.statement import Claim
 
 __all__ = ["improve", "main", "save_record"]
 

@@ -19,13 +19,12 @@ from forgetting.storage.store import code_digest
 from forgetting.studies.partial import finished_parts
 from forgetting.studies.record_page import with_records
 from forgetting.studies.study import Study
-from forgetting.theory.claim import Claim
+from forgetting.theory.claim import StatedClaim
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
-from forgetting.theory.naming import heading_of
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.planting import noticed
-from forgetting.theory.statement import all_claims, get_claim
+from forgetting.theory.registry import all_claims, get_claim, heading_of
+from forgetting.theory.statement import Claim
 
 __all__ = ["Row", "hunt_all", "hunt_one", "main", "table"]
 
@@ -185,6 +184,8 @@ def hunt_one(
             assert instance is not None
             instance.save(Path(folder) / f"{name}{ending}.npz")
             files[place] = f"{Path(folder).name}/{name}{ending}.npz"
+    from tools.planting import noticed
+
     left = None if deadline is None else max(deadline - time(), 1.0)
     noticing = noticed(hunt, lambda faulty: faulty.hunt(seed, max(budget // 2, 1), left, known=known))
     return Row.of(hunt, files[0], str(noticing), hunt.simplest, files[1])
@@ -212,7 +213,7 @@ class _Hunter:
         return asdict(hunt_one(label, part, seed, budget, folder, brief, self.deadline, fixed, known))
 
 
-def _by_hand(claim: Claim, instance: Instance) -> str:
+def _by_hand(claim: StatedClaim, instance: Instance) -> str:
     """A counterexample written out, with both sides."""
     verdict = claim.confirm(instance) or claim.check(instance)
     return f"{instance.written(labels=claim.labels_matter)}: {verdict.lhs:.6g} against {verdict.rhs:.6g}"

@@ -25,14 +25,19 @@ from forgetting.tasks import Problem
 from forgetting.theory.checking import regression
 from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
-from forgetting.theory.expectations import Numbers, as_least_squares, probabilities, remembered, start_noise
+from forgetting.theory.expectations import (
+    Numbers,
+    as_least_squares,
+    probabilities,
+    remembered,
+    squared_distance,
+    start_noise,
+)
 from forgetting.theory.instance import Instance
-from forgetting.theory.naming import heading_of, name_by_key
+from forgetting.theory.noise_from_data import raw_noise
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.probe import squared_distance
-from forgetting.theory.raw_noise import raw_noise
+from forgetting.theory.registry import all_claims, get_claim, heading_of, name_by_key
 from forgetting.theory.setting import describe_ordering, describe_scheme
-from forgetting.theory.statement import all_claims, get_claim
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 

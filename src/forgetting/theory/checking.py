@@ -1,35 +1,33 @@
-"""What the checks of several statements share: when a statement applies, and both sides of a bound."""
+"""The shared parts of checks: conditions under which a statement applies, and both sides of a bound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.schemes import Scheme
-from forgetting.theory.bound import Bound
-from forgetting.theory.claim import Draw, Missing, Paths, Sides
+from forgetting.theory.claim import Missing, Paths, RightSide, Sides
 from forgetting.theory.definition import replay
-from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.expectations import Expected, Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
-from forgetting.theory.right_side import RightSide
+from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
-from forgetting.theory.statement import Statement, all_bounds, checked
+
+if TYPE_CHECKING:
+    from forgetting.theory.statement import Bound
 
 __all__ = [
     "ROUNDING",
-    "Expected",
     "all_of",
     "at_most",
     "classification",
     "convex_sets",
     "covers",
-    "expected_at_most",
     "least_squares",
     "paths",
     "pocs",
@@ -40,39 +38,9 @@ __all__ = [
     "steps",
     "summed",
     "trajectory",
-    "with_doubt",
 ]
 
 ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
-
-
-class Expected(Protocol):
-    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits."""
-
-    instance: Instance
-    doubt: float
-
-    @property
-    def how(self) -> str:
-        """How the values were obtained."""
-
-    def loss(self, k: int) -> float:
-        """E L(w_k)."""
-
-    def forgetting(self, k: int) -> float:
-        """E F(k)."""
-
-    def task_losses(self, k: int) -> Array:
-        """E L_m(w_k) for every task."""
-
-    def regret_sum(self, k: int) -> float:
-        """E sum_(t<k) f(w_t; i_t)."""
-
-    def next_loss(self, k: int) -> float:
-        """E f(w_k; i_k)."""
-
-    def in_sample(self, k: int) -> float:
-        """E (1/k) sum_(t<k) f(w_k; i_t)."""
 
 
 def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> Paths:
@@ -83,13 +51,6 @@ def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) ->
         return check(case, engine(case))
 
     return Paths(lambda instance: run(Numbers, instance), lambda instance: run(Precise, instance))
-
-
-def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tuple[float, float]:
-    """A value of `numbers` at k, and how far this value may be off."""
-    before = numbers.doubt
-    result = value(k)
-    return result, numbers.doubt - before
 
 
 def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Sides:
@@ -105,7 +66,7 @@ def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Si
 def at_most(lhs: float, bound: Bound, setting: Setting, k: int, doubt: float, how: str) -> Sides:
     """A left side against a bound, with the terms and the branches of the bound, for what a hunt would notice.
 
-    >>> from forgetting.theory.statement import get_bound
+    >>> from forgetting.theory.registry import get_bound
     >>> bound = get_bound("thm:cl_by_sgd_wor/loss")
     >>> sides = at_most(0.1, bound, Setting(T=9, d=3, rank_avg=1), 2, 0.0, "moments")
     >>> sides.rhs, sides.right.branch_values
@@ -230,31 +191,3 @@ def trajectory(instance: Instance, scheme: Scheme | None = None) -> Trajectory:
 def setting_of(instance: Instance) -> Setting:
     """The parameters of the instance, as bounds want them."""
     return Setting.of(instance.posed, instance.w0, instance.scheme, instance.ordering)
-
-
-def expected_at_most(bound: Bound, *, part: str | None, statement: str, draw: Draw, replace: bool = False) -> Statement:
-    """Register a bound on E L(w_k) or E F(k) with its check; `statement` is said around the formula of the bound."""
-
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        setting = setting_of(instance)
-        lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
-        return at_most(lhs, bound, setting, instance.k, numbers.doubt + ROUNDING * setting.scale, numbers.how)
-
-    def missing(instance: Instance) -> str | None:
-        try:
-            setting = setting_of(instance)
-        except ForgettingError as error:
-            return str(error)
-        if setting.problem not in bound.problems:
-            return f"is about {' or '.join(bound.problems)}"
-        return bound.why_not(setting, instance.k)
-
-    return checked(
-        bound,
-        part=part,
-        statement=statement.format(bound.formula),
-        paths=paths(check),
-        draw=draw,
-        missing=all_of(covers(*bound.orderings), projection, missing),
-        replace=replace,
-    )

@@ -1,14 +1,14 @@
 """The expectations that statements are made of, and all orders of a small problem, written once for every claim.
 
 Expectations come from `fg.expect`. Enumeration is added, for statements about swapped permutations and convex sets.
-Where nothing is exact, `forgetting.theory.sampled` has means over simulated runs with intervals.
+Where nothing is exact, `forgetting.theory.simulated` has means over simulated runs with intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,25 +19,35 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.asking import ask
 from forgetting.expectation.engines import choose
+from forgetting.orderings import WithReplacement
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import SGD, natural_scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
-from forgetting.theory.definition import MOST_STATES, compare, law_of, orders_needed
+from forgetting.theory.definition import MOST_STATES, compare, equations, law_of, orders_needed
 from forgetting.theory.instance import Instance
-from forgetting.theory.sampled import simulate
+from forgetting.theory.simulated import simulate
 
 __all__ = [
+    "Expected",
     "Numbers",
+    "Orders",
     "Visit",
     "as_least_squares",
     "distinct",
+    "over_orders",
     "probabilities",
     "remembered",
+    "row_space",
+    "squared_distance",
     "start_noise",
     "walk",
+    "with_doubt",
+    "with_probe",
 ]
 
+
 EPS = float(np.finfo(np.float64).eps)
+SMALLEST = 1e-12  # of the largest singular value of unit rows: below it, a direction is rounding
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
 MOST_SECONDS = 5.0  # that an average over all sets of seen tasks may take, roughly
 
@@ -73,6 +83,35 @@ def start_noise(instance: Instance) -> float:
         return 0.0
     size = float(np.linalg.norm(instance.start) + np.linalg.norm(instance.tasks.w_star))
     return float(linear.radius**2 * (16 * EPS * linear.geometry.condition * size) ** 2)
+
+
+class Expected(Protocol):
+    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits."""
+
+    instance: Instance
+    doubt: float
+
+    @property
+    def how(self) -> str:
+        """How the values were obtained."""
+
+    def loss(self, k: int) -> float:
+        """E L(w_k)."""
+
+    def forgetting(self, k: int) -> float:
+        """E F(k)."""
+
+    def task_losses(self, k: int) -> Array:
+        """E L_m(w_k) for every task."""
+
+    def regret_sum(self, k: int) -> float:
+        """E sum_(t<k) f(w_t; i_t)."""
+
+    def next_loss(self, k: int) -> float:
+        """E f(w_k; i_k)."""
+
+    def in_sample(self, k: int) -> float:
+        """E (1/k) sum_(t<k) f(w_k; i_t)."""
 
 
 class Numbers:
@@ -161,6 +200,13 @@ class Numbers:
         self.methods.add(runs.how)
         self.doubt += wide
         return float(value)
+
+
+def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tuple[float, float]:
+    """A value of `numbers` at k, and how far this value may be off."""
+    before = numbers.doubt
+    result = value(k)
+    return result, numbers.doubt - before
 
 
 def distinct(problem: RegressionTasks) -> list[int]:
@@ -252,3 +298,103 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
                 yield from grow((*order, task), problem.project(task, w), w, chance * factor)
 
     yield from grow((), instance.start, instance.start, 1.0)
+
+
+class Orders(NamedTuple):
+    """Means over the orders of a problem learned by projection: over all of them, or simulated where these are many.
+
+    Attributes:
+        loss, seen, following: the mean loss of all tasks, of the tasks that were learned, and of the tasks that can be
+            next, each with the width of its interval.
+        how: in words.
+    """
+
+    loss: tuple[float, float]
+    seen: tuple[float, float]
+    following: tuple[float, float]
+    how: str
+
+
+def over_orders(instance: Instance) -> Orders:
+    """The means over all orders of k tasks: one by one, by the engines for affine sets, or over simulated orders.
+
+    >>> import forgetting as fg
+    >>> sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 1.0)])
+    >>> over_orders(Instance(sets, fg.orderings.WithoutReplacement(), 1))
+    Orders(loss=(0.25, 0.0), seen=(0.0, 0.0), following=(0.5, 0.0), how='all 2 orders')
+    """
+    problem, k = instance.posed, instance.k
+    if orders_needed(instance, k) > MOST_STATES and problem.linear is not None:
+        return _by_engines(instance)
+    if orders_needed(instance, k) > MOST_STATES:
+        runs = remembered(instance, ("simulated", k), lambda: simulate(instance, k))
+        return Orders(*runs)
+    loss = seen = following = 0.0
+    count = 0
+    for end in walk(instance, k):
+        losses = problem.task_losses(end.w)
+        loss += end.probability * float(np.mean(losses))
+        seen += end.probability * _mean(losses[list(end.order)])
+        following += end.probability * _mean(np.delete(losses, list(end.order)))
+        count += 1
+    for name, value in (("loss", loss), ("seen_loss", seen)):
+        compare(instance, k, name, value)
+    return Orders((loss, 0.0), (seen, 0.0), (following, 0.0), f"all {count} orders")
+
+
+def _by_engines(instance: Instance) -> Orders:
+    """The same for affine sets, whose expectations the engines know for any number of orders."""
+    numbers, k = Numbers(instance), instance.k
+    values = with_doubt(numbers, numbers.loss, k), with_doubt(numbers, numbers.in_sample, k)
+    last = isinstance(law_of(instance), Permutation) and k == instance.posed.num_tasks
+    following = (0.0, 0.0) if last else with_doubt(numbers, numbers.next_loss, k)
+    return Orders(*values, following, numbers.how)
+
+
+def _mean(losses: Array) -> float:
+    return float(np.mean(losses)) if len(losses) else 0.0
+
+
+def row_space(matrices: list[Array]) -> Array:
+    """An orthonormal basis of all rows, one vector per row, from rows scaled to length 1.
+
+    >>> row_space([np.array([[3.0, 0.0]]), np.array([[1e-9, 0.0], [0.0, 0.0]])]).shape
+    (1, 2)
+    """
+    rows = np.concatenate(matrices)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    _, sizes, basis = np.linalg.svd(rows / np.where(lengths > 0, lengths, 1.0), full_matrices=False)
+    return np.asarray(basis[sizes > SMALLEST * np.max(sizes, initial=0.0)])
+
+
+def with_probe(instance: Instance, point: Array) -> Instance:
+    """The same independent draws beside a task, the last one, whose loss is half the squared distance to the point.
+
+    The distance is that within the joint row space; w_0 and the point must agree outside of it.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
+    >>> with_probe(case, np.ones(2)).tasks.task_losses(np.zeros(2)).round(12)
+    array([0.25, 0.25, 1.  ])
+    """
+    tasks = instance.tasks
+    blocks = [equations(tasks, m) for m in range(tasks.num_tasks)]
+    basis = row_space([matrix for matrix, _ in blocks])
+    blocks.append((basis, basis @ point))
+    ordering = WithReplacement(np.append(probabilities(instance), 0.0))
+    problem = RegressionTasks([matrix for matrix, _ in blocks], [label for _, label in blocks])
+    return replace(instance, problem=problem, ordering=ordering)
+
+
+def squared_distance(instance: Instance, point: Array) -> tuple[float, float, str]:
+    """E |w_k - point|^2 by the engines, how far it may be off, and how it was obtained.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
+    >>> value, doubt, how = squared_distance(case, case.tasks.w_star)
+    >>> round(value, 12), doubt < 1e-12, how
+    (0.5, True, 'moments')
+    """
+    numbers = Numbers(with_probe(instance, point))
+    value = 2 * float(numbers.value("task_losses", instance.k)[-1])
+    return value, 2 * numbers.doubt, numbers.how

@@ -9,8 +9,8 @@ from forgetting.errors import ForgettingError
 from forgetting.orderings.base import as_ordering
 from forgetting.schemes import Kaczmarz
 from forgetting.tasks.known_tasks import KnownWorst
+from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
-from forgetting.theory.statement import all_bounds
 
 __all__ = ["KEPT", "NOT_KEPT", "Upper", "upper_bound"]
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from forgetting.orderings import NormWeighted
-from forgetting.theory.bound import Bound, Condition
+from forgetting.theory.bound import Condition
 from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small, steps
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.definition import equations
@@ -23,7 +23,7 @@ from forgetting.theory.expression import DISTANCE, Expression, K, left_after, pa
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
 from forgetting.theory.setting import known
-from forgetting.theory.statement import checked
+from forgetting.theory.statement import Bound, checked
 
 MOST_ROWS = 50
 LARGEST = 2000  # dimension up to which singular values of all rows take a second

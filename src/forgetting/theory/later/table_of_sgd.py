@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array
 from forgetting.schemes import SGD
-from forgetting.theory.bound import Bound, Condition, Quantity
+from forgetting.theory.bound import Condition, Quantity
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps
 from forgetting.theory.claim import Paths, Sides
 from forgetting.theory.draws import descents, with_beta
@@ -26,7 +26,7 @@ from forgetting.theory.numbering import PAPER, cite
 from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, setting, unit
 from forgetting.theory.precise import Precise
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.statement import checked, register_bound
+from forgetting.theory.statement import Bound, checked, register_bound
 
 
 def _quoted(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from forgetting.tasks import families
-from forgetting.theory.bound import Bound, Condition
+from forgetting.theory.bound import Condition
 from forgetting.theory.expression import DIM, K, S, number, root
-from forgetting.theory.later.evron2022 import HALVED, ROOM, WORST
+from forgetting.theory.later.published_rates import HALVED, ROOM, WORST
 from forgetting.theory.setting import known
-from forgetting.theory.statement import register_bound
+from forgetting.theory.statement import Bound, register_bound
 
 register_bound(
     Bound(

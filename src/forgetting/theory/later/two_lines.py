@@ -19,15 +19,15 @@ from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Permutation
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.worst_pairs import Worst, two_lines_forgetting, two_lines_loss, two_lines_power
-from forgetting.theory.bound import Bound, Condition, Quantity, Range
-from forgetting.theory.checking import expected_at_most
+from forgetting.theory.bound import Condition, Quantity, Range
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import Draw, realizable
 from forgetting.theory.expression import Expression, K, S, T
 from forgetting.theory.instance import Instance
-from forgetting.theory.later.evron2022 import ROOM, WORST
 from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.later.published_rates import ROOM, WORST
 from forgetting.theory.setting import known
-from forgetting.theory.statement import register_bound
+from forgetting.theory.statement import Bound, register_bound
 
 _PAIRS = Condition(lambda s, k: known(s.T) % 2 == 0, "is for even T, so that both lines are cloned equally often")
 

@@ -12,19 +12,18 @@ from collections.abc import Callable
 import numpy as np
 
 from forgetting.core.arrays import EPS
-from forgetting.theory.bound import Bound, Condition, Quantity, Range
-from forgetting.theory.checking import ROUNDING, Expected, all_of, at_most, covers, projection, small, steps
+from forgetting.theory.bound import Condition, Quantity, Range
+from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, projection, small, steps
 from forgetting.theory.claim import Paths, Sides
-from forgetting.theory.expectations import Numbers
+from forgetting.theory.expectations import Expected, Numbers, squared_distance, with_probe
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.noise_from_data import RawNoise, raw_noise
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
 from forgetting.theory.precise import Precise
-from forgetting.theory.probe import squared_distance, with_probe
-from forgetting.theory.raw_noise import RawNoise, raw_noise
 from forgetting.theory.setting import known
-from forgetting.theory.statement import checked, register_bound
+from forgetting.theory.statement import Bound, checked, register_bound
 
 LARGEST = 2000  # dimension up to which eigenvalues take a second
 

@@ -15,14 +15,12 @@ from forgetting.dynamics.loop import view_of
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent
 from forgetting.tasks import families
-from forgetting.theory.bound import Bound, Origin, Quantity, Range, Status
+from forgetting.theory.bound import Origin, Quantity, Range, Status
 from forgetting.theory.checking import (
     ROUNDING,
-    Expected,
     all_of,
     at_most,
     covers,
-    expected_at_most,
     paths,
     projection,
     regression,
@@ -30,12 +28,14 @@ from forgetting.theory.checking import (
     steps,
 )
 from forgetting.theory.claim import Check, Paths, Sides
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import projected, realizable
+from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import DISTANCE, MEAN_SQUARE, E, Expression, K, S, parameter, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, average_iterate
-from forgetting.theory.statement import checked, declare_claim, register_bound
+from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
 
 _SOURCE = cite("prop:mean_norm")
 

@@ -16,21 +16,11 @@ from forgetting.dynamics.loop import view_of
 from forgetting.orderings import Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import RecursiveLeastSquares
-from forgetting.theory.checking import (
-    ROUNDING,
-    Expected,
-    all_of,
-    covers,
-    paths,
-    projection,
-    regression,
-    steps,
-    trajectory,
-)
+from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, steps, trajectory
 from forgetting.theory.claim import Missing, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected, realizable
-from forgetting.theory.expectations import probabilities
+from forgetting.theory.expectations import Expected, probabilities
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

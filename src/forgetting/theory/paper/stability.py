@@ -18,23 +18,12 @@ from forgetting.dynamics.loop import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
 from forgetting.theory import definition
-from forgetting.theory.bound import Bound, Condition, Origin, Range, Status
-from forgetting.theory.checking import (
-    ROUNDING,
-    Expected,
-    all_of,
-    at_most,
-    covers,
-    least_squares,
-    paths,
-    steps,
-    summed,
-    with_doubt,
-)
+from forgetting.theory.bound import Condition, Origin, Range, Status
+from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps, summed
 from forgetting.theory.claim import Missing, Paths, Settle, Sides, unchanged
 from forgetting.theory.definition import MOST_STATES, all_orders, orders_needed
 from forgetting.theory.draws import descents, permuted, with_beta
-from forgetting.theory.expectations import as_least_squares, start_noise
+from forgetting.theory.expectations import Expected, as_least_squares, start_noise, with_doubt
 from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, X, logarithm, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
@@ -55,8 +44,9 @@ from forgetting.theory.paper.last_iterate import (
     with_greedy_step,
 )
 from forgetting.theory.paper.regression_rates import PRODUCT
-from forgetting.theory.sampled import RUNS, losses_after, runs_for, width
-from forgetting.theory.statement import Statement, checked, declare_claim, register_bound
+from forgetting.theory.registry import Statement
+from forgetting.theory.simulated import RUNS, losses_after, runs_for, width
+from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
 
 _PERMUTED = covers("without replacement")
 _DROPPED = "The proof ends with a further factor 1/(2 - eta beta), at most 1 for eta beta <= 1"

@@ -12,10 +12,9 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.orderings.laws import Independent
 from forgetting.theory.definition import equations, law_of
-from forgetting.theory.expectations import distinct, probabilities
+from forgetting.theory.expectations import distinct, probabilities, row_space
 from forgetting.theory.instance import Instance
 from forgetting.theory.misfit import Misfit
-from forgetting.theory.probe import row_space
 from forgetting.theory.setting import Setting
 
 __all__ = ["RawNoise", "raw_noise"]

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 
-from forgetting.theory.claim import Check, Claim, Sides
+from forgetting.theory.claim import Check, Sides
 from forgetting.theory.hunt import Hunt
-from forgetting.theory.statement import get_bound
-
-__all__ = ["CLOSE", "FACTORS", "Noticed", "noticed", "percent_smaller", "planted"]
+from forgetting.theory.registry import get_bound
+from forgetting.theory.statement import Claim
 
 FACTORS = (2, 10, 100)  # how many times smaller planted constants are
 CLOSE = 1e-6  # by how much a share must exceed another to be called larger
@@ -103,6 +102,7 @@ def noticed(result: Hunt, hunt: Callable[[Claim], Hunt]) -> Noticed:
     True
     """
     claim = result.claim
+    assert isinstance(claim, Claim)
     if result.instance is None or result.verdict is None:
         return Noticed(None)
     sides = claim.sides(result.instance)
