@@ -9,7 +9,7 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Misfit, Setting, evaluate, get
 from forgetting.claims import Instance
-from forgetting.theory.noise_from_data import raw_noise
+from forgetting.theory.checking import noise_from_data
 from forgetting.theory.noisy_draws import near, noisy_projected
 
 ERROR, LOSS, CENTRED, MEAN = (f"here:noise/{end}" for end in ("error", "loss", "loss/centred", "averaged_loss"))
@@ -231,7 +231,7 @@ def test_no_scheme_is_below_the_floor(order, scheme):
 def test_both_roads_to_the_noise_agree(index):
     case = noisy_projected(np.random.default_rng([index, 1]), index)
     one = Setting.of(case.posed, case.w0, ordering=case.ordering)
-    two = raw_noise(case).setting
+    two = noise_from_data(case).setting
     assert one.spectral_gap == pytest.approx(two.spectral_gap, abs=1e-9)
     assert one.dist_sq == pytest.approx(two.dist_sq, rel=1e-6)
     for name in ("floor", "smoothness", "noise", "noise_max", "centre_loss", "centre_dist_sq", "centre_noise"):

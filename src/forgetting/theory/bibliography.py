@@ -1,6 +1,7 @@
-"""The sources of the statements, as BibTeX: one entry for each. Keys are those of the paper's own bibliography.
+"""The sources of the statements as BibTeX, and the entries of a bound, a claim or a source.
 
-An entry holds what is known for certain about a publication, and no more.
+Keys are those of the paper's own bibliography. An entry holds what is known for certain about a publication, and no
+more.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.theory.registry import Statement, all_statements
 
-__all__ = ["SOFTWARE", "SOURCES", "Source", "bibtex", "entries", "software_entry", "sources_in"]
+__all__ = ["SOFTWARE", "SOURCES", "SourceEntry", "bibtex", "entries", "software_entry", "sources_in"]
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceEntry:
     """A publication: its key in BibTeX, how statements name it, and its entry.
 
     >>> SOURCES["lan2012optimal"].name
@@ -253,10 +254,10 @@ def _key(entry: str) -> str:
     return entry.partition("{")[2].partition(",")[0]
 
 
-SOURCES = {_key(entry): Source(_key(entry), name, entry) for name, entry in _ENTRIES.items()}
+SOURCES = {_key(entry): SourceEntry(_key(entry), name, entry) for name, entry in _ENTRIES.items()}
 
 
-def software_entry() -> Source:
+def software_entry() -> SourceEntry:
     """This library as a source, with its version.
 
     >>> print(software_entry().bibtex.splitlines()[0])
@@ -270,10 +271,10 @@ def software_entry() -> Source:
         "  year      = {2026}\n"
         "}"
     )
-    return Source(SOFTWARE, SOFTWARE, entry)
+    return SourceEntry(SOFTWARE, SOFTWARE, entry)
 
 
-def sources_in(words: str) -> tuple[Source, ...]:
+def sources_in(words: str) -> tuple[SourceEntry, ...]:
     """The sources that the words name, in the order in which they do; empty if they name none that is known.
 
     >>> [source.key for source in sources_in("Lan 2012, as quoted in Table 3 of Evron et al. 2026")]

@@ -1,4 +1,4 @@
-"""Where a hunt starts from, beside what it draws: the record of the claim, and tasks that are known to be worst."""
+"""Instances that a hunt tries beside those it draws: the record of the claim, known worst tasks, and neighbours."""
 
 from __future__ import annotations
 

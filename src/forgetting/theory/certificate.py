@@ -22,7 +22,7 @@ from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.storage.json_text import decode_json, typed
 from forgetting.tasks import Problem
-from forgetting.theory.checking import regression
+from forgetting.theory.checking import noise_from_data, regression
 from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.expectations import (
@@ -34,7 +34,6 @@ from forgetting.theory.expectations import (
     start_noise,
 )
 from forgetting.theory.instance import Instance
-from forgetting.theory.noise_from_data import raw_noise
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import all_claims, get_claim, heading_of, name_by_key
 from forgetting.theory.setting import describe_ordering, describe_scheme
@@ -388,7 +387,7 @@ def _with_noise(instance: Instance) -> list[Measured]:
         value = float(numbers.value("averaged_loss", instance.k))
         if numbers.doubt <= 1e-6 * abs(value):
             rows.append(Measured("averaged_loss", value, value, value, numbers.how, True))
-        value, doubt, how = squared_distance(instance, raw_noise(instance).best)
+        value, doubt, how = squared_distance(instance, noise_from_data(instance).best)
         if doubt <= 1e-6 * abs(value):
             rows.append(Measured("error", value, value, value, how, True))
     except ForgettingError:

@@ -25,10 +25,10 @@ from forgetting.theory.setting import LEARNS_ALWAYS, Setting
 __all__ = [
     "TOLERANCE",
     "Check",
+    "CheckPaths",
     "Draw",
     "Kind",
     "Missing",
-    "Paths",
     "RightSide",
     "Settle",
     "Sides",
@@ -254,7 +254,7 @@ class Verdict:
 Check: TypeAlias = Callable[[Instance], Sides]
 
 
-class Paths(NamedTuple):
+class CheckPaths(NamedTuple):
     """How both sides of a statement are computed: in float64, and at 50 digits where that is possible."""
 
     sides: Check

@@ -1,4 +1,4 @@
-"""From which k which bound is tightest."""
+"""Crossovers: from which number of steps k which bound is tightest."""
 
 from __future__ import annotations
 

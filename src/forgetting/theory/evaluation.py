@@ -1,4 +1,4 @@
-"""Every bound at once, on the user's own problem."""
+"""All bounds evaluated on one problem: which apply, their values, which is tightest; as a table and as a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about the constant of a bound that no instance comes close to: from below, from above, and where."""
+"""Evidence about the constant of a bound that no instance comes close to: from below, from above, and where."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The expectations that statements are made of, and all orders of a small problem, written once for every claim.
 
 Expectations come from `fg.expect`. Enumeration is added, for statements about swapped permutations and convex sets.
-Where nothing is exact, `forgetting.theory.simulated` has means over simulated runs with intervals.
+Where nothing is exact, `forgetting.theory.simulated` has means over simulated runs with intervals. E |w_k - x|^2 for
+any point x is the loss of one more task, which is never drawn.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from forgetting.theory.sizes import Sizes
 if TYPE_CHECKING:
     from forgetting.theory.statement import Claim
 
-__all__ = ["BranchReach", "Hunt", "Reach", "search", "simplest_by_hand"]
+__all__ = ["BranchReach", "Hunt", "HuntReach", "search", "simplest_by_hand"]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class BranchReach:
 
 
 @dataclass
-class Reach:
+class HuntReach:
     """What `add` gathered from the verdicts on the problems of a hunt.
 
     Attributes:
@@ -66,7 +66,7 @@ class Reach:
 
     >>> import forgetting as fg
     >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=300)
-    >>> reach = Reach()
+    >>> reach = HuntReach()
     >>> reach.add(fg.claims.get("thm:cl_by_sgd_main", "loss").check(case))
     >>> reach.problems, reach.telling, 0 < reach.share < 0.01
     (1, 1, True)
@@ -100,7 +100,7 @@ class Reach:
 
 
 add_codec(dataclass_codec(BranchReach, "branch-reach"))
-add_codec(dataclass_codec(Reach, "reach"))
+add_codec(dataclass_codec(HuntReach, "reach"))
 
 
 ANY = Sizes()
@@ -150,7 +150,7 @@ class Hunt(Result):
     seed: int
     noise: int = 0
     cut_short: bool = False
-    reach: Reach = field(default_factory=Reach)
+    reach: HuntReach = field(default_factory=HuntReach)
     scores: tuple[float, ...] = ()
     fixed: str = ""
 
@@ -244,7 +244,7 @@ def search(
     """Hunt one claim; see `Claim.hunt`."""
     seed, budget = seed_from(seed), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
-    tried, reach = 0, Reach()
+    tried, reach = 0, HuntReach()
     best: _Scored | None = None
     moving: _Scored | None = None  # the best of those whose neighbours are tried
     violations: list[_Scored] = []
@@ -336,7 +336,7 @@ def _judged(
     tried: int,
     best: _Scored | None,
     violations: list[_Scored],
-    reach: Reach,
+    reach: HuntReach,
     *,
     cut_short: bool,
 ) -> Hunt:

@@ -2,6 +2,10 @@
 
 The folder `largest_ratios` has an index and one saved `Instance` for each record; `python -m forgetting.studies.ratios`
 makes them, and only ever replaces a record by a larger one.
+
+The sides of a bound are compared by the claim of its statement, or by that of a related bound (`claim_of`): a branch of
+a minimum, a step of a proof or a bound of another paper has no claim of its own, but a claim on the same quantity under
+the same orderings computes its left side all the same, and the setting at which the bound is evaluated.
 """
 
 from __future__ import annotations

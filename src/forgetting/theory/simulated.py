@@ -1,4 +1,4 @@
-"""The sides of a statement where nothing is exact: means over simulated orders, with intervals."""
+"""Means over simulated orders, with intervals, for the sides of statements where nothing is exact."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.storage.records import Codec, add_codec
 from forgetting.theory.bound import QUANTITIES, StatedBound, Status
-from forgetting.theory.claim import Check, Draw, Missing, Paths, Settle, StatedClaim, always, unchanged
+from forgetting.theory.claim import Check, CheckPaths, Draw, Missing, Settle, StatedClaim, always, unchanged
 from forgetting.theory.claim import Kind as ClaimKind
 from forgetting.theory.evidence import Evidence, evidence_of
 from forgetting.theory.expression import Compute
@@ -222,7 +222,7 @@ def checked(
     *,
     part: str | None,
     statement: str,
-    paths: Paths,
+    paths: CheckPaths,
     draw: Draw,
     missing: Missing = always,
     settle: Settle = unchanged,
@@ -320,7 +320,7 @@ def declare_claim(
     title: str = "",
     replace: bool = False,
     labels_matter: bool = True,
-) -> Callable[[Check | Paths], Check | Paths]:
+) -> Callable[[Check | CheckPaths], Check | CheckPaths]:
     """Register the decorated computation of both sides as a claim; `source` is where the paper has the label.
 
     With `replace=True` it takes the place of an earlier claim of the same label and part.
@@ -337,8 +337,8 @@ def declare_claim(
     place = source or (cite(label) if label in PRINTED else PAPER)
     known = title or (PRINTED[label].title if label in PRINTED else "")
 
-    def add(made: Check | Paths) -> Check | Paths:
-        sides, exact = made if isinstance(made, Paths) else (made, precise)
+    def add(made: Check | CheckPaths) -> Check | CheckPaths:
+        sides, exact = made if isinstance(made, CheckPaths) else (made, precise)
         claim = Claim(
             label, part, statement, sides, draw, place, status, note, kind, needs, missing, exact, settle,
             title=known, labels_matter=labels_matter,

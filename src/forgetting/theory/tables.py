@@ -1,4 +1,7 @@
-"""A table of formulas and the bounds behind them, as text, Markdown, LaTeX and HTML."""
+"""Tables of formulas with the bounds behind them, as text, Markdown, LaTeX and HTML.
+
+The paper's Tables 1, 2 and 3 are data: symbols, footnotes, and the bounds behind each cell.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from forgetting.theory.later import proved_here
 from forgetting.theory.later import reshuffling
 from forgetting.theory.later import swartworth2023
 from forgetting.theory.later import table_of_sgd
-from forgetting.theory.later import tsipory2025
-from forgetting.theory.later import two_lines
+from forgetting.theory.later import worst_cases
 from forgetting.theory.later import unsolved
 from forgetting.theory.later import xu_ma2026

@@ -15,7 +15,7 @@ import numpy as np
 from forgetting.orderings import NormWeighted
 from forgetting.theory.bound import Condition
 from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small, steps
-from forgetting.theory.claim import Paths, Sides
+from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable
 from forgetting.theory.expectations import Numbers, distinct, probabilities
@@ -29,7 +29,7 @@ MOST_ROWS = 50
 LARGEST = 2000  # dimension up to which singular values of all rows take a second
 
 
-def _error_at_most(rate: Callable[[Instance], float]) -> Paths:
+def _error_at_most(rate: Callable[[Instance], float]) -> CheckPaths:
     """Both sides of E|w_k - w*|^2 <= rate^k |w_0 - w*|^2; the rate is computed from the data, apart from `Setting`."""
 
     def right(instance: Instance) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def _error_at_most(rate: Callable[[Instance], float]) -> Paths:
         numbers = Precise(instance)
         return Sides(numbers.error(instance.k), *right(instance), how=numbers.how)
 
-    return Paths(sides, precise)
+    return CheckPaths(sides, precise)
 
 
 def _bound(

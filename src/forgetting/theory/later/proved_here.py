@@ -1,4 +1,6 @@
-"""Bounds that no paper prints, proved line by line in docs/new-bounds.md.
+"""Bounds that no paper prints: the trivial ones, and those proved line by line in docs/new-bounds.md.
+
+The trivial bounds hold because steps do not lengthen the error, and L_m <= |X_m|^2 |w - w*|^2 / 2.
 
 g(n) = n^n/(n+1)^(n+1) is the largest value of x^n (1 - x) on [0, 1], D the rank of all tasks together, p_m > 0 the
 probability of task m, r_p = sum_m p_m rank(X_m), and A(n) = `last_iterate(1, n)`.

@@ -1,7 +1,16 @@
-"""Levinstein et al. 2025: continual regression with ridge regularisation to the previous solution.
+"""Rates that were published for continual learning and for SGD on tasks with a common solution.
 
-The strength is tuned to k, or grows along the run. No scheme of this library states that it is tuned so, so that these
-rates are listed and never apply.
+Attia et al. 2025: the last iterate of SGD at any step below 2/beta, with noise, and of projections. Their abstract has
+the rates, up to logarithms; the number at the greedy step is quoted in Tsipory et al. 2025.
+
+Derezinski and Dong 2026: smooth quadratics under interpolation.
+
+Evron et al. 2022: the first rates for continual regression, random and cyclic. Evron et al. 2023: continual
+classification of jointly separable tasks, random and cyclic.
+
+Levinstein et al. 2025: continual regression with ridge regularisation to the previous solution, whose strength is tuned
+to k, or grows along the run. No scheme of this library states that it is tuned so, so that these rates are listed and
+never apply.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Section 6, with Appendix F: projections onto convex sets, and weakly regularised classification in its limit.
 
+A projection onto a convex set is a gradient step, and satisfies the inequality behind the rate.
+
 C is the intersection of the sets, w* its point nearest to w_0, S = |w_0 - w*|^2 R^2; A(k) as in `regression_rates`.
 """
 
@@ -27,7 +29,7 @@ from forgetting.theory.checking import (
     steps,
     trajectory,
 )
-from forgetting.theory.claim import Check, Missing, Paths, Sides
+from forgetting.theory.claim import Check, CheckPaths, Missing, Sides
 from forgetting.theory.closed_forms import last_iterate
 from forgetting.theory.definition import check_point
 from forgetting.theory.expectations import over_orders
@@ -130,7 +132,7 @@ _LEAVING_ONE_OUT = (
 _ONE_PASS = Range(1, "T")
 
 
-def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
+def _rate(bound: Bound, kind: Missing) -> tuple[CheckPaths, Missing, str]:
     """Both sides of the bound, where it applies, and the words after the quantity that it bounds."""
 
     def check(instance: Instance) -> Sides:
@@ -140,7 +142,7 @@ def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
 
     last = 0 if bound.orderings == WITHOUT else None
     words = f"<= {bound.formula}, w* the common solution nearest to w_0, {bound.orderings[0]}"
-    return Paths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
+    return CheckPaths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
 
 
 def _declare(bound: Bound, suffix: str = "") -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Condition, Kind, Origin, Range, Status
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps
-from forgetting.theory.claim import Paths, Sides
+from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.closed_forms import last_iterate
 from forgetting.theory.draws import descents, permuted, with_beta
 from forgetting.theory.expectations import Expected, with_doubt
@@ -77,7 +77,7 @@ def with_greedy_step(instance: Instance) -> Instance:
     return replace(instance, scheme=SGD(1 / instance.tasks.radius**2, "loss"))
 
 
-def next_loss_at_most(bound: Bound) -> Paths:
+def next_loss_at_most(bound: Bound) -> CheckPaths:
     """Both sides of the statement that E f(w_k; i_k) is at most the bound."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:

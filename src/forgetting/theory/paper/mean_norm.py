@@ -27,7 +27,7 @@ from forgetting.theory.checking import (
     setting_of,
     steps,
 )
-from forgetting.theory.claim import Check, Paths, Sides
+from forgetting.theory.claim import Check, CheckPaths, Sides
 from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import projected, realizable
 from forgetting.theory.expectations import Expected
@@ -57,7 +57,7 @@ def _sampled(instance: Instance) -> Instance:
     return replace(instance, ordering=WithReplacement(_multiplicity(instance) * share))
 
 
-def _mean_norm(bound: Bound) -> Paths:
+def _mean_norm(bound: Bound) -> CheckPaths:
     """Both sides of the bound, with the mean squared norm of all tasks that the instance stands for."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
@@ -76,7 +76,7 @@ def _mean_norm(bound: Bound) -> Paths:
 
     made = paths(check)
     assert made.precise is not None
-    return Paths(sampled(made.sides), sampled(made.precise))
+    return CheckPaths(sampled(made.sides), sampled(made.precise))
 
 
 def _with_idle_tasks(rng: np.random.Generator, index: int, *, weighted: bool) -> Instance:

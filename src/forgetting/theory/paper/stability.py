@@ -20,7 +20,7 @@ from forgetting.schemes import SGD
 from forgetting.theory import definition
 from forgetting.theory.bound import Condition, Origin, Range, Status
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps, summed
-from forgetting.theory.claim import Missing, Paths, Settle, Sides, unchanged
+from forgetting.theory.claim import CheckPaths, Missing, Settle, Sides, unchanged
 from forgetting.theory.definition import MOST_STATES, all_orders, orders_needed
 from forgetting.theory.draws import descents, permuted, with_beta
 from forgetting.theory.expectations import Expected, as_least_squares, start_noise, with_doubt
@@ -214,7 +214,7 @@ def _stability(instance: Instance, factor: float) -> float:
     return 4 * beta * x * dist_sq(instance) * factor
 
 
-def _seen_against_next(*, permuted: bool, corrected: bool) -> Paths:
+def _seen_against_next(*, permuted: bool, corrected: bool) -> CheckPaths:
     """The loss on what was seen against twice the loss of the next task, plus the price of stability."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
