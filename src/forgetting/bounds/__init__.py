@@ -1,4 +1,4 @@
-"""Every guarantee on continual linear models: what it says, where it applies, and which one is tightest.
+"""Bounds on continual linear models: every guarantee, where it applies, and which one is tightest.
 
 >>> import forgetting as fg
 >>> tasks = fg.families.gaussian(T=10, d=50, rank=2, seed=0)

@@ -1,4 +1,4 @@
-"""Every statement of the paper as something that can be checked, and hunted for a counterexample.
+"""Claims: every statement of the paper, to be checked on instances and hunted for a counterexample.
 
 Both sides are computed exactly where that is possible, and otherwise from simulated orders with intervals; the verdict
 says which, and `doubt` how far that may be off.

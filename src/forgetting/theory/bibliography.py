@@ -282,7 +282,7 @@ def sources_in(words: str) -> tuple[SourceEntry, ...]:
     """
     places = {source: words.find(source.name) for source in SOURCES.values()}
     places |= {software_entry(): max(words.find(own) for own in OWN)}
-    return tuple(sorted((source for source, place in places.items() if place >= 0), key=lambda one: places[one]))
+    return tuple(sorted((source for source, place in places.items() if place >= 0), key=lambda source: places[source]))
 
 
 def check_entry(words: str, where: str) -> str:
@@ -327,21 +327,22 @@ def entries(key: str) -> tuple[str, ...]:
     if key in SOURCES or key == SOFTWARE:
         return ((software_entry() if key == SOFTWARE else SOURCES[key]).bibtex,)
     chosen = [
-        one
-        for one in all_statements()
-        if key == one.label or (one.bound is not None and key in (one.bound.key, one.bound.label))
+        statement
+        for statement in all_statements()
+        if key == statement.label
+        or (statement.bound is not None and key in (statement.bound.key, statement.bound.label))
     ]
     if not chosen:
         keys = dict.fromkeys(
-            (SOFTWARE, *SOURCES, *(one.bound.key if one.bound else one.label for one in all_statements()))
+            (SOFTWARE, *SOURCES, *(known.bound.key if known.bound else known.label for known in all_statements()))
         )
         raise InvalidInputError(f"no bound, claim or source {key!r:.60}{nearest(key, keys)}")
-    found = tuple(dict.fromkeys(entry for statement in chosen for entry in _of_statement(statement)))
-    if not found:
+    sources = tuple(dict.fromkeys(entry for statement in chosen for entry in _of_statement(statement)))
+    if not sources:
         raise InvalidInputError(
             f"{key}: its source, {chosen[0].source!r:.80}, has no BibTeX entry; declare the bound with bibtex="
         )
-    return found
+    return sources
 
 
 def _of_statement(statement: Statement) -> list[str]:

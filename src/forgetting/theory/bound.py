@@ -1,4 +1,4 @@
-"""What a bound states: the right-hand side of a statement, where it applies, and what is known about its truth."""
+"""Bounds as they are stated: the right-hand side, where it applies, and what is known about its truth."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _no_formula(setting: Setting, k: int) -> float:
 
 @dataclass(frozen=True)
 class StatedBound:
-    """What a bound states: its fields, which `forgetting.theory.statement.Bound` describes, and its value.
+    """A bound as it is stated: the fields that `forgetting.theory.statement.Bound` describes, and the value.
 
     >>> demo = StatedBound("demo/loss", "half the scale", "nobody", "loss", ("any",), compute=lambda s, k: s.scale / 2)
     >>> demo.value(Setting(radius=2), k=1), demo.why_not(Setting(), k=0)
@@ -160,7 +160,7 @@ class StatedBound:
             if isinstance(getattr(self, name), str):  # one name
                 object.__setattr__(self, name, (getattr(self, name),))
             given = as_kind(getattr(self, name), tuple, f"names from {', '.join(allowed)}", f"{self.key}: {name}: ")
-            stranger = next((one for one in given if one not in allowed), None)
+            stranger = next((word for word in given if word not in allowed), None)
             if stranger is not None:
                 raise InvalidInputError(f"{self.key}: {name} must be from {', '.join(allowed)}, got {stranger!r:.60}")
 
@@ -212,7 +212,7 @@ class StatedBound:
         return self.not_known(setting) or self.not_covered(setting, k)
 
     def not_known(self, setting: Setting) -> str | None:
-        """Which number is missing or wrong, whatever k is, or None."""
+        """The reason if a number that the formula needs is missing or wrong, whatever k is, or None."""
         misfit = as_kind(setting, Setting, "a Setting").misfit
         if misfit is not None and not self.noisy:
             return f"needs jointly realizable tasks: {misfit.message}"

@@ -38,7 +38,7 @@ SPREAD = 6  # steps of a range that are tried
 
 
 class Start(NamedTuple):
-    """An instance, and where it is from."""
+    """An instance from which a hunt starts, and its origin."""
 
     origin: str
     instance: Instance
@@ -84,7 +84,7 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY, *, every: bool
 
 
 def _known_tasks(sizes: Sizes, every: bool) -> Iterator[tuple[str, RegressionTasks, int]]:
-    """What they are, the tasks, and the number of steps for which they are worst."""
+    """Known worst tasks: their origin in words, the tasks, and the number of steps for which they are worst."""
     steps = STEPS if sizes.k is None else sorted({*np.linspace(sizes.k[0], sizes.k[-1], SPREAD).astype(int).tolist()})
     for entry in known_worst() if every else _largest(steps):
         small = entry.T is not None and entry.T * entry.d <= MOST_TRIED
@@ -100,7 +100,7 @@ def _known_tasks(sizes: Sizes, every: bool) -> Iterator[tuple[str, RegressionTas
 
 
 def _largest(steps: Iterable[int]) -> list[KnownWorst]:
-    """Of each quantity and k the entry of the largest value, with replacement and in not too many dimensions."""
+    """The entry of the largest value for each quantity and k, with replacement and in few dimensions."""
     best: dict[tuple[int, str], KnownWorst] = {}
     for entry in known_worst(k=steps):
         at = entry.k, entry.quantity
@@ -111,7 +111,7 @@ def _largest(steps: Iterable[int]) -> list[KnownWorst]:
 
 
 def mutate(rng: Rng, instance: Instance, size: float) -> Instance:
-    """A neighbour: every number moved by about `size` of itself, and k by a few.
+    """A neighbour of the instance: every number moved by about `size` of itself, and k by a few.
 
     >>> from forgetting.theory.draws import projected
     >>> case = projected()(np.random.default_rng(0), 0)

@@ -149,7 +149,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Result):
-    """What `certify` returns: plain data, so that `Certificate.from_json(c.to_json()) == c`.
+    """The result of `certify`: plain data, so that `Certificate.from_json(c.to_json()) == c`.
 
     Attributes:
         problem, ordering, scheme: in words.
@@ -209,7 +209,7 @@ class Certificate(Result):
         return (f"{len(self.claims)} statements were checked: {verdict}", *self.notes)
 
     def figure(self) -> Bars | None:
-        """How much of each bound the measured value uses."""
+        """Bars: the share of each bound that the measured value uses."""
         used = sorted((row for row in self.bounds if row.ratio is not None), key=lambda row: -(row.ratio or 0.0))[
             :MOST_BARS
         ]
@@ -228,7 +228,7 @@ class Certificate(Result):
         return cls.from_json(str(values.get("json")))
 
     def to_json(self) -> str:
-        """As JSON text."""
+        """The certificate as JSON text."""
         return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
 
     @classmethod
@@ -282,7 +282,7 @@ class Certificate(Result):
 
 
 def _plain(value: Any) -> Any:
-    """The same with numbers that are not finite as text, since JSON has none."""
+    """The value with numbers that are not finite as text, since JSON has none."""
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -380,7 +380,7 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
 
 
 def _with_noise(instance: Instance) -> list[Measured]:
-    """For tasks that no w solves: E L of the mean of the iterates, and E |w_k - w*|^2 for the least-squares w*."""
+    """Rows for tasks without a common solution: E L of the mean iterate, E |w_k - w*|^2 for the least-squares w*."""
     rows = []
     try:
         numbers = Numbers(instance)

@@ -94,7 +94,7 @@ def at_most(lhs: float, bound: Bound, setting: Setting, k: int, doubt: float, ho
 
 
 def all_of(*tests: Missing) -> Missing:
-    """The first reason of several, or None."""
+    """The condition that all of these hold: the reason of the first that fails, or None."""
 
     def missing(instance: Instance) -> str | None:
         return next((reason for test in tests if (reason := test(instance)) is not None), None)
@@ -103,7 +103,7 @@ def all_of(*tests: Missing) -> Missing:
 
 
 def regression(instance: Instance) -> str | None:
-    """Jointly realizable regression tasks, given by their data."""
+    """Condition: jointly realizable regression tasks, given by their data."""
     problem = instance.problem
     linear = None if problem is None else problem.linear
     if linear is None or linear is not problem or linear.kernel is not None:
@@ -112,12 +112,12 @@ def regression(instance: Instance) -> str | None:
 
 
 def convex_sets(instance: Instance) -> str | None:
-    """A collection of convex sets."""
+    """Condition: a collection of convex sets."""
     return None if instance.problem is not None and instance.problem.kind == "sets" else "is about convex sets"
 
 
 def classification(instance: Instance) -> str | None:
-    """Jointly separable classification tasks."""
+    """Condition: jointly separable classification tasks."""
     separability = None if instance.problem is None else instance.problem.realizability
     if separability is None or instance.posed.kind != "classification":
         return "is about classification tasks"
@@ -125,18 +125,18 @@ def classification(instance: Instance) -> str | None:
 
 
 def pocs(instance: Instance) -> str | None:
-    """Tasks learned by projection, in the limit of vanishing regularisation."""
+    """Condition: tasks learned by projection, in the limit of vanishing regularisation."""
     projects = instance.scheme is None or instance.scheme.projects
     return None if projects else "covers tasks learned by projection, scheme=POCS()"
 
 
 def small(most: int) -> Missing:
-    """At most this dimension, for lemmas checked on dense matrices."""
+    """The condition that d is at most this, for lemmas checked on dense matrices."""
     return lambda instance: None if instance.tasks.dim <= most else f"is checked for d <= {most}"
 
 
 def steps(first: int = 1, last: int | None = None, what: str = "k") -> Missing:
-    """k from `first` on; with `last`, up to T - last."""
+    """The condition that k is at least `first`; with `last`, also at most T - last."""
 
     def missing(instance: Instance) -> str | None:
         most = None if last is None else instance.posed.num_tasks - last
@@ -148,7 +148,7 @@ def steps(first: int = 1, last: int | None = None, what: str = "k") -> Missing:
 
 
 def covers(*orderings: str) -> Missing:
-    """An ordering that is one of these, by the names that bounds use."""
+    """The condition that the ordering is one of these, by the names that bounds use."""
 
     def missing(instance: Instance) -> str | None:
         if instance.problem is None or instance.ordering is None:
@@ -164,13 +164,13 @@ def covers(*orderings: str) -> Missing:
 
 
 def projection(instance: Instance) -> str | None:
-    """A scheme that learns a task to convergence."""
+    """Condition: a scheme that learns a task to convergence."""
     tags = describe_scheme(instance.scheme, instance.problem)[0]
     return None if "projection" in tags else "covers tasks learned to convergence"
 
 
 def least_squares(above: float = 0.0, most: float = 2.0, *, closed: bool = False) -> Missing:
-    """SGD with a fixed step on realizable least squares, above < eta beta < most (`closed`: most included)."""
+    """The condition of SGD with a fixed step on realizable least squares, above < eta beta < most (`closed`: <=)."""
 
     def missing(instance: Instance) -> str | None:
         if (reason := regression(instance)) is not None:
@@ -219,7 +219,7 @@ class NoiseFromData:
 
 
 def noise_from_data(instance: Instance) -> NoiseFromData:
-    """Everything that the bounds on noise need, from the data.
+    """The numbers that bounds on noise need, computed from rows and labels alone.
 
     >>> import forgetting as fg
     >>> tasks = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [3.0]])

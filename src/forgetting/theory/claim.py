@@ -1,4 +1,4 @@
-"""What a claim states: a statement that computes both of its sides on an instance, and the verdict on them.
+"""Claims as they are stated: statements that compute both of their sides on an instance, and the verdict on them.
 
 A right side that is a bound keeps the bound, its terms and branches, and what holds without it.
 """
@@ -78,7 +78,7 @@ class RightSide:
 
     @property
     def trivial(self) -> float | None:
-        """What holds without the statement, `Setting.trivial`; None where that is not known."""
+        """The trivial value, which holds without the statement (`Setting.trivial`); None where it is not known."""
         return self.setting.trivial(self.bound.quantity)
 
     @property
@@ -146,7 +146,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What checking a statement on one instance gave.
+    """The result of checking a statement on one instance.
 
     Attributes:
         lhs, rhs: both sides.
@@ -193,7 +193,7 @@ class Verdict:
 
     @property
     def measure(self) -> str:
-        """What says how close it is: the ratio, the slack where sides are negative, the residual of an equality."""
+        """The measure of closeness: the ratio, the slack where sides are negative, the residual of an equality."""
         if self.kind == "equality":
             return f"residual {self.residual:.2g}"
         return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
@@ -225,7 +225,7 @@ class Verdict:
 
     @classmethod
     def of(cls, sides: Sides, kind: Kind) -> Verdict:
-        """Judge both sides."""
+        """The verdict on both sides."""
         as_kind(sides, Sides, "fg.claims.Sides(lhs, rhs)")
         if as_kind(kind, str, "a kind of statement", "kind: ") not in get_args(Kind):
             raise InvalidInputError(f"kind must be 'inequality' or 'equality', got {kind!r:.80}")
@@ -255,7 +255,7 @@ Check: TypeAlias = Callable[[Instance], Sides]
 
 
 class CheckPaths(NamedTuple):
-    """How both sides of a statement are computed: in float64, and at 50 digits where that is possible."""
+    """The computation of both sides of a statement: in float64, and at 50 digits where that is possible."""
 
     sides: Check
     precise: Check | None = None
@@ -277,7 +277,7 @@ def unchanged(instance: Instance) -> Instance:
 
 @dataclass(frozen=True, eq=False)
 class StatedClaim:
-    """What a claim states, and the check of both sides; `forgetting.theory.statement.Claim` describes the fields.
+    """A claim as it is stated, with the check of both sides; `forgetting.theory.statement.Claim` describes the fields.
 
     >>> demo = StatedClaim("demo", None, "0 <= k", lambda case: Sides(0.0, case.k),
     ...                    lambda rng, k: Instance(None, None, k))
@@ -377,7 +377,7 @@ def _disputed(error: DisagreementError) -> Verdict:
 
 
 def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
-    """What is wrong with an extra of this name, or None."""
+    """The reason why the value is no extra of this name, or None."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -82,7 +82,7 @@ def claim_from_bound(key: str, *, draw: Draw | None = None, replace: bool = Fals
     >>> fg.bounds.unregister("newer2027:random/loss")
     """
     bound = get_bound(key)
-    statement = next(one for one in all_statements() if one.bound is bound)
+    statement = next(statement for statement in all_statements() if statement.bound is bound)
     if statement.claim is not None and not as_flag(replace, "replace"):
         raise InvalidInputError(
             f"{key} has a claim, fg.claims.get({statement.label!r}, {statement.part!r}); replace=True replaces it"
@@ -124,7 +124,7 @@ def _draw(bound: Bound) -> Draw:
     def draw(rng: np.random.Generator, index: int) -> Instance:
         made = draws[index % len(draws)](rng, index // len(draws))
         tasks = made.posed.num_tasks
-        whole = bound.range.every is None or made.k % tasks == 0
-        return made if whole else changed(made, k=tasks * max(made.k // tasks, 1))
+        covered = bound.range.every is None or made.k % tasks == 0
+        return made if covered else changed(made, k=tasks * max(made.k // tasks, 1))
 
     return draw

@@ -82,7 +82,7 @@ def crossovers(
     up_to: int = 10**12,
     **more: Any,
 ) -> Crossovers:
-    """From which k which upper bound is tightest, for each ordering and quantity.
+    """The tightest upper bound for each ordering and quantity, and the k from which it is that.
 
     Args:
         d, T, rank_avg: dimension, number of tasks, average rank. Without T there is nothing without replacement.

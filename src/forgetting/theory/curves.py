@@ -20,7 +20,7 @@ NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: i
 
 
 def bound_role(bound: Bound) -> Role:
-    """What the curve of a bound is in a figure: a guarantee, the trivial bound, a floor, a worst case, or a rate.
+    """The role of the curve of a bound in a figure: a guarantee, the trivial bound, a floor, a worst case, or a rate.
 
     >>> import forgetting as fg
     >>> keys = "thm:cl_by_sgd_main/loss", "trivial/loss", "two-lines:random/loss/lower"

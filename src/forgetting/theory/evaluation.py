@@ -86,7 +86,7 @@ class Row:
 
     @property
     def says(self) -> str:
-        """What a reader should know of the value, or why the bound does not apply; empty if there is nothing to say."""
+        """Remarks on the value, or the reason why the bound does not apply; empty if there is neither."""
         if not self.applies:
             return self.why_not
         proved = self.bound.status == "holds as stated"
@@ -294,7 +294,7 @@ def evaluate(
 
 
 def curves_beside(expectation: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
-    """What is guaranteed of expected values: every bound on one quantity, the smallest bound on each of several."""
+    """Curves of guarantees on expected values: every bound on one quantity, the smallest bound on each of several."""
     if expectation.problem is None or expectation.ordering is None:
         return ()
     steps = [int(k) for k in np.unique(expectation.k).tolist() if 0 < k < np.inf]

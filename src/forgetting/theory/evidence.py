@@ -41,7 +41,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known about the constant of a statement whose largest ratio is far below 1.
+    """Evidence about the constant of a statement whose largest ratio is far below 1.
 
     Attributes:
         record: the largest ratio found. With its constant multiplied by less than this ratio, the statement is false.
@@ -228,5 +228,5 @@ def _certified(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> tuple[Sha
         right = _value(bound, Setting(), entry.k)
         if entry.upper is not None and entry.T is None and right is not None:
             share = Share(entry.upper / right, entry.k, "a certificate")
-            shares[entry.k] = min(share, shares.get(entry.k, share), key=lambda one: one.share)
+            shares[entry.k] = min(share, shares.get(entry.k, share), key=lambda known: known.share)
     return tuple(shares[k] for k in sorted(shares))

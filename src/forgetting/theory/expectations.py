@@ -58,7 +58,7 @@ _Value = TypeVar("_Value")
 
 
 def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _Value:
-    """What was computed of this problem, ordering, scheme and start before; claims ask for the same things.
+    """The value computed before for this problem, ordering, scheme and start; several claims ask for the same values.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.Cyclic(), k=1)
@@ -94,7 +94,7 @@ class Expected(Protocol):
 
     @property
     def how(self) -> str:
-        """How the values were obtained."""
+        """The methods that gave the values."""
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""
@@ -156,7 +156,7 @@ class Numbers:
 
     @property
     def how(self) -> str:
-        """How the values were obtained."""
+        """The methods that gave the values."""
         return ", ".join(sorted(self.methods)) or "closed form"
 
     def loss(self, k: int) -> float:
@@ -211,7 +211,7 @@ def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tupl
 
 
 def distinct(problem: RegressionTasks) -> list[int]:
-    """One task of each kind: clones come once.
+    """The first task of each kind, so that clones come once.
 
     >>> import forgetting as fg
     >>> distinct(fg.families.repeated(fg.families.orthogonal(2), 3))
@@ -230,7 +230,7 @@ def probabilities(instance: Instance) -> Array:
 
 
 def as_least_squares(instance: Instance) -> Instance:
-    """The same run written as SGD on the loss of least-squares tasks (`setup:sgd_main`): f(w; m) = L_m(w).
+    """The run written as SGD on the loss of least-squares tasks (`setup:sgd_main`): f(w; m) = L_m(w).
 
     A projection, or SGD on the modified objective, becomes SGD on tasks with orthonormal rows, whose loss is f_m.
 
@@ -344,7 +344,7 @@ def over_orders(instance: Instance) -> Orders:
 
 
 def _by_engines(instance: Instance) -> Orders:
-    """The same for affine sets, whose expectations the engines know for any number of orders."""
+    """The means for affine sets, whose expectations the engines know for any number of orders."""
     numbers, k = Numbers(instance), instance.k
     values = with_doubt(numbers, numbers.loss, k), with_doubt(numbers, numbers.in_sample, k)
     last = isinstance(law_of(instance), Permutation) and k == instance.posed.num_tasks
@@ -369,7 +369,7 @@ def row_space(matrices: list[Array]) -> Array:
 
 
 def with_probe(instance: Instance, point: Array) -> Instance:
-    """The same independent draws beside a task, the last one, whose loss is half the squared distance to the point.
+    """The instance with one more, never drawn task, whose loss is half the squared distance to the point.
 
     The distance is that within the joint row space; w_0 and the point must agree outside of it.
 

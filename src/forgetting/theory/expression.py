@@ -106,7 +106,7 @@ class Expression:
                        compute=lambda s, k: -self.compute(s, k), level=SUM)  # fmt: skip
 
     def where(self, text: str, latex: str = "") -> Expression:
-        """The same formula with the definition of a symbol after it."""
+        """The formula, followed by the definition of a symbol."""
         as_kind(text, str, "a definition in words", "text: ")
         as_kind(latex, str, "a definition in LaTeX", "latex: ")
         return replace(self, text=f"{self.text}, {text}", latex=self.latex + (rf",\ {latex}" if latex else ""))
@@ -132,7 +132,7 @@ def _together(*parts: Expression) -> tuple[str, ...]:
 
 
 def _terms(part: Expression) -> Mapping[str, Compute]:
-    """What is left of a part of a sum without each of its own terms: nothing, if the part is one term."""
+    """The rest of a part of a sum without each of its own terms: 0, if the part is one term."""
     return part.without if part.level == SUM and part.without else {part.text: lambda s, k: 0.0}
 
 
@@ -173,11 +173,11 @@ def called(name: str, latex: str, function: Callable[..., float], *arguments: Ex
     >>> called("exp", r"\\exp", math.exp, -(K / 2)).text
     'exp(-k/2)'
     """
-    inner = [_expression(one) for one in arguments]
+    inner = [_expression(argument) for argument in arguments]
     return Expression(
-        f"{name}({', '.join(one.text for one in inner)})",
-        rf"{latex}\left({','.join(one.latex for one in inner)}\right)",
-        lambda s, k: function(*(one.compute(s, k) for one in inner)),
+        f"{name}({', '.join(part.text for part in inner)})",
+        rf"{latex}\left({','.join(part.latex for part in inner)}\right)",
+        lambda s, k: function(*(part.compute(s, k) for part in inner)),
         _together(*inner),
     )
 
@@ -217,7 +217,7 @@ def gap(large: Expression, small: Expression) -> Expression:
 
 
 def left_after(rate: Expression, times: Expression) -> Expression:
-    """(1 - rate)^times, of which rounding errors, also those of a few factors beside it, make more, never less.
+    """(1 - rate)^times, rounded up: rounding errors, also those of a few factors beside it, never make it less.
 
     The power of a rounded 1 - rate would lose all digits where times is large, and 1 - rate itself where the rate is
     nearly 1: `Setting.contraction` then has the digits of the difference with `Setting.spectral_gap`.

@@ -53,7 +53,7 @@ class BranchReach:
 
 @dataclass
 class HuntReach:
-    """What `add` gathered from the verdicts on the problems of a hunt.
+    """The share of the right side that the problems of a hunt reach, gathered from their verdicts by `add`.
 
     Attributes:
         problems: how many verdicts there were.
@@ -116,7 +116,7 @@ MOST_MOVED = 400  # numbers of a problem, roughly, up to which its neighbours ar
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hunt(Result):
-    """What a hunt found.
+    """The result of a hunt.
 
     Attributes:
         claim: what was hunted.
@@ -172,7 +172,7 @@ class Hunt(Result):
         return (self.finding,)
 
     def figure(self) -> Curves | None:
-        """The worst problem so far against the number of problems that were checked."""
+        """The score of the worst problem so far against the number of problems checked."""
         if len(self.scores) < 2:
             return None
         worst = np.maximum.accumulate(self.scores)
@@ -202,7 +202,7 @@ class Hunt(Result):
 
     @property
     def finding(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         if self.verdict is None or self.instance is None:
             return f"applies to none of {self.tried} problems"
         if self.outcome == "holds":
@@ -217,7 +217,7 @@ class Hunt(Result):
 
 
 def score(verdict: Verdict) -> float:
-    """What is maximised: the ratio of an inequality, the residual of an equality.
+    """The score that a hunt maximises: the ratio of an inequality, the residual of an equality.
 
     A ratio of negative sides says nothing: the excess relative to their size is used there, and 0 for sides that are
     no larger than their rounding errors, and for a residual that simulation explains.
@@ -305,8 +305,8 @@ def search(
     if sizes and not reach.problems:
         raise InvalidInputError(f"{claim.key} was checked on no problem with {sizes}: {refused}")
     cut_short = tried < budget and monotonic() > deadline
-    found = _judged(claim, seed, tried, best, violations, reach, cut_short=cut_short)
-    return replace(found, scores=tuple(scores), fixed=str(sizes))
+    hunt = _judged(claim, seed, tried, best, violations, reach, cut_short=cut_short)
+    return replace(hunt, scores=tuple(scores), fixed=str(sizes))
 
 
 def _drawn(claim: Claim, seed: int, index: int, sizes: Sizes) -> Instance:
@@ -381,7 +381,7 @@ def _by_hand(claim: StatedClaim, refutes: Callable[[Instance], bool]) -> list[In
 
 
 def _simplest(claim: StatedClaim, worst: Instance) -> Instance:
-    """The simplest of what refutes the claim: the worst instance, the same made simpler, and those made by hand."""
+    """The simplest instance that refutes the claim: the worst one, a simpler form of it, or one made by hand."""
     clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
 
     def refutes(instance: Instance) -> bool:

@@ -98,7 +98,7 @@ class Precise:
         return float(self._value("error", k))
 
     def forgetting(self, k: int) -> float:
-        """E F(k): what schemes that solve each task forget is the loss of the tasks seen."""
+        """E F(k), which is the loss of the tasks seen for schemes that solve each task."""
         return float(self._value("seen_loss" if self.solves and k > 1 else "forgetting", k))
 
     def in_sample(self, k: int) -> float:

@@ -278,11 +278,11 @@ def claim_of(bound: Bound) -> Claim | None:
     if bound.kind in NO_RATIO:
         return None
     statements = all_statements()
-    own = next((one.claim for one in statements if one.bound is bound), None)
+    own = next((statement.claim for statement in statements if statement.bound is bound), None)
     if own is not None:
         return own
-    related = [one for one in statements if _related(bound, one)]
-    best = max(related, key=lambda one: _closeness(bound, one), default=None)
+    related = [statement for statement in statements if _related(bound, statement)]
+    best = max(related, key=lambda statement: _closeness(bound, statement), default=None)
     return None if best is None else _compared(bound, best)
 
 
@@ -308,12 +308,12 @@ def _says_where(claim: Claim) -> bool:
 
 
 def _included(orderings: tuple[str, ...]) -> set[str]:
-    """The orderings that are covered where these are."""
+    """These orderings, with the special cases that a bound on them covers too."""
     return {*orderings, *(("with replacement", "norm-weighted") if "i.i.d." in orderings else ())}
 
 
 def _closeness(bound: Bound, other: Statement) -> tuple[bool, bool, bool, bool]:
-    """Statements of the same label first, then those with the same orderings, for any tasks, from early k on."""
+    """The rank of a related statement: same label first, then same orderings, no conditions, an early first k."""
     assert other.bound is not None
     known = other.bound
     early = known.range.first in (1, 2)

@@ -58,7 +58,7 @@ class Statement:
 
     @property
     def part(self) -> str | None:
-        """Which part, reading or variant of the statement; None where it has one part."""
+        """The part, reading or variant of the statement; None where it has one part."""
         return self._named.part
 
     @property
@@ -84,7 +84,7 @@ class Statement:
 
     @property
     def status(self) -> Status:
-        """What is known about the truth of the statement."""
+        """The status: what is known about the truth of the statement."""
         return self._named.status
 
     @property
@@ -225,7 +225,7 @@ def name_by_key(key: str, part: str | None = None) -> str:
 
 
 def heading_of(key: str, part: str | None = None) -> str:
-    """The same with the key or the label second.
+    """The name of a bound or a claim, followed by its key or its label in brackets.
 
     >>> heading_of("thm:cl_by_sgd_main/loss"), heading_of("lem:Q trace"), heading_of("newer2027", "loss")
     ('Theorem 10, universal rate [thm:cl_by_sgd_main/loss]', 'Lemma C.8 [lem:Q trace]', 'newer2027, loss')

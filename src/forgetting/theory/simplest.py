@@ -28,7 +28,7 @@ Complexity = tuple[float, ...]
 
 
 def complexity(instance: Instance) -> Complexity:
-    """How hard an instance is to check by hand: (numbers, digits, T, d, k), compared in this order.
+    """The effort of checking an instance by hand: (numbers, digits, T, d, k), compared in this order.
 
     The numbers are those of its file, k included; digits are all their significant decimal digits, so 0.8 and 10^10
     have one each.
@@ -160,7 +160,7 @@ def _problems(problem: Problem, change: Callable[[Any], Any], without: int | Non
 
 
 def _less(value: Any, axis: int, dim: int) -> Any:
-    """Vectors and matrices without one of the coordinates."""
+    """The vector or matrix without one of the coordinates."""
     for side, length in enumerate(np.shape(value)):
         if length == dim and (np.ndim(value) == 1 or side == np.ndim(value) - 1 or np.shape(value) == (dim, dim)):
             value = np.delete(value, axis, axis=side)
@@ -168,7 +168,7 @@ def _less(value: Any, axis: int, dim: int) -> Any:
 
 
 def _rounded(value: Any, digits: int) -> Any:
-    """Numbers to so many significant digits; whole numbers as they are."""
+    """The numbers rounded to this many significant digits; whole numbers as they are."""
     if np.asarray(value).dtype.kind != "f":
         return value
     rounded: Array = np.vectorize(lambda number: float(f"{number:.{digits - 1}e}"), otypes=[float])(value)

@@ -46,7 +46,7 @@ class Sampled(NamedTuple):
 
 
 def runs_for(steps: int, most: int) -> int:
-    """How many runs of so many compiled steps to make: fewer of long ones, 256 at least.
+    """The number of runs of this many compiled steps: fewer of long ones, 256 at least.
 
     >>> runs_for(100, RUNS), runs_for(10_000, RUNS), runs_for(10**6, RUNS)
     (16384, 3072, 256)

@@ -108,12 +108,12 @@ def make_bound(**given: Any) -> Bound:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: newer2027/loss: a bound needs quantity (what it bounds: loss, ...
     """
-    known = [one.name for one in fields(Bound)]
+    known = [entry.name for entry in fields(Bound)]
     key = given.get("key", "a bound without a key")
     for name in given:
         if name not in known:
             raise InvalidInputError(f"{key}: a bound has no field {name!r}{nearest(name, known)}")
-    missing = [one.name for one in fields(Bound) if one.default is MISSING and one.name not in given]
+    missing = [entry.name for entry in fields(Bound) if entry.default is MISSING and entry.name not in given]
     if given.get("expression") is None and not given.get("formula"):
         missing.append("formula")
     if missing:
@@ -166,7 +166,7 @@ class Claim(StatedClaim):
 
     @property
     def evidence(self) -> Evidence | None:
-        """What is known about the constant of a bound that no instance comes close to; None for other statements.
+        """Evidence about the constant of a bound that no instance comes close to; None for other statements.
 
         >>> import forgetting as fg
         >>> print(fg.claims.get("thm:cl_by_sgd_main", "loss").evidence.sentences[1])

@@ -42,7 +42,7 @@ _PROSE: dict[str, str] = {}  # the LaTeX of words with formulas
 
 
 def prose(marked: str) -> str:
-    r"""Words with formulas, for a terminal; «plain¦latex» marks a formula, and `latex_of` gives the words for a paper.
+    r"""The plain words for a terminal; «plain¦latex» marks a formula, and `latex_of` gives the words for a paper.
 
     >>> words = prose(r"at rate «1/sqrt(k)¦1/\sqrt k», 50 % of «d»")
     >>> words, latex_of(words)
@@ -95,7 +95,7 @@ class Cell:
 
     @property
     def math(self) -> str:
-        """What LaTeX shows: a formula, or words."""
+        """The cell in LaTeX: a formula, or words."""
         known = self.latex and set(_COMMAND.findall(self.latex)) <= _COMMANDS
         return f"${self.latex}$" if known else latex_of(self.text)
 
@@ -107,7 +107,7 @@ class Cell:
         return "n/a" if known is None else f"{'= ' if known[1] else '~'}{known[0]:.3g}"
 
     def math_number(self, setting: Setting, k: int) -> str:
-        """The same as LaTeX."""
+        """The number of the cell as LaTeX."""
         if not self.keys:
             return ""
         if (known := self._value(setting, k)) is None:
@@ -121,7 +121,7 @@ class Cell:
             return None
         step = self._step(setting, k)
         usable = [bound for key in self.keys if (bound := get_bound(key)).why_not(setting, step) is None]
-        return min(bound.value(setting, step) for bound in usable), all(one.status != "rate only" for one in usable)
+        return min(bound.value(setting, step) for bound in usable), all(bound.status != "rate only" for bound in usable)
 
     def why_not(self, setting: Setting, k: int) -> str | None:
         """Why no bound behind the cell can be evaluated, or None."""
@@ -199,7 +199,7 @@ class Table(Result):
         return Curves(f"table-{self.name}", self.headline, "", "k, tasks learned", "bound", tuple(curves))
 
     def to_text(self, width: int = 80) -> str:
-        """For a terminal."""
+        """The table as text for a terminal."""
         width = as_count(width, "width", least=1)
 
         def lines(cell: Cell, number: str) -> str:
@@ -214,7 +214,7 @@ class Table(Result):
         return "\n".join([*textwrap.wrap(self.caption, width), "", table, "", *notes])
 
     def to_markdown(self) -> str:
-        """For a README: a pipe table, with formulas as code."""
+        """The table in Markdown: a pipe table, with formulas as code."""
         rows = self._cells(
             lambda cell, number: _joined(f"`{cell.text}`" if cell.latex else cell.text, number, cell.mark)
         )
@@ -250,7 +250,7 @@ class Table(Result):
     def _cells(
         self, show: Callable[[Cell, str], str], number: Callable[[Cell, Setting, int], str] = Cell.number
     ) -> list[list[str]]:
-        """What each cell and its number look like."""
+        """The text of each cell, made by `show` from the cell and its number."""
         numbers = self._numbers(number) or [[""] * len(row) for row in self.rows]
         return [[show(*pair) for pair in zip(*pairs, strict=True)] for pairs in zip(self.rows, numbers, strict=True)]
 
@@ -467,11 +467,11 @@ def table(
     step = as_count(k, "k", least=1)
     beside = [get_bound(key) for key in _BESIDE.get(name, ())]
     bounds = [*(get_bound(key) for row in base.rows for cell in row for key in cell.keys), *beside]
-    used = {"dist_sq", "rank_joint", *(one for bound in bounds for one in bound.needs)}
+    used = {"dist_sq", "rank_joint", *(name for bound in bounds for name in bound.needs)}
     known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
     given = ", ".join(f"{name} = {value:g}" for name, value in known.items() if value is not None)
     reasons = {
-        f"n/a, {', '.join(one.text for one in row[:2] if not one.keys)}: {why}."
+        f"n/a, {', '.join(cell.text for cell in row[:2] if not cell.keys)}: {why}."
         for row in base.rows
         for cell in row
         if (why := cell.why_not(at, step)) is not None

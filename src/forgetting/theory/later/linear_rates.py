@@ -93,7 +93,7 @@ def _scaled_condition(instance: Instance) -> float:
 
 
 def _single_rows(rng: Rng, index: int) -> Instance:
-    """Every row a task of its own."""
+    """Tasks of one row each, one for every row."""
     case = projected("norm-weighted", first=1)(rng, index)
     tasks = case.tasks
     rows = [row[None] for m in distinct(tasks) for row in equations(tasks, m)[0]]

@@ -1,4 +1,4 @@
-"""Projections on tasks that no w solves: the horizon, the least-squares floor, and the mean of the iterates.
+"""Projections on tasks without a common solution: the horizon, the least-squares floor, and the mean of the iterates.
 
 c_m(x) = X_m^+(y_m - X_m x) is the step of task m at x, in the row space of the task. With z = w - x a step is
 z <- (I - P_m) z + c_m(x), and both parts are orthogonal, whatever x is. Proofs are in docs/new-bounds.md.
@@ -123,7 +123,7 @@ def _bound(
 
 
 def tasks_with_data(instance: Instance) -> str | None:
-    """Regression tasks given by their data, with or without a common solution."""
+    """Condition: regression tasks given by their data, with or without a common solution."""
     linear = None if instance.problem is None else instance.problem.linear
     if linear is None or linear is not instance.problem or linear.kernel is not None:
         return "is about regression tasks"
@@ -131,7 +131,7 @@ def tasks_with_data(instance: Instance) -> str | None:
 
 
 def unsolved(instance: Instance) -> str | None:
-    """Regression tasks that no w solves."""
+    """Condition: regression tasks without a common solution."""
     if (reason := tasks_with_data(instance)) is not None:
         return reason
     return "is for tasks that no w solves" if instance.tasks.realizability.holds else None
@@ -143,7 +143,7 @@ def _covered(bound: Bound) -> Callable[[Instance], str | None]:
 
 
 def _rounding(instance: Instance, data: NoiseFromData, value: float, quantity: str) -> float:
-    """How far rounding may move a square: residuals are differences of numbers as large as X w."""
+    """The most that rounding may move a square: residuals are differences of numbers as large as X w."""
     size = float(np.linalg.norm(data.best) + np.linalg.norm(instance.start))
     unit = size if quantity == "error" else size * instance.tasks.radius
     return ROUNDING * (value + math.sqrt(value) * unit)

@@ -133,7 +133,7 @@ _ONE_PASS = Range(1, "T")
 
 
 def _rate(bound: Bound, kind: Missing) -> tuple[CheckPaths, Missing, str]:
-    """Both sides of the bound, where it applies, and the words after the quantity that it bounds."""
+    """Both sides of the bound, its condition, and the words after the quantity that it bounds."""
 
     def check(instance: Instance) -> Sides:
         orders, setting = over_orders(instance), setting_of(instance)
@@ -253,7 +253,7 @@ _product = partial(
 
 
 def _declare_on_sets(bound: Bound) -> None:
-    """The same bound on convex sets, where L_m = dist^2/2: a second check with the status of the first."""
+    """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
     made, applies, words = _rate(bound, convex_sets)
     declare_claim(
         label=bound.label,

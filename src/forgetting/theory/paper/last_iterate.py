@@ -73,7 +73,7 @@ def setting(instance: Instance) -> Setting:
 
 
 def with_greedy_step(instance: Instance) -> Instance:
-    """The same instance with eta = 1/beta."""
+    """The instance with eta = 1/beta."""
     return replace(instance, scheme=SGD(1 / instance.tasks.radius**2, "loss"))
 
 

@@ -43,7 +43,7 @@ _SOURCE = cite("prop:mean_norm")
 
 
 def _multiplicity(instance: Instance) -> Array:
-    """How many tasks each task stands for: `extras["multiplicity"]`, which may say 10^12, or 1."""
+    """The number of tasks that each task stands for: `extras["multiplicity"]`, which may say 10^12, or 1."""
     given = instance.extras.get("multiplicity")
     return np.ones(instance.tasks.num_tasks) if given is None else np.asarray(given, dtype=np.float64)
 
@@ -80,7 +80,7 @@ def _mean_norm(bound: Bound) -> CheckPaths:
 
 
 def _with_idle_tasks(rng: np.random.Generator, index: int, *, weighted: bool) -> Instance:
-    """Few tasks that matter among very many that hardly do."""
+    """An instance with few tasks that matter among very many that hardly do."""
     ordering = NormWeighted() if weighted else WithReplacement()
     if index % 3 == 2:
         return projected("norm-weighted" if weighted else "uniform", first=2)(rng, index)

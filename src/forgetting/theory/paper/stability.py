@@ -54,7 +54,7 @@ _DRAWN = permuted(1, 1, projections=False)
 
 
 def _seen_next(numbers: Expected, k: int) -> tuple[float, float, float, float]:
-    """E f-hat_(0:k)(w_k) and E f(w_k; pi_k), and how far lhs - 2 times that, and lhs, may be off."""
+    """E f-hat_(0:k)(w_k), E f(w_k; pi_k), and the errors of the first less twice the second, and of the first."""
     seen, off_seen = with_doubt(numbers, numbers.in_sample, k)
     following, off_next = with_doubt(numbers, numbers.next_loss, k)
     part = off_seen * k / (k + 1)
@@ -108,7 +108,7 @@ def _seen_and_next(bound: Bound, part: str, applies: Missing, settle: Settle = u
 
 
 def _with_log_step(instance: Instance) -> Instance:
-    """The same instance with eta = 1/(beta log k)."""
+    """The instance with eta = 1/(beta log k)."""
     if instance.k < 2:
         return instance
     return replace(instance, scheme=SGD(1 / (instance.tasks.radius**2 * math.log(instance.k)), "loss"))
@@ -246,13 +246,13 @@ _AS_PROVED = "With the factor 1/(2 - eta beta), as the proof has it."
 
 
 def _small_step(instance: Instance) -> Instance:
-    """The same instance with eta beta <= 1."""
+    """The instance with a step for which eta beta <= 1."""
     x, beta = with_beta(instance)
     return instance if x <= 1 else replace(instance, scheme=SGD(x / 2 / beta, "loss"))
 
 
 def _large_step(instance: Instance) -> Instance:
-    """The same instance with 1 < eta beta <= 2, the end of the range now and then."""
+    """The instance with a step for which 1 < eta beta <= 2, the end of the range now and then."""
     x, beta = with_beta(instance)
     x = 2.0 if x > 1.99 else x if x > 1 else 1 + x
     return replace(instance, scheme=SGD(x / beta * (1 - 1e-15), "loss"))
@@ -332,7 +332,7 @@ def _permutations(instance: Instance, every: int) -> tuple[IntArray, IntArray, s
 
 
 def _swapped(orders: IntArray, i: IntArray, t: int) -> IntArray:
-    """Each order with what stands at its own position i and what stands at t swapped."""
+    """Each order with two tasks swapped: the one at its own position i, and the one at t."""
     other, rows = orders.copy(), np.arange(len(orders))
     other[rows, i], other[:, t] = orders[:, t], orders[rows, i]
     return other

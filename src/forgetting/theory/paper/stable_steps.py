@@ -159,7 +159,7 @@ def _apart_exactly(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     case = as_least_squares(instance)
-    runs = [trajectory(one, case.scheme) for one in (case, replace(case, w0=case.extra("z")))]
+    runs = [trajectory(start, case.scheme) for start in (case, replace(case, w0=case.extra("z")))]
     gap = runs[0].iterates[-1] - runs[1].iterates[-1]
     size = case.start @ case.start + case.extra("z") @ case.extra("z") + case.tasks.w_star @ case.tasks.w_star
     rhs = _apart(case, runs[0].order.tolist(), np.asarray)[1]
