@@ -23,9 +23,6 @@ from forgetting.theory.sizes import Sizes, with_radius
 if TYPE_CHECKING:
     from forgetting.theory.statement import Claim
 
-__all__ = ["Start", "known_starts", "mutate"]
-
-
 MOST_COUNTED = 1e12  # where a task stands for many
 STEPS = (2, 4, 16, 64, 256, 4096)
 MOST_ORTHOGONAL = 64  # distinct tasks of the orthogonal ones

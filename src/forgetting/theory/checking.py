@@ -30,28 +30,6 @@ from forgetting.theory.setting import Setting, as_regression, describe_ordering,
 if TYPE_CHECKING:
     from forgetting.theory.statement import Bound
 
-__all__ = [
-    "ROUNDING",
-    "NoiseFromData",
-    "all_of",
-    "at_most",
-    "classification",
-    "convex_sets",
-    "covers",
-    "least_squares",
-    "noise_from_data",
-    "paths",
-    "pocs",
-    "projection",
-    "regression",
-    "setting_of",
-    "small",
-    "steps",
-    "summed",
-    "trajectory",
-]
-
-
 ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["last_iterate", "spectral", "spiral"]
-
 
 def spectral(n: float) -> float:
     """max over lambda in [0, 1] of lambda^n (1 - lambda) = n^n / (n+1)^(n+1), which is below 1/(e n).

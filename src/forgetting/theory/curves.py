@@ -13,8 +13,6 @@ from forgetting.theory.statement import Bound
 if TYPE_CHECKING:
     from forgetting.theory.evaluation import Row
 
-__all__ = ["bound_curves", "bound_role", "tightest_curve"]
-
 #: how a reader is told that a curve is no guarantee on the given tasks
 NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: its constant is not known"}
 

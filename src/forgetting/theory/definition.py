@@ -26,23 +26,6 @@ from forgetting.sets import Affine, Ball, ConvexSet
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.instance import Instance
 
-__all__ = [
-    "MOST_STATES",
-    "MOST_TASKS",
-    "DisagreementError",
-    "Value",
-    "all_orders",
-    "check_point",
-    "check_projections",
-    "compare",
-    "equations",
-    "expectations",
-    "law_of",
-    "losses_after",
-    "orders_needed",
-    "replay",
-]
-
 MOST_STATES = 20_000  # orders that an exact value may take
 MOST_ORDERS, MOST_PROJECTED = 300, 64  # orders that are walked through here: of regression tasks, and of other sets
 MOST_TASKS, MOST_REPLAYED = 8, 60

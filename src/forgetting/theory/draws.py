@@ -16,24 +16,6 @@ from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.expectations import MANY_STEPS, SMALL
 from forgetting.theory.instance import Instance
 
-__all__ = [
-    "FEW_LONG_RUNS",
-    "Draw",
-    "collection",
-    "cycles",
-    "descents",
-    "has_many_clones",
-    "is_long",
-    "long_run",
-    "many_clones",
-    "permuted",
-    "points",
-    "projected",
-    "realizable",
-    "slow",
-    "with_beta",
-]
-
 Rng = np.random.Generator
 Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400

@@ -28,25 +28,6 @@ from forgetting.theory.definition import MOST_STATES, compare, equations, law_of
 from forgetting.theory.instance import Instance
 from forgetting.theory.simulated import simulate
 
-__all__ = [
-    "Expected",
-    "Numbers",
-    "Orders",
-    "Visit",
-    "as_least_squares",
-    "distinct",
-    "over_orders",
-    "probabilities",
-    "remembered",
-    "row_space",
-    "squared_distance",
-    "start_noise",
-    "walk",
-    "with_doubt",
-    "with_probe",
-]
-
-
 EPS = float(np.finfo(np.float64).eps)
 SMALLEST = 1e-12  # of the largest singular value of unit rows: below it, a direction is rounding
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping

@@ -17,8 +17,6 @@ from forgetting.theory.draws import Rng, collection
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
 
-__all__ = ["any_order", "near", "noisy", "noisy_collection", "noisy_projected", "noisy_rows"]
-
 MOST_ROWS = 40
 MOST_STEPS = 300
 MOST_WORK = 3 * 10**6  # k T D^2 of distinct tasks

@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["PAPER", "PRINTED", "Printed", "cite", "name_of", "place_of"]
-
 PAPER = "Evron et al. 2026"
 #: authors and year at the start of a source, and the number of a statement after them
 _NUMBERED = re.compile(

@@ -24,8 +24,6 @@ from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes.linear import precise_gain
 from forgetting.theory.instance import Instance
 
-__all__ = ["DIGITS", "Precise", "at_full_precision", "halfspace_walk"]
-
 DIGITS = 50
 MOST_WORK = 10_000_000  # products of two numbers; a few seconds
 Numeric = Any  # arrays of decimal numbers (dtype object)

@@ -25,9 +25,6 @@ from forgetting.theory.draws import (
 )
 from forgetting.theory.instance import Instance
 
-__all__ = ["classified", "sets", "weakly"]
-
-
 MANY = 30, 61  # sets whose orders are simulated, by as many runs as this:
 RUNS = 512
 

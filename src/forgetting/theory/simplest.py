@@ -20,8 +20,6 @@ from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
 from forgetting.theory.noisy_draws import near, noisy
 
-__all__ = ["by_hand", "complexity", "shrunk"]
-
 MOST_TRIED = 400  # simpler neighbours of one instance
 DIGITS = 1, 2, 3  # significant ones, to which numbers are rounded
 Complexity = tuple[float, ...]

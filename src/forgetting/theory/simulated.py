@@ -15,8 +15,6 @@ from forgetting.expectation import expect
 from forgetting.expectation.intervals import column_intervals
 from forgetting.theory.instance import Instance
 
-__all__ = ["CONFIDENCE", "RUNS", "Sampled", "losses_after", "runs_for", "simulate", "width"]
-
 BATCH = 1024
 RUNS = 16 * BATCH  # compiled ones
 FEWER_RUNS = 4 * BATCH  # by projections onto convex sets, which take longer

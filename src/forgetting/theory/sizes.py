@@ -17,8 +17,6 @@ from forgetting.tasks import RegressionTasks
 from forgetting.theory.instance import Instance
 from forgetting.theory.noisy_draws import noisy
 
-__all__ = ["Size", "Sizes", "as_sizes", "with_radius"]
-
 Size: TypeAlias = int | range | None
 Rng = np.random.Generator
 MATRICES = ("A", "B", "C")  # extras of shape (d, d)

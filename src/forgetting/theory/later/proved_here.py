@@ -37,9 +37,6 @@ from forgetting.theory.paper.regression_rates import G_IS, average_iterate, spec
 from forgetting.theory.setting import ProblemKind, known
 from forgetting.theory.statement import Bound, checked, register_bound
 
-__all__ = ["HERE"]
-
-
 _STEPS = ("projection", "sgd", "nonexpansive")
 _ALL: tuple[ProblemKind, ...] = ("regression", "classification", "sets")
 _NO_LONGER = Condition(
