@@ -10,9 +10,8 @@ from forgetting.claims import Instance, get
 from forgetting.expectation import engines
 from forgetting.expectation.engines.choice import Choice
 from forgetting.theory import expectations
-from forgetting.theory import simulated as sampled
+from forgetting.theory.expectations import RUNS, losses_after, simulate, width
 from forgetting.theory.paper import stability
-from forgetting.theory.simulated import RUNS, losses_after, simulate, width
 
 WITHOUT = fg.orderings.WithoutReplacement()
 SIMULATED = (f"{RUNS} simulated runs", f"{RUNS} random permutations")
@@ -101,7 +100,7 @@ def test_what_simulation_leaves_open_is_not_called_decided():
 
 
 def test_schemes_that_are_not_linear_are_simulated(monkeypatch):
-    monkeypatch.setattr(sampled, "FEWER_RUNS", 1024)
+    monkeypatch.setattr(expectations, "FEWER_RUNS", 1024)
     case = Instance(fg.families.two_lines(0.5), WITHOUT, 1, scheme=fg.schemes.GradientDescent())
     exactly = replace(case, scheme=None)
     for label, part in (("lem:in_to_all_sample", "next task, without replacement"), ("prop:loss_to_forgetting", None)):
@@ -147,7 +146,7 @@ def test_means_over_simulated_projections_agree_with_those_over_all_orders(k, mo
     claims = [get("prop:loss_to_forgetting", "POCS"), get("thm:pocs-rate", "without replacement")]
     exactly = [claim.check(case) for claim in claims]
     without_enumeration(monkeypatch)
-    monkeypatch.setattr(sampled, "FEWER_RUNS", 1024)
+    monkeypatch.setattr(expectations, "FEWER_RUNS", 1024)
     for claim, one in zip(claims, exactly, strict=True):
         simulated = claim.check(case)
         assert simulated.holds

@@ -26,10 +26,9 @@ from forgetting.figures.items import Curves, Series
 from forgetting.figures.numbers import column, spread_steps
 from forgetting.results import Result
 from forgetting.storage.records import add_codec, dataclass_codec
-from forgetting.theory.candidates import known_starts, mutate
+from forgetting.theory.candidates import by_hand, complexity, known_starts, mutate, shrunk
 from forgetting.theory.claim import StatedClaim, Verdict
 from forgetting.theory.instance import Instance
-from forgetting.theory.simplest import by_hand, complexity, shrunk
 from forgetting.theory.sizes import Sizes
 
 if TYPE_CHECKING:

@@ -1,7 +1,9 @@
 """Bounds and claims, with what was found about them, and the ways to declare them.
 
-`register_bound` and `register_claim` add what is made; `declare_bound` and `declare_claim` make it from a decorated
-function; `checked` adds a bound together with its check.
+Users have `register_bound` and `register_claim`, which add a bound or a claim, and `declare_bound` and `declare_claim`,
+which make one from a decorated function. Statements of the package that are both are added by `checked`, or by
+`expected_at_most` of `forgetting.theory.claims_from_bounds`, where the check follows from the bound. All of them end in
+`add_statement` of the registry.
 """
 
 from __future__ import annotations

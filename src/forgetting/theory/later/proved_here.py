@@ -13,7 +13,6 @@ from dataclasses import replace
 from forgetting.theory.bound import Condition, Origin, Quantity, Range
 from forgetting.theory.checking import all_of, covers, least_squares, steps
 from forgetting.theory.claims_from_bounds import expected_at_most
-from forgetting.theory.closed_forms import spectral
 from forgetting.theory.draws import descents, projected
 from forgetting.theory.expression import (
     BETA,
@@ -30,6 +29,7 @@ from forgetting.theory.expression import (
     minimum,
     parameter,
     root,
+    spectral,
 )  # fmt: skip
 from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, next_loss_at_most
 from forgetting.theory.paper.mean_norm import RATIO

@@ -30,10 +30,9 @@ from forgetting.theory.checking import (
     trajectory,
 )
 from forgetting.theory.claim import Check, CheckPaths, Missing, Sides
-from forgetting.theory.closed_forms import last_iterate
 from forgetting.theory.definition import check_point
 from forgetting.theory.expectations import over_orders
-from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, number, root
+from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, last_iterate, number, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate

@@ -17,10 +17,9 @@ from forgetting.schemes import SGD
 from forgetting.theory.bound import Condition, Kind, Origin, Range, Status
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps
 from forgetting.theory.claim import CheckPaths, Sides
-from forgetting.theory.closed_forms import last_iterate
 from forgetting.theory.draws import descents, permuted, with_beta
 from forgetting.theory.expectations import Expected, with_doubt
-from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, S, X, logarithm, root
+from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, S, X, last_iterate, logarithm, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT

@@ -9,9 +9,24 @@ from typing import Literal
 
 from forgetting.theory.bound import Origin, Quantity, Range
 from forgetting.theory.claims_from_bounds import expected_at_most
-from forgetting.theory.closed_forms import last_iterate, spectral
 from forgetting.theory.draws import permuted, projected
-from forgetting.theory.expression import DIM, JOINT, RANK, SPAN, E, Expression, K, S, T, called, gap, minimum, root
+from forgetting.theory.expression import (
+    DIM,
+    JOINT,
+    RANK,
+    SPAN,
+    E,
+    Expression,
+    K,
+    S,
+    T,
+    called,
+    gap,
+    last_iterate,
+    minimum,
+    root,
+    spectral,
+)
 from forgetting.theory.numbering import cite
 from forgetting.theory.statement import Bound, register_bound
 
