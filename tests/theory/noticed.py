@@ -1,4 +1,6 @@
-"""Measure again what hunts of 150 problems notice: `python tests/theory/noticed.py` writes noticed.json beside it.
+"""Measure again what hunts of 150 problems notice, and write noticed.json beside this file.
+
+`PYTHONPATH=. python tests/theory/noticed.py` does that.
 
 For each claim that is not refuted: the share of its right side that was reached, rounded down to two digits, and the
 terms of its right side whose absence was noticed.

@@ -335,7 +335,7 @@ def test_what_was_computed_with_a_fault_is_not_remembered_by_later_hunts():
 
 # The table of planted faults -----------------------------------------------------------------------------------------
 
-#: What hunts of 150 problems notice, as `python tests/theory/noticed.py` measured it.
+#: What hunts of 150 problems notice, as `tests/theory/noticed.py` measured it.
 TABLE = json.loads(Path(__file__).with_name("noticed.json").read_text())
 BUDGET = 150
 #: Claims whose hunts take a second or less, and need each family of problems and the search among neighbours.

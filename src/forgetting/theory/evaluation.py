@@ -228,9 +228,9 @@ class Evaluation(Result, list[Row]):
         rows, setting, k = (values.get(name) for name in ("rows", "setting", "k"))
         steps = k if isinstance(k, tuple) else (k,)
         if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
-            raise ForgettingError("rows are no bounds")
+            raise ForgettingError("the rows of an evaluation must be evaluated bounds")
         if not isinstance(setting, Setting) or not all(type(step) is int for step in steps):
-            raise ForgettingError("no setting, or no steps")
+            raise ForgettingError("an evaluation needs a setting, and whole numbers of steps")
         return cls(rows, setting, k)  # type: ignore[arg-type]
 
     def __str__(self) -> str:

@@ -293,7 +293,7 @@ def last_iterate(x: float, k: int) -> float:
 
 
 def spiral(tasks: int, cycles: int) -> float:
-    """max |z^cycles (1 - z)| over the numbers <x, Ax> of all products A of so many projections, |x| = 1.
+    """max |z^cycles (1 - z)| over the numbers <x, Ax>, |x| = 1, of all products A of `tasks` projections.
 
     They are products of n = tasks + 1 inner products of unit vectors in a circle, and fill the set that the sinusoidal
     spiral r = (cos(pi/n) / cos((pi - phi)/n))^n bounds, 0 <= phi <= 2 pi. For many cycles the maximum is about

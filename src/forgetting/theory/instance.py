@@ -176,7 +176,7 @@ class Instance:
         """Read what `save` wrote."""
         arrays = read_arrays(path)
         if str(arrays.get("format")) != FORMAT:
-            raise ProblemFileError(f"{path}: no saved instance (its 'format' entry is not {FORMAT!r})")
+            raise ProblemFileError(f"{path}: not a saved instance (its 'format' entry is not {FORMAT!r})")
         with damaged(path, "instance"):
             tasks = _under(arrays, "problem")
             if "kinds" in tasks:  # sets of files from before sets had a format of their own
