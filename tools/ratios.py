@@ -21,10 +21,10 @@ import numpy as np
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.files.atomic import write
 from forgetting.files.outputs import write_output
-from forgetting.theory.claim import Check, Claim, Sides, Verdict
+from forgetting.theory.candidates import known_starts, mutate
+from forgetting.theory.claim import Check, Sides, Verdict
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
-from forgetting.theory.neighbours import mutate
 from forgetting.theory.record import (
     FOLDER,
     FORMAT,
@@ -37,7 +37,7 @@ from forgetting.theory.record import (
     record_name,
     recorded_statements,
 )
-from forgetting.theory.starting import known_starts
+from forgetting.theory.statement import Claim
 from tools.record_page import with_records
 
 LARGER = 1e-6  # relative: by how much a ratio must exceed a record to replace it

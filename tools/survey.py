@@ -18,11 +18,11 @@ from forgetting.files.atomic import kept
 from forgetting.files.outputs import check_output, write_output
 from forgetting.studies.hunts import HuntedClaim, hunted_rows, seconds_until
 from forgetting.studies.resuming import finished_parts
-from forgetting.theory.claim import Claim
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.planting import noticed
-from forgetting.theory.statement import all_claims, get_claim
+from forgetting.theory.statement import Claim
+from forgetting.theory.registry import all_claims, get_claim
+from tools.planting import noticed
 from tools.record_page import plain_text, with_records
 
 INTRODUCTION = """# The statements of the paper, hunted

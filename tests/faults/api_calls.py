@@ -52,7 +52,7 @@ import forgetting as fg
 from forgetting import auditing, orderings, schemes
 from forgetting.sets.base import ConvexSet
 from forgetting.studies import functions as study_functions
-from forgetting.theory import statement
+from forgetting.theory import registry as statements
 
 # ---------------------------------------------------------------------------------------------------------- the targets
 
@@ -179,7 +179,7 @@ def odd_call(target: Target, choose: Choose) -> Call:
 @contextmanager
 def registries_restored() -> Iterator[None]:
     """What a call registers is forgotten again."""
-    registries = statement._STATEMENTS, schemes.registry._members, study_functions.functions._members
+    registries = statements._STATEMENTS, schemes.registry._members, study_functions.functions._members
     kept = [(registry, dict(registry)) for registry in registries]
     try:
         yield

@@ -1,4 +1,6 @@
-"""Measure again what hunts of 150 problems notice: `python tests/theory/noticed.py` writes noticed.json beside it.
+"""Measure again what hunts of 150 problems notice, and write noticed.json beside this file.
+
+`PYTHONPATH=. python tests/theory/noticed.py` does that.
 
 For each claim that is not refuted: the share of its right side that was reached, rounded down to two digits, and the
 terms of its right side whose absence was noticed.
@@ -9,8 +11,9 @@ import sys
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 
+from tools.planting import noticed
+
 import forgetting as fg
-from forgetting.theory.planting import noticed
 
 TABLE = Path(__file__).with_name("noticed.json")
 BUDGET = 150

@@ -14,7 +14,7 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Bound, Range, Setting
 from forgetting.errors import InvalidInputError
-from forgetting.theory import statement
+from forgetting.theory import registry
 from forgetting.theory.expression import K, S, T, root
 
 ROOT = Path(__file__).parents[2]
@@ -31,10 +31,10 @@ FIELDS = {
 
 @pytest.fixture(autouse=True)
 def registry_as_before():
-    before = dict(statement._STATEMENTS)
+    before = dict(registry._STATEMENTS)
     yield
-    statement._STATEMENTS.clear()
-    statement._STATEMENTS.update(before)
+    registry._STATEMENTS.clear()
+    registry._STATEMENTS.update(before)
 
 
 def declare(**changes):

@@ -10,7 +10,7 @@ import pytest
 import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bibliography import SOFTWARE, SOURCES, software_entry, sources_in
-from forgetting.theory.statement import all_statements
+from forgetting.theory.registry import all_statements
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {

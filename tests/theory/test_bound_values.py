@@ -9,7 +9,7 @@ from math import cos, e, exp, log, pi, sqrt
 import pytest
 
 from forgetting.bounds import Misfit, Setting, all_bounds, get
-from forgetting.theory.closed_forms import last_iterate
+from forgetting.theory.expression import last_iterate
 
 # d - r = 25, T r = 100, D - r = 16, S = 18, Rbar |w|^2 = 10, x = eta beta = 1/2, beta |w|^2 = 4
 BASE = {

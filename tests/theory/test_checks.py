@@ -12,8 +12,8 @@ from effort import rounds
 from forgetting.claims import Instance, get
 from forgetting.errors import ForgettingError
 from forgetting.geometry import exact_rank
+from forgetting.theory.candidates import mutate
 from forgetting.theory.expectations import Numbers, as_least_squares
-from forgetting.theory.neighbours import mutate
 from forgetting.theory.precise import Precise, halfspace_walk
 
 CLAIMS = fg.claims.all()

@@ -16,7 +16,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.claims import Instance, get
-from forgetting.theory.closed_forms import last_iterate
+from forgetting.theory.expression import last_iterate
 
 WITH, WITHOUT = fg.orderings.WithReplacement(), fg.orderings.WithoutReplacement()
 LINES = fg.families.two_lines(np.pi / 3)

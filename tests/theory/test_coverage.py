@@ -16,7 +16,7 @@ import pytest
 
 from forgetting.expectation import quantities
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.statement import all_statements
+from forgetting.theory.registry import all_statements
 
 # ------------------------------------------------------------------------------------------- the counters of the source
 

@@ -13,11 +13,11 @@ from tools.survey import SurveyRow, hunt_one, main, table
 import forgetting as fg
 from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError
+from forgetting.theory.candidates import complexity
 from forgetting.theory.checking import setting_of
 from forgetting.theory.draws import collection, with_beta
 from forgetting.theory.expectations import as_least_squares
 from forgetting.theory.set_draws import classified, sets
-from forgetting.theory.simplest import complexity
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.claims import Instance, get
-from forgetting.theory.closed_forms import spiral
+from forgetting.theory.expression import spiral
 
 SPIRAL = "swartworth2023:spiral/forgetting"
 

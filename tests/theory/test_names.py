@@ -3,9 +3,8 @@
 import pytest
 
 import forgetting as fg
-from forgetting.theory.naming import heading_of, name_by_key
 from forgetting.theory.numbering import PRINTED, name_of, place_of
-from forgetting.theory.statement import all_statements
+from forgetting.theory.registry import all_statements, heading_of, name_by_key
 
 
 @pytest.mark.parametrize(

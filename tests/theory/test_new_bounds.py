@@ -14,7 +14,7 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Setting, crossovers, evaluate, get
 from forgetting.tasks.worst_tasks import two_lines_forgetting, two_lines_loss
-from forgetting.theory.closed_forms import spectral as g
+from forgetting.theory.expression import spectral as g
 
 TINY = 1e-12
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.planting import FACTORS, Noticed, noticed, percent_smaller, planted
 
 import forgetting as fg
 from effort import rounds
@@ -15,8 +16,7 @@ from forgetting.expectation.engines import decimal_moments, subsets
 from forgetting.geometry.reduction import Geometry
 from forgetting.orderings import laws
 from forgetting.schemes import SGD, Kaczmarz
-from forgetting.theory import expectations, order_means
-from forgetting.theory.planting import FACTORS, Noticed, noticed, percent_smaller, planted
+from forgetting.theory import expectations
 
 # Lemmas on gradient descent, projections and the map Q have no order, and the steps of some are formulas of the lemma.
 ON_FORMULAS = (
@@ -140,7 +140,7 @@ def wrong_order(patch):
         for place, end in enumerate(made(instance, k)):
             yield end._replace(probability=end.probability * (place % 2) * 2)
 
-    patch.setattr(order_means, "walk", uneven)
+    patch.setattr(expectations, "walk", uneven)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_was_computed_with_a_fault_is_not_remembered_by_later_hunts():
 
 # The table of planted faults -----------------------------------------------------------------------------------------
 
-#: What hunts of 150 problems notice, as `python tests/theory/noticed.py` measured it.
+#: What hunts of 150 problems notice, as `tests/theory/noticed.py` measured it.
 TABLE = json.loads(Path(__file__).with_name("noticed.json").read_text())
 BUDGET = 150
 #: Claims whose hunts take a second or less, and need each family of problems and the search among neighbours.

@@ -19,8 +19,7 @@ from forgetting.errors import ProblemFileError
 from forgetting.tasks.worst_tasks import KnownWorst
 from forgetting.theory import evidence as evidence_module
 from forgetting.theory.evidence import evidence_of
-from forgetting.theory.record import FOLDER, all_records, ratio_of, read_records
-from forgetting.theory.through import claim_of
+from forgetting.theory.record import FOLDER, all_records, claim_of, ratio_of, read_records
 
 RANDOM = fg.orderings.WithReplacement()
 DOCS = Path(__file__).parents[2] / "docs"

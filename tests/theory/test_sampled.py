@@ -10,9 +10,9 @@ from effort import rounds
 from forgetting.claims import Instance, get
 from forgetting.expectation import engines
 from forgetting.expectation.engines.base import Choice
-from forgetting.theory import expectations, order_means, sampled
+from forgetting.theory import expectations
+from forgetting.theory.expectations import RUNS, losses_after, simulate, width
 from forgetting.theory.paper import stability
-from forgetting.theory.sampled import RUNS, losses_after, simulate, width
 
 WITHOUT = fg.orderings.WithoutReplacement()
 SIMULATED = (f"{RUNS} simulated runs", f"{RUNS} random permutations")
@@ -33,7 +33,7 @@ SEEN_OR_NEXT = [
 
 
 def without_enumeration(monkeypatch):
-    for module in (expectations, stability, order_means):
+    for module in (expectations, stability):
         monkeypatch.setattr(module, "MOST_STATES", 0)
     monkeypatch.setattr(expectations, "MOST_SECONDS", 0.0)
 
@@ -59,9 +59,9 @@ def test_simulated_sides_agree_with_the_exact_ones(label, part, monkeypatch):
 def test_means_over_orders_of_affine_sets_are_those_of_the_engines(order, k, monkeypatch):
     """Where there are too many orders to go through, the engines are asked."""
     case = Instance(fg.ConvexSets.from_affine(fg.families.gaussian(3, 4, 2, seed=5)), order, k, w0=np.ones(4))
-    one_by_one = order_means.over_orders(case)
-    monkeypatch.setattr(order_means, "MOST_STATES", 0)
-    by_engines = order_means.over_orders(case)
+    one_by_one = expectations.over_orders(case)
+    monkeypatch.setattr(expectations, "MOST_STATES", 0)
+    by_engines = expectations.over_orders(case)
     assert (one_by_one.how[:4], by_engines.how) == ("all ", "subsets" if order is WITHOUT else "moments")
     assert by_engines.loss[0] == pytest.approx(one_by_one.loss[0], rel=1e-9)
     assert by_engines.seen[0] == pytest.approx(one_by_one.seen[0], rel=1e-9)
@@ -101,7 +101,7 @@ def test_what_simulation_leaves_open_is_not_called_decided():
 
 
 def test_schemes_that_are_not_linear_are_simulated(monkeypatch):
-    monkeypatch.setattr(sampled, "FEWER_RUNS", 1024)
+    monkeypatch.setattr(expectations, "FEWER_RUNS", 1024)
     case = Instance(fg.families.two_lines(0.5), WITHOUT, 1, scheme=fg.schemes.GradientDescent())
     exactly = replace(case, scheme=None)
     for label, part in (("lem:in_to_all_sample", "next task, without replacement"), ("prop:loss_to_forgetting", None)):
@@ -148,7 +148,7 @@ def test_means_over_simulated_projections_agree_with_those_over_all_orders(k, mo
     claims = [get("prop:loss_to_forgetting", "POCS"), get("thm:pocs-rate", "without replacement")]
     exactly = [claim.check(case) for claim in claims]
     without_enumeration(monkeypatch)
-    monkeypatch.setattr(sampled, "FEWER_RUNS", 1024)
+    monkeypatch.setattr(expectations, "FEWER_RUNS", 1024)
     for claim, one in zip(claims, exactly, strict=True):
         simulated = claim.check(case)
         assert simulated.holds

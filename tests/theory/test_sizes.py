@@ -8,8 +8,8 @@ import pytest
 import forgetting as fg
 from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.theory.candidates import known_starts
 from forgetting.theory.sizes import Sizes, as_sizes
-from forgetting.theory.starting import known_starts
 
 RANDOM = fg.orderings.WithReplacement()
 

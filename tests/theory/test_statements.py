@@ -11,10 +11,25 @@ import pytest
 import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.theory.bound import STATUSES
-from forgetting.theory.closed_forms import last_iterate
-from forgetting.theory.expression import BETA, DIM, ETA, RANK, E, K, S, T, X, exponential, gap, minimum, number, root
+from forgetting.theory.expression import (
+    BETA,
+    DIM,
+    ETA,
+    RANK,
+    E,
+    K,
+    S,
+    T,
+    X,
+    exponential,
+    gap,
+    last_iterate,
+    minimum,
+    number,
+    root,
+)
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.statement import Statement, all_statements
+from forgetting.theory.registry import Statement, all_statements
 
 STATEMENTS = all_statements()
 

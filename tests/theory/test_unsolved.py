@@ -9,8 +9,8 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Misfit, Setting, evaluate, get
 from forgetting.claims import Instance
+from forgetting.theory.checking import noise_from_data
 from forgetting.theory.noisy_draws import near, noisy_projected
-from forgetting.theory.raw_noise import raw_noise
 
 ERROR, LOSS, CENTRED, MEAN = (f"here:noise/{end}" for end in ("error", "loss", "loss/centred", "averaged_loss"))
 ROWS = "needell2010:single rows/error"
@@ -231,7 +231,7 @@ def test_no_scheme_is_below_the_floor(order, scheme):
 def test_both_roads_to_the_noise_agree(index):
     case = noisy_projected(np.random.default_rng([index, 1]), index)
     one = Setting.of(case.posed, case.w0, ordering=case.ordering)
-    two = raw_noise(case).setting
+    two = noise_from_data(case).setting
     assert one.spectral_gap == pytest.approx(two.spectral_gap, abs=1e-9)
     assert one.dist_sq == pytest.approx(two.dist_sq, rel=1e-6)
     for name in ("floor", "smoothness", "noise", "noise_max", "centre_loss", "centre_dist_sq", "centre_noise"):
@@ -314,7 +314,7 @@ def test_kernels_have_the_same_bounds_as_their_data():
 
 
 def test_neighbours_keep_the_noise_of_tasks_that_no_w_solves():
-    from forgetting.theory.neighbours import mutate
+    from forgetting.theory.candidates import mutate
 
     case = noisy_projected(np.random.default_rng(0), 20)
     other = mutate(np.random.default_rng(1), case, 0.1)

@@ -28,7 +28,7 @@ from forgetting.tasks.worst_tasks import (
     known_worst,
     worst_equiangular,
 )
-from forgetting.theory.starting import known_starts
+from forgetting.theory.candidates import known_starts
 from forgetting.worstcase import Entry, frontier_improving
 from forgetting.worstcase.frontier_entry import exact_value, worst_pair_entry
 from forgetting.worstcase.frontier_table import Upper, upper_bound

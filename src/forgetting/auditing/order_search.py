@@ -38,7 +38,8 @@ from forgetting.core.arrays import (
     seed_from,
 )
 from forgetting.dynamics.ensembles import compiled_form
-from forgetting.dynamics.loop import resolve, run
+from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError
 from forgetting.files.store import code_digest
 from forgetting.geometry import Geometry

@@ -1,4 +1,4 @@
-"""Every guarantee on continual linear models: what it says, where it applies, and which one is tightest.
+"""Bounds on continual linear models: every guarantee, where it applies, and which one is tightest.
 
 >>> import forgetting as fg
 >>> tasks = fg.families.gaussian(T=10, d=50, rank=2, seed=0)
@@ -10,19 +10,19 @@ min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 """
 
 from forgetting.core.names import only
-from forgetting.theory.bound import Bound, Condition, Range
-from forgetting.theory.citing import bibtex as cite
+from forgetting.theory.bibliography import bibtex as cite
+from forgetting.theory.bound import Condition, Range
 from forgetting.theory.crossing import Crossovers, Stretch, crossovers
 from forgetting.theory.evaluation import Evaluation, Row, evaluate
 from forgetting.theory.misfit import Misfit
-from forgetting.theory.paper_tables import table
+from forgetting.theory.registry import all_bounds
+from forgetting.theory.registry import get_bound as get
+from forgetting.theory.registry import unregister_bound as unregister
 from forgetting.theory.setting import Setting
-from forgetting.theory.statement import all_bounds
+from forgetting.theory.statement import Bound
 from forgetting.theory.statement import declare_bound as declare
-from forgetting.theory.statement import get_bound as get
 from forgetting.theory.statement import register_bound as register
-from forgetting.theory.statement import unregister_bound as unregister
-from forgetting.theory.tables import Cell, Table
+from forgetting.theory.tables import Cell, Table, table
 
 __all__ = [
     "Bound",

@@ -1,4 +1,4 @@
-"""Every statement of the paper as something that can be checked, and hunted for a counterexample.
+"""Claims: every statement of the paper, to be checked on instances and hunted for a counterexample.
 
 Both sides are computed exactly where that is possible, and otherwise from simulated orders with intervals; the verdict
 says which, and `doubt` how far that may be off.
@@ -13,18 +13,19 @@ refuted
 """
 
 from forgetting.core.names import only
-from forgetting.theory.adding import claim_from_bound as from_bound
 from forgetting.theory.certificate import Certificate, certify
-from forgetting.theory.claim import Claim, Sides, Verdict
+from forgetting.theory.claim import Sides, Verdict
+from forgetting.theory.claims_from_bounds import claim_from_bound as from_bound
 from forgetting.theory.evidence import Evidence
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import Record
-from forgetting.theory.statement import all_claims as all  # noqa: A004
+from forgetting.theory.registry import all_claims as all  # noqa: A004
+from forgetting.theory.registry import get_claim as get
+from forgetting.theory.registry import unregister_claim as unregister
+from forgetting.theory.statement import Claim
 from forgetting.theory.statement import declare_claim as declare
-from forgetting.theory.statement import get_claim as get
 from forgetting.theory.statement import register_claim as register
-from forgetting.theory.statement import unregister_claim as unregister
 
 __all__ = [
     "Certificate",

@@ -85,8 +85,7 @@ def cite_command(
     """
     from forgetting.cli.output import emit, result, say
     from forgetting.figures.items import Table
-    from forgetting.theory.bibliography import SOURCES, software_entry
-    from forgetting.theory.citing import entries
+    from forgetting.theory.bibliography import SOURCES, entries, software_entry
 
     if keys:
         bibtex = tuple(dict.fromkeys(entry for key in keys for entry in entries(key)))

@@ -1,6 +1,7 @@
-"""The sources of the statements, as BibTeX: one entry for each. Keys are those of the paper's own bibliography.
+"""The sources of the statements as BibTeX, and the entries of a bound, a claim or a source.
 
-An entry holds what is known for certain about a publication, and no more.
+Keys are those of the paper's own bibliography. An entry holds what is known for certain about a publication, and no
+more.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import re
 from dataclasses import dataclass
 
 from forgetting._version import __version__
+from forgetting.core.arrays import as_kind
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
+from forgetting.theory.registry import Statement, all_statements
 
-__all__ = ["SOFTWARE", "SOURCES", "Source", "software_entry", "sources_in"]
+__all__ = ["SOFTWARE", "SOURCES", "SourceEntry", "bibtex", "entries", "software_entry", "sources_in"]
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceEntry:
     """A publication: its key in BibTeX, how statements name it, and its entry.
 
     >>> SOURCES["lan2012optimal"].name
@@ -250,10 +254,10 @@ def _key(entry: str) -> str:
     return entry.partition("{")[2].partition(",")[0]
 
 
-SOURCES = {_key(entry): Source(_key(entry), name, entry) for name, entry in _ENTRIES.items()}
+SOURCES = {_key(entry): SourceEntry(_key(entry), name, entry) for name, entry in _ENTRIES.items()}
 
 
-def software_entry() -> Source:
+def software_entry() -> SourceEntry:
     """This library as a source, with its version.
 
     >>> print(software_entry().bibtex.splitlines()[0])
@@ -267,10 +271,10 @@ def software_entry() -> Source:
         "  year      = {2026}\n"
         "}"
     )
-    return Source(SOFTWARE, SOFTWARE, entry)
+    return SourceEntry(SOFTWARE, SOFTWARE, entry)
 
 
-def sources_in(words: str) -> tuple[Source, ...]:
+def sources_in(words: str) -> tuple[SourceEntry, ...]:
     """The sources that the words name, in the order in which they do; empty if they name none that is known.
 
     >>> [source.key for source in sources_in("Lan 2012, as quoted in Table 3 of Evron et al. 2026")]
@@ -278,7 +282,7 @@ def sources_in(words: str) -> tuple[Source, ...]:
     """
     places = {source: words.find(source.name) for source in SOURCES.values()}
     places |= {software_entry(): max(words.find(own) for own in OWN)}
-    return tuple(sorted((source for source, place in places.items() if place >= 0), key=lambda one: places[one]))
+    return tuple(sorted((source for source, place in places.items() if place >= 0), key=lambda source: places[source]))
 
 
 def check_entry(words: str, where: str) -> str:
@@ -293,3 +297,54 @@ def check_entry(words: str, where: str) -> str:
             f"{where}: bibtex must be an entry such as @article{{newer2027, ...}}, braces in pairs; got {words!r:.60}"
         )
     return words.strip()
+
+
+def bibtex(key: str) -> str:
+    """The sources of a bound or a claim as BibTeX: first where it is stated, then who quotes it or what it builds on.
+
+    Args:
+        key: of a bound (`thm:cl_by_sgd_main/loss`), the label of a claim (`lem:regret_bound`), the key of a source
+            (`evron2022catastrophic`), or `forgetting` for this library.
+
+    >>> import forgetting as fg
+    >>> print(fg.bounds.cite("strohmer2009:single rows/error"))
+    @article{strohmer2009randomized,
+      author    = {Strohmer, Thomas and Vershynin, Roman},
+      title     = {A Randomized {Kaczmarz} Algorithm with Exponential Convergence},
+      journal   = {Journal of Fourier Analysis and Applications},
+      volume    = {15},
+      number    = {2},
+      pages     = {262--278},
+      year      = {2009}
+    }
+    """
+    return "\n\n".join(entries(key))
+
+
+def entries(key: str) -> tuple[str, ...]:
+    """The entries of `bibtex`, one by one."""
+    as_kind(key, str, "the key of a bound, a claim or a source")
+    if key in SOURCES or key == SOFTWARE:
+        return ((software_entry() if key == SOFTWARE else SOURCES[key]).bibtex,)
+    chosen = [
+        statement
+        for statement in all_statements()
+        if key == statement.label
+        or (statement.bound is not None and key in (statement.bound.key, statement.bound.label))
+    ]
+    if not chosen:
+        keys = dict.fromkeys(
+            (SOFTWARE, *SOURCES, *(known.bound.key if known.bound else known.label for known in all_statements()))
+        )
+        raise InvalidInputError(f"no bound, claim or source {key!r:.60}{nearest(key, keys)}")
+    sources = tuple(dict.fromkeys(entry for statement in chosen for entry in _of_statement(statement)))
+    if not sources:
+        raise InvalidInputError(
+            f"{key}: its source, {chosen[0].source!r:.80}, has no BibTeX entry; declare the bound with bibtex="
+        )
+    return sources
+
+
+def _of_statement(statement: Statement) -> list[str]:
+    given = "" if statement.bound is None else statement.bound.bibtex.strip()
+    return ([given] if given else []) + [source.bibtex for source in sources_in(statement.source)]

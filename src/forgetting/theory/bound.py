@@ -1,14 +1,13 @@
-"""A bound: the right-hand side of a statement, with where it applies and what is known about it."""
+"""Bounds as they are stated: the right-hand side, where it applies, and what is known about its truth."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, field, fields
+from typing import Literal, get_args
 
 from forgetting.core.arrays import as_count, as_kind
-from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.tasks import Problem
 from forgetting.theory.bibliography import check_entry
@@ -16,10 +15,7 @@ from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.numbering import name_of
 from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, ProblemKind, Setting
 
-if TYPE_CHECKING:
-    from forgetting.theory.record import Record
-
-__all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Bound", "Condition", "Range", "Status", "make_bound"]
+__all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Condition", "Range", "StatedBound", "Status"]
 
 Quantity = Literal[
     "loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error", "averaged_loss"
@@ -56,17 +52,6 @@ PARAMETERS = (
     "sgd_dist_sq",
     "sigma_star",
 )  # what a formula may need
-
-
-#: the fields that every bound has to have, and what they say
-REQUIRED = {
-    "key": "a name of its own, such as 'newer2027:random/loss'",
-    "title": "what it is, in a few words",
-    "source": "authors, year and theorem",
-    "quantity": f"what it bounds: {', '.join(QUANTITIES)}",
-    "orderings": f"what it covers: {', '.join(ORDERINGS)}",
-    "formula": "the right-hand side as text, such as '2 S / k'; or an expression, which gives it",
-}
 
 
 @dataclass(frozen=True)
@@ -122,41 +107,12 @@ def _no_formula(setting: Setting, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A guarantee: what it bounds, where it applies, its formula, its source and what is known about its truth.
+class StatedBound:
+    """A bound as it is stated: the fields that `forgetting.theory.statement.Bound` describes, and the value.
 
-    Attributes:
-        key: unique; the paper's own label where there is one, then the part.
-        title: in a few words.
-        source: author, year, theorem.
-        quantity: loss, forgetting, objective (of SGD), averaged_objective (of the mean of w_0, ..., w_(k-1)), residual
-            (mean of half squared distances), regret, error (|w_k - w*|^2) or averaged_loss (of the mean of w_0, ...,
-            w_(k-1)).
-        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known); floor (a
-            lower bound on the given tasks).
-        status: what is known about its truth; `note` says more.
-        origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
-        orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`.
-        assumptions: in words.
-        range: the k it covers.
-        needs: names of the parameters of `Setting` that its formula uses.
-        formula, latex, compute: the right-hand side as text, as LaTeX and as a function of (setting, k); S stands for
-            |w_0 - w*|^2 R^2, r for the average rank.
-        expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
-        convention: how the source's numbers were converted, and what exactly is bounded.
-        bibtex: the entry of the source, for a source that `fg.bounds.cite` does not know by itself.
-        tight: whether equality is reached, at least in the limit.
-        noisy: whether tasks that no w solves are covered; their noise is `Setting.misfit`.
-        instance: for a lower bound, a function of (T, k) that gives T tasks on which the quantity after k steps is at
-            least the bound.
-
-    >>> import forgetting as fg
-    >>> bound = fg.bounds.get("thm:cl_by_sgd_main/loss")
-    >>> bound.value(fg.bounds.Setting(), k=16)
-    1.0
-    >>> bound.value(fg.bounds.Setting(), k=1)
-    Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: thm:cl_by_sgd_main/loss: k = 1, but the bound covers k >= 2
+    >>> demo = StatedBound("demo/loss", "half the scale", "nobody", "loss", ("any",), compute=lambda s, k: s.scale / 2)
+    >>> demo.value(Setting(radius=2), k=1), demo.why_not(Setting(), k=0)
+    (2.0, 'k = 0, but the bound covers k >= 1')
     """
 
     key: str
@@ -204,7 +160,7 @@ class Bound:
             if isinstance(getattr(self, name), str):  # one name
                 object.__setattr__(self, name, (getattr(self, name),))
             given = as_kind(getattr(self, name), tuple, f"names from {', '.join(allowed)}", f"{self.key}: {name}: ")
-            stranger = next((one for one in given if one not in allowed), None)
+            stranger = next((word for word in given if word not in allowed), None)
             if stranger is not None:
                 raise InvalidInputError(f"{self.key}: {name} must be from {', '.join(allowed)}, got {stranger!r:.60}")
 
@@ -251,36 +207,12 @@ class Bound:
         """The name, and then the key."""
         return f"{self.name} [{self.key}]"
 
-    @property
-    def record(self) -> Record | None:
-        """The largest share of the bound that was ever reached, and by which instance; None: see `why_no_record`.
-
-        >>> import forgetting as fg
-        >>> fg.bounds.get("two-lines:random/loss").record.ratio > 0.999999
-        True
-        """
-        from forgetting.theory.record import record_of
-
-        return record_of(self)
-
-    @property
-    def why_no_record(self) -> str | None:
-        """Why there is no record, or None where there is one.
-
-        >>> import forgetting as fg
-        >>> fg.bounds.get("two-lines:random/loss/lower").why_no_record
-        'a lower bound holds for the worst tasks only; bound.instance(T, k) gives tasks that reach it'
-        """
-        from forgetting.theory.record import why_no_record
-
-        return why_no_record(self)
-
     def why_not(self, setting: Setting, k: int) -> str | None:
         """Why the formula cannot be used at these numbers, or None."""
         return self.not_known(setting) or self.not_covered(setting, k)
 
     def not_known(self, setting: Setting) -> str | None:
-        """Which number is missing or wrong, whatever k is, or None."""
+        """The reason if a number that the formula needs is missing or wrong, whatever k is, or None."""
         misfit = as_kind(setting, Setting, "a Setting").misfit
         if misfit is not None and not self.noisy:
             return f"needs jointly realizable tasks: {misfit.message}"
@@ -317,27 +249,3 @@ class Bound:
         sign = {"upper": "<=", "lower": ">=", "rate": "= O of", "floor": ">="}[self.kind]
         bounded = NAMES.get(self.quantity, self.quantity)
         return f"{self.heading}: {bounded} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
-
-
-def make_bound(**given: Any) -> Bound:
-    """A bound of these fields; an error names a field that is missing or unknown.
-
-    >>> make_bound(key="newer2027/loss", title="a newer rate", sourse="Newer 2027")
-    Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: newer2027/loss: a bound has no field 'sourse'; did you mean 'source'?
-    >>> make_bound(key="newer2027/loss", title="a newer rate", source="Newer 2027")
-    Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: newer2027/loss: a bound needs quantity (what it bounds: loss, ...
-    """
-    known = [one.name for one in fields(Bound)]
-    key = given.get("key", "a bound without a key")
-    for name in given:
-        if name not in known:
-            raise InvalidInputError(f"{key}: a bound has no field {name!r}{nearest(name, known)}")
-    missing = [one.name for one in fields(Bound) if one.default is MISSING and one.name not in given]
-    if given.get("expression") is None and not given.get("formula"):
-        missing.append("formula")
-    if missing:
-        said = ", ".join(f"{name} ({REQUIRED[name]})" for name in missing)
-        raise InvalidInputError(f"{key}: a bound needs {said}")
-    return Bound(**given)

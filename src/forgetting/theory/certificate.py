@@ -22,17 +22,21 @@ from forgetting.orderings.laws import Independent
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
-from forgetting.theory.checking import regression
+from forgetting.theory.checking import noise_from_data, regression
 from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
-from forgetting.theory.expectations import Numbers, as_least_squares, probabilities, remembered, start_noise
+from forgetting.theory.expectations import (
+    Numbers,
+    as_least_squares,
+    probabilities,
+    remembered,
+    squared_distance,
+    start_noise,
+)
 from forgetting.theory.instance import Instance
-from forgetting.theory.naming import heading_of, name_by_key
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.probe import squared_distance
-from forgetting.theory.raw_noise import raw_noise
+from forgetting.theory.registry import all_claims, get_claim, heading_of, name_by_key
 from forgetting.theory.setting import describe_ordering, describe_scheme
-from forgetting.theory.statement import all_claims, get_claim
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 
@@ -145,7 +149,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Result):
-    """What `certify` returns: plain data, so that `Certificate.from_json(c.to_json()) == c`.
+    """The result of `certify`: plain data, so that `Certificate.from_json(c.to_json()) == c`.
 
     Attributes:
         problem, ordering, scheme: in words.
@@ -205,7 +209,7 @@ class Certificate(Result):
         return (f"{len(self.claims)} statements were checked: {verdict}", *self.notes)
 
     def figure(self) -> Bars | None:
-        """How much of each bound the measured value uses."""
+        """Bars: the share of each bound that the measured value uses."""
         used = sorted((row for row in self.bounds if row.ratio is not None), key=lambda row: -(row.ratio or 0.0))[
             :MOST_BARS
         ]
@@ -224,7 +228,7 @@ class Certificate(Result):
         return cls.from_json(str(values.get("json")))
 
     def to_json(self) -> str:
-        """As JSON text."""
+        """The certificate as JSON text."""
         return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
 
     @classmethod
@@ -278,7 +282,7 @@ class Certificate(Result):
 
 
 def _plain(value: Any) -> Any:
-    """The same with numbers that are not finite as text, since JSON has none."""
+    """The value with numbers that are not finite as text, since JSON has none."""
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -376,14 +380,14 @@ def _measure(instance: Instance) -> tuple[tuple[Measured, ...], tuple[str, ...]]
 
 
 def _with_noise(instance: Instance) -> list[Measured]:
-    """For tasks that no w solves: E L of the mean of the iterates, and E |w_k - w*|^2 for the least-squares w*."""
+    """Rows for tasks without a common solution: E L of the mean iterate, E |w_k - w*|^2 for the least-squares w*."""
     rows = []
     try:
         numbers = Numbers(instance)
         value = float(numbers.value("averaged_loss", instance.k))
         if numbers.doubt <= 1e-6 * abs(value):
             rows.append(Measured("averaged_loss", value, value, value, numbers.how, True))
-        value, doubt, how = squared_distance(instance, raw_noise(instance).best)
+        value, doubt, how = squared_distance(instance, noise_from_data(instance).best)
         if doubt <= 1e-6 * abs(value):
             rows.append(Measured("error", value, value, value, how, True))
     except ForgettingError:

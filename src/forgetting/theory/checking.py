@@ -1,95 +1,46 @@
-"""What the checks of several statements share: when a statement applies, and both sides of a bound."""
+"""The shared parts of checks: conditions under which a statement applies, and both sides of a bound.
+
+`noise_from_data` has the noise of tasks that no w solves from their rows and labels alone, a second road to `Misfit`:
+least-squares solutions, pseudo-inverses and eigenvalues of dense matrices; nothing of the geometry is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from forgetting.core.arrays import Array
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.orderings.laws import Independent
 from forgetting.schemes import Scheme
-from forgetting.theory.bound import Bound
-from forgetting.theory.claim import Draw, Missing, Paths, Sides
-from forgetting.theory.definition import replay
-from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.claim import CheckPaths, Missing, RightSide, Sides
+from forgetting.theory.definition import equations, law_of, replay
+from forgetting.theory.expectations import Expected, Numbers, as_least_squares, distinct, probabilities, row_space
 from forgetting.theory.instance import Instance
+from forgetting.theory.misfit import Misfit
 from forgetting.theory.precise import Precise
-from forgetting.theory.right_side import RightSide
+from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
-from forgetting.theory.statement import Statement, all_bounds, checked
 
-__all__ = [
-    "ROUNDING",
-    "Expected",
-    "all_of",
-    "at_most",
-    "classification",
-    "convex_sets",
-    "covers",
-    "expected_at_most",
-    "least_squares",
-    "paths",
-    "pocs",
-    "projection",
-    "regression",
-    "setting_of",
-    "small",
-    "steps",
-    "summed",
-    "trajectory",
-    "with_doubt",
-]
+if TYPE_CHECKING:
+    from forgetting.theory.statement import Bound
 
 ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
 
 
-class Expected(Protocol):
-    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits."""
-
-    instance: Instance
-    doubt: float
-
-    @property
-    def how(self) -> str:
-        """How the values were obtained."""
-
-    def loss(self, k: int) -> float:
-        """E L(w_k)."""
-
-    def forgetting(self, k: int) -> float:
-        """E F(k)."""
-
-    def task_losses(self, k: int) -> Array:
-        """E L_m(w_k) for every task."""
-
-    def regret_sum(self, k: int) -> float:
-        """E sum_(t<k) f(w_t; i_t)."""
-
-    def next_loss(self, k: int) -> float:
-        """E f(w_k; i_k)."""
-
-    def in_sample(self, k: int) -> float:
-        """E (1/k) sum_(t<k) f(w_k; i_t)."""
-
-
-def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> Paths:
+def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> CheckPaths:
     """`sides` and `precise` of a claim whose sides are made of expectations; with `sgd`, of the run written as SGD."""
 
     def run(engine: type[Numbers] | type[Precise], instance: Instance) -> Sides:
         case = as_least_squares(instance) if sgd else instance
         return check(case, engine(case))
 
-    return Paths(lambda instance: run(Numbers, instance), lambda instance: run(Precise, instance))
-
-
-def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tuple[float, float]:
-    """A value of `numbers` at k, and how far this value may be off."""
-    before = numbers.doubt
-    result = value(k)
-    return result, numbers.doubt - before
+    return CheckPaths(lambda instance: run(Numbers, instance), lambda instance: run(Precise, instance))
 
 
 def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Sides:
@@ -105,7 +56,7 @@ def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Si
 def at_most(lhs: float, bound: Bound, setting: Setting, k: int, doubt: float, how: str) -> Sides:
     """A left side against a bound, with the terms and the branches of the bound, for what a hunt would notice.
 
-    >>> from forgetting.theory.statement import get_bound
+    >>> from forgetting.theory.registry import get_bound
     >>> bound = get_bound("thm:cl_by_sgd_wor/loss")
     >>> sides = at_most(0.1, bound, Setting(T=9, d=3, rank_avg=1), 2, 0.0, "moments")
     >>> sides.rhs, sides.right.branch_values
@@ -121,7 +72,7 @@ def at_most(lhs: float, bound: Bound, setting: Setting, k: int, doubt: float, ho
 
 
 def all_of(*tests: Missing) -> Missing:
-    """The first reason of several, or None."""
+    """The condition that all of these hold: the reason of the first that fails, or None."""
 
     def missing(instance: Instance) -> str | None:
         return next((reason for test in tests if (reason := test(instance)) is not None), None)
@@ -130,7 +81,7 @@ def all_of(*tests: Missing) -> Missing:
 
 
 def regression(instance: Instance) -> str | None:
-    """Jointly realizable regression tasks, given by their data."""
+    """Condition: jointly realizable regression tasks, given by their data."""
     problem = instance.problem
     linear = None if problem is None else problem.linear
     if linear is None or linear is not problem or linear.kernel is not None:
@@ -139,12 +90,12 @@ def regression(instance: Instance) -> str | None:
 
 
 def convex_sets(instance: Instance) -> str | None:
-    """A collection of convex sets."""
+    """Condition: a collection of convex sets."""
     return None if instance.problem is not None and instance.problem.kind == "sets" else "is about convex sets"
 
 
 def classification(instance: Instance) -> str | None:
-    """Jointly separable classification tasks."""
+    """Condition: jointly separable classification tasks."""
     separability = None if instance.problem is None else instance.problem.realizability
     if separability is None or instance.posed.kind != "classification":
         return "is about classification tasks"
@@ -152,18 +103,18 @@ def classification(instance: Instance) -> str | None:
 
 
 def pocs(instance: Instance) -> str | None:
-    """Tasks learned by projection, in the limit of vanishing regularisation."""
+    """Condition: tasks learned by projection, in the limit of vanishing regularisation."""
     projects = instance.scheme is None or instance.scheme.projects
     return None if projects else "covers tasks learned by projection, scheme=POCS()"
 
 
 def small(most: int) -> Missing:
-    """At most this dimension, for lemmas checked on dense matrices."""
+    """The condition that d is at most this, for lemmas checked on dense matrices."""
     return lambda instance: None if instance.tasks.dim <= most else f"is checked for d <= {most}"
 
 
 def steps(first: int = 1, last: int | None = None, what: str = "k") -> Missing:
-    """k from `first` on; with `last`, up to T - last."""
+    """The condition that k is at least `first`; with `last`, also at most T - last."""
 
     def missing(instance: Instance) -> str | None:
         most = None if last is None else instance.posed.num_tasks - last
@@ -175,7 +126,7 @@ def steps(first: int = 1, last: int | None = None, what: str = "k") -> Missing:
 
 
 def covers(*orderings: str) -> Missing:
-    """An ordering that is one of these, by the names that bounds use."""
+    """The condition that the ordering is one of these, by the names that bounds use."""
 
     def missing(instance: Instance) -> str | None:
         if instance.problem is None or instance.ordering is None:
@@ -191,13 +142,13 @@ def covers(*orderings: str) -> Missing:
 
 
 def projection(instance: Instance) -> str | None:
-    """A scheme that learns a task to convergence."""
+    """Condition: a scheme that learns a task to convergence."""
     tags = describe_scheme(instance.scheme, instance.problem)[0]
     return None if "projection" in tags else "covers tasks learned to convergence"
 
 
 def least_squares(above: float = 0.0, most: float = 2.0, *, closed: bool = False) -> Missing:
-    """SGD with a fixed step on realizable least squares, above < eta beta < most (`closed`: most included)."""
+    """The condition of SGD with a fixed step on realizable least squares, above < eta beta < most (`closed`: <=)."""
 
     def missing(instance: Instance) -> str | None:
         if (reason := regression(instance)) is not None:
@@ -232,29 +183,76 @@ def setting_of(instance: Instance) -> Setting:
     return Setting.of(instance.posed, instance.w0, instance.scheme, instance.ordering)
 
 
-def expected_at_most(bound: Bound, *, part: str | None, statement: str, draw: Draw, replace: bool = False) -> Statement:
-    """Register a bound on E L(w_k) or E F(k) with its check; `statement` is said around the formula of the bound."""
+@dataclass(frozen=True)
+class NoiseFromData:
+    """The setting of an instance, the minimiser of its loss nearest to w_0, and the size of its numbers.
 
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        setting = setting_of(instance)
-        lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
-        return at_most(lhs, bound, setting, instance.k, numbers.doubt + ROUNDING * setting.scale, numbers.how)
+    Attributes:
+        setting: dist_sq, spectral_gap and misfit, with T and the largest rank.
+        best: the minimiser of the mean loss nearest to w_0.
+    """
 
-    def missing(instance: Instance) -> str | None:
-        try:
-            setting = setting_of(instance)
-        except ForgettingError as error:
-            return str(error)
-        if setting.problem not in bound.problems:
-            return f"is about {' or '.join(bound.problems)}"
-        return bound.why_not(setting, instance.k)
+    setting: Setting
+    best: Array
 
-    return checked(
-        bound,
-        part=part,
-        statement=statement.format(bound.formula),
-        paths=paths(check),
-        draw=draw,
-        missing=all_of(covers(*bound.orderings), projection, missing),
-        replace=replace,
+
+def noise_from_data(instance: Instance) -> NoiseFromData:
+    """The numbers that bounds on noise need, computed from rows and labels alone.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [3.0]])
+    >>> found = noise_from_data(Instance(tasks, fg.orderings.WithReplacement(), k=1))
+    >>> found.best.round(12), round(found.setting.misfit.floor, 12), round(found.setting.misfit.noise, 12)
+    (array([2.]), 0.5, 1.0)
+    """
+    tasks, start = instance.tasks, instance.start
+    blocks = [equations(tasks, m) for m in distinct(tasks)]
+    index, shares = tasks.geometry.index, tasks.geometry.counts / tasks.num_tasks
+    frame = row_space([matrix for matrix, _ in blocks])
+    reduced = [(matrix @ frame.T, label - matrix @ start) for matrix, label in blocks]  # of w - w_0, in the row space
+    best = _least(reduced, shares)
+    hessian = sum(share * X.T @ X for share, (X, _) in zip(shares, reduced, strict=True))
+
+    def loss(v: Array) -> float:
+        return float(sum(share * np.sum((X @ v - y) ** 2) / 2 for share, (X, y) in zip(shares, reduced, strict=True)))
+
+    steepest = float(np.linalg.eigvalsh(hessian)[-1]) if len(frame) else 0.0  # 0 where all rows are zero
+    known: dict[str, float] = {"floor": loss(best), "smoothness": steepest}
+    gap = None
+    if isinstance(law_of(instance), Independent):
+        p: Array = np.bincount(index, probabilities(instance), len(blocks)).astype(np.float64)
+        inverses = [np.linalg.pinv(X, rcond=1e-12) for X, _ in reduced]
+        onto = [inverse @ X for inverse, (X, _) in zip(inverses, reduced, strict=True)]
+        mixed = sum(q * P for q, P in zip(p, onto, strict=True))
+        gap = float(np.linalg.eigvalsh(mixed)[0]) if len(frame) else None
+
+        def steps(v: Array) -> Array:
+            there = [inverse @ (y - X @ v) for inverse, (X, y) in zip(inverses, reduced, strict=True)]
+            return np.array([move @ move for move in there])
+
+        moves = [inverse @ y for inverse, (_, y) in zip(inverses, reduced, strict=True)]
+        centre = _least(list(zip(onto, moves, strict=True)), p)
+        slope = sum(share * X.T @ (X @ centre - y) for share, (X, y) in zip(shares, reduced, strict=True))
+        known |= {
+            "noise": float(p @ steps(best)),
+            "noise_max": float(np.max(steps(best)[p > 0])),
+            "centre_loss": loss(centre),
+            "centre_slope": float(np.linalg.norm(slope)),
+            "centre_dist_sq": float(centre @ centre),
+            "centre_noise": float(p @ steps(centre)),
+        }
+    setting = Setting(
+        T=tasks.num_tasks,
+        rank_max=max(int(np.linalg.matrix_rank(X)) for X, _ in reduced),
+        dist_sq=float(best @ best),
+        spectral_gap=None if gap is None else float(np.clip(gap, 0.0, 1.0)),
+        misfit=Misfit(**known, message="no w solves all tasks"),
     )
+    return NoiseFromData(setting, start + best @ frame)
+
+
+def _least(blocks: list[tuple[Array, Array]], weights: Array) -> Array:
+    """The v of least norm that minimises sum_m weights_m |X_m v - y_m|^2."""
+    matrices = [np.sqrt(weight) * X for weight, (X, _) in zip(weights, blocks, strict=True)]
+    labels = [np.sqrt(weight) * y for weight, (_, y) in zip(weights, blocks, strict=True)]
+    return np.asarray(np.linalg.lstsq(np.concatenate(matrices), np.concatenate(labels), rcond=None)[0])

@@ -1,45 +1,114 @@
-"""A claim: a statement that computes both of its sides on an instance, and can be hunted for a counterexample."""
+"""Claims as they are stated: statements that compute both of their sides on an instance, and the verdict on them.
+
+A right side that is a bound keeps the bound, its terms and branches, and what holds without it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from forgetting.core.arrays import Seed, as_flag, as_function, as_kind, as_number, as_word
-from forgetting.core.progress import Progress, shown
+from forgetting.core.arrays import as_function, as_kind, as_number, as_word
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.tasks import Problem
-from forgetting.theory.bound import STATUSES, Status
+from forgetting.theory.bound import STATUSES, StatedBound, Status
 from forgetting.theory.definition import DisagreementError
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, name_of
-from forgetting.theory.right_side import RightSide
-from forgetting.theory.setting import LEARNS_ALWAYS
-
-if TYPE_CHECKING:
-    from forgetting.theory.evidence import Evidence
-    from forgetting.theory.hunt import Hunt
-    from forgetting.theory.record import Record
+from forgetting.theory.setting import LEARNS_ALWAYS, Setting
 
 __all__ = [
     "TOLERANCE",
     "Check",
-    "Claim",
+    "CheckPaths",
     "Draw",
     "Kind",
     "Missing",
-    "Paths",
+    "RightSide",
     "Settle",
     "Sides",
+    "StatedClaim",
     "Verdict",
     "always",
     "unchanged",
 ]
+
+
+LATEST = 10**15  # steps up to which a bound may come below the trivial value
+
+
+@dataclass(frozen=True, eq=False)
+class RightSide:
+    """A bound at a setting and a number of steps k.
+
+    Attributes:
+        bound, setting, k: what is evaluated, and where.
+        branches: the parts of a minimum that are bounds of their own, by the last part of their keys.
+
+    >>> import forgetting as fg
+    >>> side = RightSide(fg.bounds.get("thm:cl_by_sgd_main/forgetting"), Setting(radius=2.0), 17)
+    >>> side.value, side.trivial, side.telling_from
+    (10.0, 2.0, 10002)
+    """
+
+    bound: StatedBound
+    setting: Setting
+    k: int
+    branches: Mapping[str, StatedBound] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The bound."""
+        return float(self.bound.compute(self.setting, self.k))
+
+    @property
+    def without(self) -> dict[str, float]:
+        """The bound without one of its terms, by the name of the term."""
+        return self.bound.without(self.setting, self.k)
+
+    @property
+    def branch_values(self) -> dict[str, float]:
+        """The value of each branch."""
+        return {name: float(branch.compute(self.setting, self.k)) for name, branch in self.branches.items()}
+
+    @property
+    def trivial(self) -> float | None:
+        """The trivial value, which holds without the statement (`Setting.trivial`); None where it is not known."""
+        return self.setting.trivial(self.bound.quantity)
+
+    @property
+    def telling_from(self) -> int | None:
+        """The first k at which the bound is below the trivial value at this setting, if it falls with k; else None.
+
+        A bound for one pass is taken at T = k + 1 where that is more than the T of the setting.
+        """
+        first = self.bound.range.first
+        if not isinstance(first, int) or self.trivial is None:
+            return None
+
+        def telling(k: int) -> bool:
+            one_pass = self.bound.range.last is not None and (self.setting.T or 0) < k + 1
+            at = replace(self.setting, T=k + 1) if one_pass else self.setting
+            return self.bound.compute(at, k) < float(self.trivial or 0.0) * (1 - 1e-12)
+
+        low, high = max(first, 1) - 1, max(first, 1)
+        while not telling(high):
+            low, high = high, 2 * high
+            if high > LATEST:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if telling(middle) else (middle, high)
+        return high
+
+
+add_codec(dataclass_codec(RightSide, "right-side"))
+
 
 Kind = Literal["inequality", "equality"]
 
@@ -77,7 +146,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What checking a statement on one instance gave.
+    """The result of checking a statement on one instance.
 
     Attributes:
         lhs, rhs: both sides.
@@ -124,7 +193,7 @@ class Verdict:
 
     @property
     def measure(self) -> str:
-        """What says how close it is: the ratio, the slack where sides are negative, the residual of an equality."""
+        """The measure of closeness: the ratio, the slack where sides are negative, the residual of an equality."""
         if self.kind == "equality":
             return f"residual {self.residual:.2g}"
         return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
@@ -156,7 +225,7 @@ class Verdict:
 
     @classmethod
     def of(cls, sides: Sides, kind: Kind) -> Verdict:
-        """Judge both sides."""
+        """The verdict on both sides."""
         as_kind(sides, Sides, "fg.claims.Sides(lhs, rhs)")
         if as_kind(kind, str, "a kind of statement", "kind: ") not in get_args(Kind):
             raise InvalidInputError(f"kind must be 'inequality' or 'equality', got {kind!r:.80}")
@@ -185,8 +254,8 @@ class Verdict:
 Check: TypeAlias = Callable[[Instance], Sides]
 
 
-class Paths(NamedTuple):
-    """How both sides of a statement are computed: in float64, and at 50 digits where that is possible."""
+class CheckPaths(NamedTuple):
+    """The computation of both sides of a statement: in float64, and at 50 digits where that is possible."""
 
     sides: Check
     precise: Check | None = None
@@ -207,29 +276,13 @@ def unchanged(instance: Instance) -> Instance:
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
-    """A statement of the paper: what it says, where it is, what is known about it, and how to check it.
+class StatedClaim:
+    """A claim as it is stated, with the check of both sides; `forgetting.theory.statement.Claim` describes the fields.
 
-    Attributes:
-        label: the paper's own LaTeX label.
-        part: which part or reading of the statement, None where there is one only.
-        statement: in words, with the formula.
-        source: where it is in the paper.
-        status: what was found; `note` says more.
-        kind: an inequality lhs <= rhs, or an equality.
-        needs: names of the extras of an `Instance` that it needs.
-        sides: computes both sides, exactly wherever that is possible.
-        precise: the same at 50 digits; None where a violation could only be suspected.
-        draw: the problem of this number for a hunt: structured ones first, then random ones.
-        missing: why the statement says nothing about an instance, or None.
-        settle: moves an instance to where the statement applies, a step size to 1/beta for one.
-        title: what it is in a few words, for its name.
-        labels_matter: False where both sides are the same for all labels, as where starts are averaged.
-
-    >>> import forgetting as fg
-    >>> claim = fg.claims.get("cor:polynomial_Q_spectrum")
-    >>> claim.name, claim.part, claim.status
-    ('Lemma C.11', None, 'holds as stated')
+    >>> demo = StatedClaim("demo", None, "0 <= k", lambda case: Sides(0.0, case.k),
+    ...                    lambda rng, k: Instance(None, None, k))
+    >>> demo.check(Instance(None, None, 3)).slack
+    3.0
     """
 
     label: str
@@ -277,38 +330,6 @@ class Claim:
         """The name, and then the label."""
         return f"{self.name} [{self.label}]"
 
-    @property
-    def record(self) -> Record | None:
-        """The largest ratio lhs/rhs ever found, with the instance that attains it; None where `why_no_record` says why.
-
-        >>> import forgetting as fg
-        >>> record = fg.claims.get("thm:cl_by_sgd_main", "forgetting").record
-        >>> 0.008 < record.ratio < 0.01, record.verify().holds, fg.claims.get("eq:loss").record
-        (True, True, None)
-        """
-        from forgetting.theory.record import record_of
-
-        return record_of(self)
-
-    @property
-    def why_no_record(self) -> str | None:
-        """Why there is no record, or None where there is one."""
-        from forgetting.theory.record import why_no_record
-
-        return why_no_record(self)
-
-    @property
-    def evidence(self) -> Evidence | None:
-        """What is known about the constant of a bound that no instance comes close to; None for other statements.
-
-        >>> import forgetting as fg
-        >>> print(fg.claims.get("thm:cl_by_sgd_main", "loss").evidence.sentences[1])
-        At k = 2 the supremum over all pairs of tasks is 0.08808 S (closed form), 0.0524 of the right side
-        """
-        from forgetting.theory.evidence import evidence_of
-
-        return evidence_of(self)
-
     def why_not(self, instance: Instance) -> str | None:
         """Why the statement says nothing about the instance, or None."""
         as_kind(instance, Instance, "fg.claims.Instance(problem, ordering, k)")
@@ -348,51 +369,6 @@ class Claim:
         except NotSupportedError:
             return None
 
-    def hunt(
-        self,
-        seed: Seed = 0,
-        budget: int = 2000,
-        seconds: float | None = None,
-        *,
-        T: int | range | None = None,
-        d: int | range | None = None,
-        k: int | range | None = None,
-        known: bool = True,
-        progress: Progress = False,
-    ) -> Hunt:
-        """Look for the instance with the least slack: structured families, random ones, known ones, then local search.
-
-        Args:
-            seed: decides everything; as for `fg.run`.
-            budget: the number of evaluations.
-            seconds: cuts the hunt short, and the result says so.
-            T, d, k: the number of tasks, the dimension and the number of steps that the hunt is confined to; a number
-                or a range each, anything if left out. Regression tasks are cut and cloned to have them, and other
-                problems are drawn until they do. An error says why if the statement was checked on no such problem.
-            known: whether the record of the claim, the worst pairs in closed form, and the tasks that the package
-                keeps are tried as well. Without them a hunt says what its own problems would have noticed.
-            progress: as for `fg.run`.
-
-        >>> import forgetting as fg
-        >>> found = fg.claims.get("lem:regret_bound").hunt(budget=30)
-        >>> found.tried, found.outcome, found.verdict.ratio <= 1 + 1e-9
-        (30, 'holds', True)
-        >>> found = fg.claims.get("thm:cl_by_sgd_main", "loss").hunt(budget=30, T=3, d=range(2, 5), k=2)
-        >>> found.fixed, found.instance.problem.num_tasks, found.instance.k
-        ('T = 3, d = 2 to 4, k = 2', 3, 2)
-        """
-        from forgetting.theory.hunt import search
-        from forgetting.theory.sizes import as_sizes
-
-        sizes = as_sizes(T, d, k)
-        with shown(progress):
-            return search(self, seed, budget, seconds, sizes, known=as_flag(known, "known"))
-
-    def __str__(self) -> str:
-        record = self.record
-        reached = "" if record is None else f"; the largest ratio found is {record.ratio:.4g}"
-        return f"{self.heading}: {self.statement} ({self.status}{reached})"
-
 
 def _disputed(error: DisagreementError) -> Verdict:
     """The verdict if an engine and the definition disagree: the statement does not hold."""
@@ -401,7 +377,7 @@ def _disputed(error: DisagreementError) -> Verdict:
 
 
 def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
-    """What is wrong with an extra of this name, or None."""
+    """The reason why the value is no extra of this name, or None."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""From which k which bound is tightest."""
+"""Crossovers: from which number of steps k which bound is tightest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from forgetting.core.arrays import as_count, as_flag, as_kind, as_list, as_word
 from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
+from forgetting.theory.bound import ORIGINS, QUANTITIES
 from forgetting.theory.evaluation import is_vacuous
+from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering
-from forgetting.theory.statement import all_bounds
+from forgetting.theory.statement import Bound
 
 __all__ = ["Crossovers", "Stretch", "crossovers"]
 
@@ -81,7 +82,7 @@ def crossovers(
     up_to: int = 10**12,
     **more: Any,
 ) -> Crossovers:
-    """From which k which upper bound is tightest, for each ordering and quantity.
+    """The tightest upper bound for each ordering and quantity, and the k from which it is that.
 
     Args:
         d, T, rank_avg: dimension, number of tasks, average rank. Without T there is nothing without replacement.

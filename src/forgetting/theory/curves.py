@@ -8,20 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from forgetting.figures.items import Role, Series, through
-from forgetting.theory.bound import Bound
-from forgetting.theory.statement import all_bounds
+from forgetting.theory.registry import all_bounds
+from forgetting.theory.statement import Bound
 
 if TYPE_CHECKING:
     from forgetting.theory.evaluation import Row
-
-__all__ = ["bound_curves", "bound_role", "tightest_curve"]
 
 #: how a reader is told that a curve is no guarantee on the given tasks
 NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: its constant is not known"}
 
 
 def bound_role(bound: Bound) -> Role:
-    """What the curve of a bound is in a figure: a guarantee, the trivial bound, a floor, a worst case, or a rate.
+    """The role of the curve of a bound in a figure: a guarantee, the trivial bound, a floor, a worst case, or a rate.
 
     >>> import forgetting as fg
     >>> keys = "thm:cl_by_sgd_main/loss", "trivial/loss", "two-lines:random/loss/lower"

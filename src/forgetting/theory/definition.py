@@ -26,23 +26,6 @@ from forgetting.sets import Affine, Ball, ConvexSet
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.instance import Instance
 
-__all__ = [
-    "MOST_STATES",
-    "MOST_TASKS",
-    "DisagreementError",
-    "Value",
-    "all_orders",
-    "check_point",
-    "check_projections",
-    "compare",
-    "equations",
-    "expectations",
-    "law_of",
-    "losses_after",
-    "orders_needed",
-    "replay",
-]
-
 MOST_STATES = 20_000  # orders that an exact value may take
 MOST_ORDERS, MOST_PROJECTED = 300, 64  # orders that are walked through here: of regression tasks, and of other sets
 MOST_TASKS, MOST_REPLAYED = 8, 60
@@ -116,7 +99,7 @@ def _chances(instance: Instance, law: Independent) -> Array:
 
 
 def orders_needed(instance: Instance, k: int) -> int:
-    """How many orders of k tasks there are."""
+    """The number of orders of k tasks."""
     T, law = int(instance.posed.num_tasks), law_of(instance)
     if isinstance(law, Permutation):
         return perm(T, k)
@@ -235,7 +218,7 @@ class _Defined:
         return np.asarray(start + np.linalg.lstsq(X, y - X @ start, rcond=None)[0])
 
     def allowed(self, points: Array, losses: Array) -> float:
-        """By how much a loss may differ between two roads."""
+        """The difference between two computations of a loss that rounding may explain."""
         return TOLERANCE * (self.radius**2 * float(np.max(np.sum(points**2, axis=-1))) + float(np.max(losses)))
 
 
@@ -243,7 +226,7 @@ class _Defined:
 
 
 def expectations(instance: Instance, k: int) -> dict[str, Value]:
-    """Every quantity of w_k by its definition, as a mean over all orders.
+    """The quantities of w_k by their definitions, as a mean over all orders.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement(), 2)

@@ -16,24 +16,6 @@ from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.expectations import MANY_STEPS, SMALL
 from forgetting.theory.instance import Instance
 
-__all__ = [
-    "FEW_LONG_RUNS",
-    "Draw",
-    "collection",
-    "cycles",
-    "descents",
-    "has_many_clones",
-    "is_long",
-    "long_run",
-    "many_clones",
-    "permuted",
-    "points",
-    "projected",
-    "realizable",
-    "slow",
-    "with_beta",
-]
-
 Rng = np.random.Generator
 Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400
@@ -59,7 +41,7 @@ def realizable(matrices: list[Any], w_star: Array, counts: Any = None) -> Regres
 
 
 def collection(rng: Rng, index: int, *, clones: int = MOST_CLONES, distinct: int = 6) -> RegressionTasks:
-    """One collection: number `index` of the structured ones, or a random one once those are used up.
+    """Tasks for a hunt: number `index` of the structured collections, or random ones once these are used up.
 
     Structured: two lines over their angle, with w* halfway or on a line; the same cloned; orthogonal tasks; norms over
     orders of magnitude; nearly identical tasks; tasks of full rank, all or nearly all. Random: any number, dimension,
@@ -119,7 +101,7 @@ def _overwritten(rng: Rng, index: int, clones: int) -> RegressionTasks:
 
 
 def _large(rng: Rng) -> RegressionTasks:
-    """Up to 130 tasks in as many dimensions, or hundreds of tasks in few dimensions, or few tasks in hundreds."""
+    """Sizes of random tasks: up to 130 in as many dimensions, hundreds in few dimensions, or few in hundreds."""
     many, few, kind = int(rng.integers(41, 131)), int(rng.integers(2, 7)), int(rng.integers(6))
     if kind == 0:  # orthogonal rows
         return families.orthogonal(many)
@@ -208,7 +190,7 @@ def long_run(rng: Rng) -> int:
 
 
 def slow(rng: Rng, k: int, kinds: int = 6) -> tuple[list[Array], Array]:
-    """Up to `kinds` nearly parallel rows in up to 4 dimensions, and w*, which takes about k steps to learn.
+    """At most `kinds` nearly parallel rows in up to 4 dimensions, and w*, which takes about k steps to learn.
 
     >>> rows, w_star = slow(np.random.default_rng(0), 10**4)
     >>> bool(np.linalg.svd(np.concatenate(rows), compute_uv=False)[1] < 0.1)
@@ -323,7 +305,7 @@ def permuted(
 
 
 def cycles(rng: Rng, index: int) -> Instance:
-    """Tasks learned in turn, in whole cycles."""
+    """Instances of tasks learned in turn, in whole cycles."""
     tasks = collection(rng, index, clones=12)
     count = 1 if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(300))))
     if index >= 60 and rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Every bound at once, on the user's own problem."""
+"""All bounds evaluated on one problem: which apply, their values, which is tightest; as a table and as a figure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import IntArray, any_array, as_count, as_kind
+from forgetting.core.arrays import IntArray, any_array, as_count, as_kind, as_word
 from forgetting.core.plugins import blamed
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
+from forgetting.figures.text_formats import escape_latex, latex_table
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
-from forgetting.theory.bound import ORIGINS, QUANTITIES, Bound
+from forgetting.theory.bound import ORIGINS, QUANTITIES
 from forgetting.theory.curves import bound_curves, tightest_curve
-from forgetting.theory.latex_rows import rows_to_latex
+from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import (
     LEARNS_ALWAYS,
     SCHEMES_ELSEWHERE,
@@ -33,11 +34,17 @@ from forgetting.theory.setting import (
     describe_ordering,
     describe_scheme,
 )
-from forgetting.theory.statement import all_bounds
+from forgetting.theory.statement import Bound
 
-__all__ = ["Evaluation", "Row", "evaluate"]
+__all__ = ["Evaluation", "Row", "evaluate", "rows_to_latex"]
 
 MOST_BARS = 20  # bounds in a figure
+_SIGN = {"upper": r"\le ", "lower": r"\ge ", "rate": "O", "floor": r"\ge "}
+_NOTES = {
+    "lower": r"Values with $\ge$ are worst cases: some tasks reach them, and they are no bounds on these tasks.",
+    "floor": r"The least-squares floor, with $\ge$, holds on these tasks: no $w$ has a smaller loss.",
+    "rate": r"The constants of $O(\cdot)$ are not known; its values are without them.",
+}
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Row:
 
     @property
     def says(self) -> str:
-        """What a reader should know of the value, or why the bound does not apply; empty if there is nothing to say."""
+        """Remarks on the value, or the reason why the bound does not apply; empty if there is neither."""
         if not self.applies:
             return self.why_not
         proved = self.bound.status == "holds as stated"
@@ -221,9 +228,9 @@ class Evaluation(Result, list[Row]):
         rows, setting, k = (values.get(name) for name in ("rows", "setting", "k"))
         steps = k if isinstance(k, tuple) else (k,)
         if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
-            raise ForgettingError("rows are no bounds")
+            raise ForgettingError("the rows of an evaluation must be evaluated bounds")
         if not isinstance(setting, Setting) or not all(type(step) is int for step in steps):
-            raise ForgettingError("no setting, or no steps")
+            raise ForgettingError("an evaluation needs a setting, and whole numbers of steps")
         return cls(rows, setting, k)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -287,7 +294,7 @@ def evaluate(
 
 
 def curves_beside(expectation: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
-    """What is guaranteed of expected values: every bound on one quantity, the smallest bound on each of several."""
+    """Curves of guarantees on expected values: every bound on one quantity, the smallest bound on each of several."""
     if expectation.problem is None or expectation.ordering is None:
         return ()
     steps = [int(k) for k in np.unique(expectation.k).tolist() if 0 < k < np.inf]
@@ -382,6 +389,41 @@ def _mark(rows: list[Row]) -> list[Row]:
             order[i] = replace(row, tightest=True)
             done.add(row.quantity)
     return order
+
+
+def rows_to_latex(rows: Sequence[Row], quantity: str | None = None, chosen: Literal["all", "stated"] = "all") -> str:
+    """The rows, on one quantity or on all: the name of each bound, its formula as mathematics, its value at each k."""
+    if as_word(chosen, ("all", "stated"), "rows") == "stated":
+        rows = [row for row in rows if row.bound.origin in ("statement", "trivial")]
+    if not rows:
+        what = "no bound applies" if quantity is None else f"no bound on {quantity!r} applies"
+        raise InvalidInputError(f"{what}, so that there is no table to write")
+    steps = sorted({row.k for row in rows})
+    values = {(row.bound.key, row.k): row.value for row in rows}
+    several = quantity is None
+    cells = [
+        [
+            escape_latex(bound.name),
+            *([escape_latex(bound.quantity)] if several else []),
+            _formula(bound),
+            *(values.get((bound.key, k)) for k in steps),
+        ]
+        for bound in {row.bound.key: row.bound for row in rows}.values()
+    ]
+    heads = ["Value"] if len(steps) == 1 else [f"$k={k}$" for k in steps]
+    words = "Bounds" if several else f"Bounds on the expected {escape_latex(str(quantity))}"
+    after = f" after $k={steps[0]}$ steps" if len(steps) == 1 else " after $k$ steps"
+    caption = rf"{words}{after}, with $S=\Vert w_0-w_\star\Vert^2R^2$."
+    notes = [note for kind, note in _NOTES.items() if any(row.bound.kind == kind for row in rows)]
+    columns = ["Bound", *(["On"] if several else []), "Formula", *heads]
+    return latex_table(caption, columns, cells, notes, label=f"bounds-{quantity or 'all'}")
+
+
+def _formula(bound: Bound) -> str:
+    """The right-hand side as mathematics; in words where the bound has no LaTeX."""
+    if not bound.latex:
+        return f"${_SIGN[bound.kind]}$ {escape_latex(bound.formula)}"
+    return f"${_SIGN[bound.kind]}" + (rf"\left({bound.latex}\right)$" if bound.kind == "rate" else f"{bound.latex}$")
 
 
 add_codec(dataclass_codec(Row, "bound-row"))

@@ -1,43 +1,123 @@
 """The expectations that statements are made of, and all orders of a small problem, written once for every claim.
 
 Expectations come from `fg.expect`. Enumeration is added, for statements about swapped permutations and convex sets.
-Where nothing is exact, `forgetting.theory.sampled` has means over simulated runs with intervals.
+Where nothing is exact, `simulate` has means over simulated runs with intervals. E |w_k - x|^2 for any point x is the
+loss of one more task, which is never drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.space import view_of
+from forgetting.dynamics.ensembles import batch_losses
+from forgetting.dynamics.space import resolve, view_of
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
+from forgetting.expectation.intervals import column_intervals
+from forgetting.orderings import WithReplacement
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import SGD, natural_scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
-from forgetting.theory.definition import MOST_STATES, compare, law_of, orders_needed
+from forgetting.theory.definition import MOST_STATES, compare, equations, law_of, orders_needed
 from forgetting.theory.instance import Instance
-from forgetting.theory.sampled import simulate
 
-__all__ = [
-    "Numbers",
-    "Visit",
-    "as_least_squares",
-    "distinct",
-    "probabilities",
-    "remembered",
-    "start_noise",
-    "walk",
-]
+BATCH = 1024
+RUNS = 16 * BATCH  # compiled ones
+FEWER_RUNS = 4 * BATCH  # by projections onto convex sets, which take longer
+WORK = 2**25  # compiled steps in all
+CONFIDENCE = 0.999  # of each interval; a verdict allows for its whole width
+
+
+class Sampled(NamedTuple):
+    """Means over random orders of k tasks, and one more, each with the width of its interval.
+
+    Attributes:
+        loss: the mean loss of all tasks.
+        seen: the mean loss of the tasks that were learned, 0 for none.
+        following: the loss of the task that is learned next, 0 where there is none.
+        how: in words.
+
+    >>> import forgetting as fg
+    >>> some = simulate(Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1), 1)
+    >>> round(some.following[0], 12), some.seen[0], some.how
+    (0.25, 0.0, '16384 simulated runs')
+    """
+
+    loss: tuple[float, float]
+    seen: tuple[float, float]
+    following: tuple[float, float]
+    how: str
+
+
+def runs_for(steps: int, most: int) -> int:
+    """The number of runs of this many compiled steps: fewer of long ones, 256 at least.
+
+    >>> runs_for(100, RUNS), runs_for(10_000, RUNS), runs_for(10**6, RUNS)
+    (16384, 3072, 256)
+    """
+    runs = min(most, WORK // max(steps, 1))
+    return runs // BATCH * BATCH if runs >= BATCH else 256
+
+
+def simulate(instance: Instance, k: int) -> Sampled:
+    """Run random orders of k tasks, and one more where there is one, with the seed and the runs of the instance."""
+    problem, ordering, w0, names = instance.posed, instance.ordering, instance.w0, ("loss", "seen_loss", "next_loss")
+    assert ordering is not None
+    scheme, _ = resolve(problem, instance.scheme, w0)
+    slow = scheme.linear_on(problem) is None
+    runs = instance.runs or runs_for(64 * (k + problem.num_tasks) if slow else k, FEWER_RUNS if slow else RUNS)
+    options = {"seed": instance.seed, "runs": runs, "confidence": CONFIDENCE}
+    result = expect(problem, ordering, k, scheme, w0, "monte-carlo", names, **options)  # type: ignore[arg-type]
+
+    def mean(name: str) -> tuple[float, float]:
+        low, high = result.interval(name)
+        return (0.0, 0.0) if np.isnan(result.values[name]) else (float(result.values[name]), float(high - low))
+
+    return Sampled(mean("loss"), mean("seen_loss"), mean("next_loss"), f"{runs} simulated runs")
+
+
+def width(values: Array, bounds: tuple[float, float] | None) -> float:
+    """The width of an interval for the expectation of values that stay within these bounds.
+
+    >>> width(np.tile([0.0, 1.0], 2048), (0.0, 1.0)) < 0.1
+    True
+    """
+    low, high = column_intervals(values[:, None], bounds, CONFIDENCE)[0]
+    return float(high - low)
+
+
+def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array:
+    """The loss that each order of a linear scheme, one per row, ends with on a task of its own.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
+    >>> losses_after(case, np.array([[0], [0]]), np.array([0, 1])).round(12)
+    array([0.  , 0.25])
+    """
+    given, space = resolve(instance.posed, instance.scheme, instance.w0)
+    scheme = given.linear_on(instance.posed)
+    if scheme is None:
+        raise NotSupportedError(f"{given} is not a linear scheme")
+    start, none, workers = space.w0, np.zeros(1, dtype=np.int64), cores()
+    losses = np.empty(len(orders))
+    for at in range(0, len(orders), BATCH):
+        few = slice(at, at + BATCH)
+        visits = np.column_stack([orders[few], tasks[few]])
+        losses[few] = batch_losses(instance.tasks.geometry, scheme, visits, start, none, threads=workers)[1][:, -1]
+    return losses
+
 
 EPS = float(np.finfo(np.float64).eps)
+SMALLEST = 1e-12  # of the largest singular value of unit rows: below it, a direction is rounding
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
 MOST_SECONDS = 5.0  # that an average over all sets of seen tasks may take, roughly
 
@@ -47,7 +127,7 @@ _Value = TypeVar("_Value")
 
 
 def remembered(instance: Instance, key: Any, compute: Callable[[], _Value]) -> _Value:
-    """What was computed of this problem, ordering, scheme and start before; claims ask for the same things.
+    """The value computed before for this problem, ordering, scheme and start; several claims ask for the same values.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.Cyclic(), k=1)
@@ -73,6 +153,35 @@ def start_noise(instance: Instance) -> float:
         return 0.0
     size = float(np.linalg.norm(instance.start) + np.linalg.norm(instance.tasks.w_star))
     return float(linear.radius**2 * (16 * EPS * linear.geometry.condition * size) ** 2)
+
+
+class Expected(Protocol):
+    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits."""
+
+    instance: Instance
+    doubt: float
+
+    @property
+    def how(self) -> str:
+        """The methods that gave the values."""
+
+    def loss(self, k: int) -> float:
+        """E L(w_k)."""
+
+    def forgetting(self, k: int) -> float:
+        """E F(k)."""
+
+    def task_losses(self, k: int) -> Array:
+        """E L_m(w_k) for every task."""
+
+    def regret_sum(self, k: int) -> float:
+        """E sum_(t<k) f(w_t; i_t)."""
+
+    def next_loss(self, k: int) -> float:
+        """E f(w_k; i_k)."""
+
+    def in_sample(self, k: int) -> float:
+        """E (1/k) sum_(t<k) f(w_k; i_t)."""
 
 
 class Numbers:
@@ -116,7 +225,7 @@ class Numbers:
 
     @property
     def how(self) -> str:
-        """How the values were obtained."""
+        """The methods that gave the values."""
         return ", ".join(sorted(self.methods)) or "closed form"
 
     def loss(self, k: int) -> float:
@@ -163,8 +272,15 @@ class Numbers:
         return float(value)
 
 
+def with_doubt(numbers: Expected, value: Callable[[int], float], k: int) -> tuple[float, float]:
+    """A value of `numbers` at k, and how far this value may be off."""
+    before = numbers.doubt
+    result = value(k)
+    return result, numbers.doubt - before
+
+
 def distinct(problem: RegressionTasks) -> list[int]:
-    """One task of each kind: clones come once.
+    """The first task of each kind, so that clones come once.
 
     >>> import forgetting as fg
     >>> distinct(fg.families.repeated(fg.families.orthogonal(2), 3))
@@ -183,7 +299,7 @@ def probabilities(instance: Instance) -> Array:
 
 
 def as_least_squares(instance: Instance) -> Instance:
-    """The same run written as SGD on the loss of least-squares tasks (`setup:sgd_main`): f(w; m) = L_m(w).
+    """The run written as SGD on the loss of least-squares tasks (`setup:sgd_main`): f(w; m) = L_m(w).
 
     A projection, or SGD on the modified objective, becomes SGD on tasks with orthonormal rows, whose loss is f_m.
 
@@ -252,3 +368,103 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
                 yield from grow((*order, task), problem.project(task, w), w, chance * factor)
 
     yield from grow((), instance.start, instance.start, 1.0)
+
+
+class Orders(NamedTuple):
+    """Means over the orders of a problem learned by projection: over all of them, or simulated where these are many.
+
+    Attributes:
+        loss, seen, following: the mean loss of all tasks, of the tasks that were learned, and of the tasks that can be
+            next, each with the width of its interval.
+        how: in words.
+    """
+
+    loss: tuple[float, float]
+    seen: tuple[float, float]
+    following: tuple[float, float]
+    how: str
+
+
+def over_orders(instance: Instance) -> Orders:
+    """The means over all orders of k tasks: one by one, by the engines for affine sets, or over simulated orders.
+
+    >>> import forgetting as fg
+    >>> sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.0, 1.0], 1.0)])
+    >>> over_orders(Instance(sets, fg.orderings.WithoutReplacement(), 1))
+    Orders(loss=(0.25, 0.0), seen=(0.0, 0.0), following=(0.5, 0.0), how='all 2 orders')
+    """
+    problem, k = instance.posed, instance.k
+    if orders_needed(instance, k) > MOST_STATES and problem.linear is not None:
+        return _by_engines(instance)
+    if orders_needed(instance, k) > MOST_STATES:
+        runs = remembered(instance, ("simulated", k), lambda: simulate(instance, k))
+        return Orders(*runs)
+    loss = seen = following = 0.0
+    count = 0
+    for end in walk(instance, k):
+        losses = problem.task_losses(end.w)
+        loss += end.probability * float(np.mean(losses))
+        seen += end.probability * _mean(losses[list(end.order)])
+        following += end.probability * _mean(np.delete(losses, list(end.order)))
+        count += 1
+    for name, value in (("loss", loss), ("seen_loss", seen)):
+        compare(instance, k, name, value)
+    return Orders((loss, 0.0), (seen, 0.0), (following, 0.0), f"all {count} orders")
+
+
+def _by_engines(instance: Instance) -> Orders:
+    """The means for affine sets, whose expectations the engines know for any number of orders."""
+    numbers, k = Numbers(instance), instance.k
+    values = with_doubt(numbers, numbers.loss, k), with_doubt(numbers, numbers.in_sample, k)
+    last = isinstance(law_of(instance), Permutation) and k == instance.posed.num_tasks
+    following = (0.0, 0.0) if last else with_doubt(numbers, numbers.next_loss, k)
+    return Orders(*values, following, numbers.how)
+
+
+def _mean(losses: Array) -> float:
+    return float(np.mean(losses)) if len(losses) else 0.0
+
+
+def row_space(matrices: list[Array]) -> Array:
+    """An orthonormal basis of all rows, one vector per row, from rows scaled to length 1.
+
+    >>> row_space([np.array([[3.0, 0.0]]), np.array([[1e-9, 0.0], [0.0, 0.0]])]).shape
+    (1, 2)
+    """
+    rows = np.concatenate(matrices)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    _, sizes, basis = np.linalg.svd(rows / np.where(lengths > 0, lengths, 1.0), full_matrices=False)
+    return np.asarray(basis[sizes > SMALLEST * np.max(sizes, initial=0.0)])
+
+
+def with_probe(instance: Instance, point: Array) -> Instance:
+    """The instance with one more, never drawn task, whose loss is half the squared distance to the point.
+
+    The distance is that within the joint row space; w_0 and the point must agree outside of it.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
+    >>> with_probe(case, np.ones(2)).tasks.task_losses(np.zeros(2)).round(12)
+    array([0.25, 0.25, 1.  ])
+    """
+    tasks = instance.tasks
+    blocks = [equations(tasks, m) for m in range(tasks.num_tasks)]
+    basis = row_space([matrix for matrix, _ in blocks])
+    blocks.append((basis, basis @ point))
+    ordering = WithReplacement(np.append(probabilities(instance), 0.0))
+    problem = RegressionTasks([matrix for matrix, _ in blocks], [label for _, label in blocks])
+    return replace(instance, problem=problem, ordering=ordering)
+
+
+def squared_distance(instance: Instance, point: Array) -> tuple[float, float, str]:
+    """E |w_k - point|^2 by the engines, how far it may be off, and how it was obtained.
+
+    >>> import forgetting as fg
+    >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
+    >>> value, doubt, how = squared_distance(case, case.tasks.w_star)
+    >>> round(value, 12), doubt < 1e-12, how
+    (0.5, True, 'moments')
+    """
+    numbers = Numbers(with_probe(instance, point))
+    value = 2 * float(numbers.value("task_losses", instance.k)[-1])
+    return value, 2 * numbers.doubt, numbers.how

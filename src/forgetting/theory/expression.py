@@ -4,6 +4,8 @@ r"""A formula that is written once: the same expression gives its text, its LaTe
 >>> rate = 2 * S / root(K, 4)
 >>> rate.text, rate.latex, rate.compute(Setting(), 16)
 ('2 S / k^(1/4)', '\\frac{2S}{\\sqrt[4]{k}}', 1.0)
+
+Functions that several formulas share are at the end.
 """
 
 from __future__ import annotations
@@ -106,7 +108,7 @@ class Expression:
                        compute=lambda s, k: -self.compute(s, k), level=SUM)  # fmt: skip
 
     def where(self, text: str, latex: str = "") -> Expression:
-        """The same formula with the definition of a symbol after it."""
+        """The formula, followed by the definition of a symbol."""
         as_kind(text, str, "a definition in words", "text: ")
         as_kind(latex, str, "a definition in LaTeX", "latex: ")
         return replace(self, text=f"{self.text}, {text}", latex=self.latex + (rf",\ {latex}" if latex else ""))
@@ -132,7 +134,7 @@ def _together(*parts: Expression) -> tuple[str, ...]:
 
 
 def _terms(part: Expression) -> Mapping[str, Compute]:
-    """What is left of a part of a sum without each of its own terms: nothing, if the part is one term."""
+    """The rest of a part of a sum without each of its own terms: 0, if the part is one term."""
     return part.without if part.level == SUM and part.without else {part.text: lambda s, k: 0.0}
 
 
@@ -173,11 +175,11 @@ def called(name: str, latex: str, function: Callable[..., float], *arguments: Ex
     >>> called("exp", r"\\exp", math.exp, -(K / 2)).text
     'exp(-k/2)'
     """
-    inner = [_expression(one) for one in arguments]
+    inner = [_expression(argument) for argument in arguments]
     return Expression(
-        f"{name}({', '.join(one.text for one in inner)})",
-        rf"{latex}\left({','.join(one.latex for one in inner)}\right)",
-        lambda s, k: function(*(one.compute(s, k) for one in inner)),
+        f"{name}({', '.join(part.text for part in inner)})",
+        rf"{latex}\left({','.join(part.latex for part in inner)}\right)",
+        lambda s, k: function(*(part.compute(s, k) for part in inner)),
         _together(*inner),
     )
 
@@ -217,7 +219,7 @@ def gap(large: Expression, small: Expression) -> Expression:
 
 
 def left_after(rate: Expression, times: Expression) -> Expression:
-    """(1 - rate)^times, of which rounding errors, also those of a few factors beside it, make more, never less.
+    """(1 - rate)^times, rounded up: rounding errors, also those of a few factors beside it, never make it less.
 
     The power of a rounded 1 - rate would lose all digits where times is large, and 1 - rate itself where the rate is
     nearly 1: `Setting.contraction` then has the digits of the difference with `Setting.spectral_gap`.
@@ -260,3 +262,55 @@ BETA = parameter("beta", "beta", r"\beta")
 SIGMA = parameter("sigma", "sigma", r"\sigma")
 GRADIENT = parameter("G", "G", "G")
 X = replace(ETA * BETA, text="x", level=ATOM)  # write .where("x = eta beta") after a formula that uses it
+
+
+def spectral(n: float) -> float:
+    """max over lambda in [0, 1] of lambda^n (1 - lambda) = n^n / (n+1)^(n+1), which is below 1/(e n).
+
+    >>> spectral(0), spectral(1)
+    (1.0, 0.25)
+    """
+    return math.exp(-n * math.log1p(1 / n)) / (n + 1) if n else 1.0
+
+
+def last_iterate(x: float, k: int) -> float:
+    """The bound on E f(w_k; next task) in units of beta |w_0 - w*|^2, for x = eta beta in (0, 2).
+
+    `lem:regret_bound` and the product inside the proof of `lem:ratio_avg_last`, before 1 + u <= e^u is used:
+    1 / (2 x (2 - x) (k + 1)) * prod_{j=1..k} (1 + a/j) with a = x (1 - x/4). Cost: constant.
+
+    >>> round(last_iterate(1.0, 1), 12)
+    0.4375
+    """
+    a = x * (1 - x / 4)
+    if k < 1000:
+        product = math.exp(math.lgamma(k + 1 + a) - math.lgamma(1 + a) - math.lgamma(k + 1))
+    else:  # differences of lgamma lose digits; the expansion about the midpoint is good to k^-4
+        middle = k + (1 + a) / 2
+        ratio = middle**a * (1 - a * (a * a - 1) / (24 * middle**2))
+        product = ratio / math.gamma(1 + a)
+    return product / (2 * x * (2 - x) * (k + 1))
+
+
+def spiral(tasks: int, cycles: int) -> float:
+    """max |z^cycles (1 - z)| over the numbers <x, Ax>, |x| = 1, of all products A of `tasks` projections.
+
+    They are products of n = tasks + 1 inner products of unit vectors in a circle, and fill the set that the sinusoidal
+    spiral r = (cos(pi/n) / cos((pi - phi)/n))^n bounds, 0 <= phi <= 2 pi. For many cycles the maximum is about
+    1 / (e cycles sin(pi/n)). Cost: constant.
+
+    >>> round(spiral(2, 10**6) * 10**6, 5)  # 2 / (e sqrt(3))
+    0.42479
+    """
+    n = tasks + 1
+
+    def value(phi: float) -> float:
+        log_r = n * (math.log(math.cos(math.pi / n)) - math.log(math.cos((math.pi - phi) / n)))
+        r = math.exp(log_r)
+        return math.exp(cycles * log_r) * math.hypot(1 - r, 2 * math.sqrt(r) * math.sin(phi / 2))
+
+    low, high = 0.0, math.pi
+    for _ in range(150):  # it rises to its maximum and falls from there
+        third = (high - low) / 3
+        low, high = (low + third, high) if value(low + third) < value(high - third) else (low, high - third)
+    return value((low + high) / 2)

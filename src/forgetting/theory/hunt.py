@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from time import monotonic
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,16 +23,83 @@ from forgetting.core.arrays import IntArray, Seed, as_count, as_number, seed_fro
 from forgetting.core.progress import progress_bar
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series, column, spread_steps
+from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
-from forgetting.theory.claim import Claim, Verdict
+from forgetting.theory.candidates import by_hand, complexity, known_starts, mutate, shrunk
+from forgetting.theory.claim import StatedClaim, Verdict
 from forgetting.theory.instance import Instance
-from forgetting.theory.neighbours import mutate
-from forgetting.theory.reach import Reach
-from forgetting.theory.simplest import by_hand, complexity, shrunk
 from forgetting.theory.sizes import Sizes
-from forgetting.theory.starting import known_starts
 
-__all__ = ["Hunt", "search", "simplest_by_hand"]
+if TYPE_CHECKING:
+    from forgetting.theory.statement import Claim
+
+__all__ = ["BranchReach", "Hunt", "HuntReach", "search", "simplest_by_hand"]
+
+
+@dataclass
+class BranchReach:
+    """One branch of a minimum.
+
+    Attributes:
+        share: the largest share of the branch that the left side exceeds for sure.
+        binding: problems on which the branch is the minimum, and below the trivial value.
+    """
+
+    share: float = 0.0
+    binding: int = 0
+
+
+@dataclass
+class HuntReach:
+    """The share of the right side that the problems of a hunt reach, gathered from their verdicts by `add`.
+
+    Attributes:
+        problems: how many verdicts there were.
+        share: the largest share of the right side that the left side exceeds for sure: the statement with a constant
+            smaller than this share of its own is violated. None where no right side had a constant.
+        telling: problems on which the right side was below the trivial value, so that the statement said something;
+            None where no trivial value is known.
+        share_telling: `share` on those.
+        branches: the same for each branch of a minimum, by its name.
+
+    >>> import forgetting as fg
+    >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=300)
+    >>> reach = HuntReach()
+    >>> reach.add(fg.claims.get("thm:cl_by_sgd_main", "loss").check(case))
+    >>> reach.problems, reach.telling, 0 < reach.share < 0.01
+    (1, 1, True)
+    """
+
+    problems: int = 0
+    share: float | None = None
+    telling: int | None = None
+    share_telling: float = 0.0
+    branches: dict[str, BranchReach] = field(default_factory=dict)
+
+    def add(self, verdict: Verdict) -> None:
+        """Take in one more verdict."""
+        self.problems += 1
+        share = verdict.reached()
+        if share is not None:
+            self.share = max(self.share or 0.0, share)
+        right = verdict.right
+        if right is None or (trivial := right.trivial) is None:
+            return
+        self.telling = self.telling or 0
+        telling = verdict.decided and verdict.rhs < trivial * (1 - 1e-12)
+        if telling:
+            self.telling += 1
+            self.share_telling = max(self.share_telling, share or 0.0)
+        values = right.branch_values
+        for name, value in values.items():
+            branch = self.branches.setdefault(name, BranchReach())
+            branch.share = max(branch.share, verdict.reached(value) or 0.0)
+            branch.binding += telling and value <= min(values.values())
+
+
+add_codec(dataclass_codec(BranchReach, "branch-reach"))
+add_codec(dataclass_codec(HuntReach, "reach"))
+
 
 ANY = Sizes()
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
@@ -47,7 +114,7 @@ MOST_MOVED = 400  # numbers of a problem, roughly, up to which its neighbours ar
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hunt(Result):
-    """What a hunt found.
+    """The result of a hunt.
 
     Attributes:
         claim: what was hunted.
@@ -72,7 +139,7 @@ class Hunt(Result):
 
     kind = "hunt"
 
-    claim: Claim
+    claim: StatedClaim
     verdict: Verdict | None
     instance: Instance | None
     tried: int
@@ -81,7 +148,7 @@ class Hunt(Result):
     seed: int
     noise: int = 0
     cut_short: bool = False
-    reach: Reach = field(default_factory=Reach)
+    reach: HuntReach = field(default_factory=HuntReach)
     scores: tuple[float, ...] = ()
     fixed: str = ""
 
@@ -103,7 +170,7 @@ class Hunt(Result):
         return (self.finding,)
 
     def figure(self) -> Curves | None:
-        """The worst problem so far against the number of problems that were checked."""
+        """The score of the worst problem so far against the number of problems checked."""
         if len(self.scores) < 2:
             return None
         worst = np.maximum.accumulate(self.scores)
@@ -133,7 +200,7 @@ class Hunt(Result):
 
     @property
     def finding(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         if self.verdict is None or self.instance is None:
             return f"applies to none of {self.tried} problems"
         if self.outcome == "holds":
@@ -148,7 +215,7 @@ class Hunt(Result):
 
 
 def score(verdict: Verdict) -> float:
-    """What is maximised: the ratio of an inequality, the residual of an equality.
+    """The score that a hunt maximises: the ratio of an inequality, the residual of an equality.
 
     A ratio of negative sides says nothing: the excess relative to their size is used there, and 0 for sides that are
     no larger than their rounding errors, and for a residual that simulation explains.
@@ -175,7 +242,7 @@ def search(
     """Hunt one claim; see `Claim.hunt`."""
     seed, budget = seed_from(seed), as_count(budget, "budget", least=1)
     deadline = math.inf if seconds is None else monotonic() + as_number(seconds, "seconds", above=0)
-    tried, reach = 0, Reach()
+    tried, reach = 0, HuntReach()
     best: _Scored | None = None
     moving: _Scored | None = None  # the best of those whose neighbours are tried
     violations: list[_Scored] = []
@@ -236,8 +303,8 @@ def search(
     if sizes and not reach.problems:
         raise InvalidInputError(f"{claim.key} was checked on no problem with {sizes}: {refused}")
     cut_short = tried < budget and monotonic() > deadline
-    found = _judged(claim, seed, tried, best, violations, reach, cut_short=cut_short)
-    return replace(found, scores=tuple(scores), fixed=str(sizes))
+    hunt = _judged(claim, seed, tried, best, violations, reach, cut_short=cut_short)
+    return replace(hunt, scores=tuple(scores), fixed=str(sizes))
 
 
 def _drawn(claim: Claim, seed: int, index: int, sizes: Sizes) -> Instance:
@@ -267,7 +334,7 @@ def _judged(
     tried: int,
     best: _Scored | None,
     violations: list[_Scored],
-    reach: Reach,
+    reach: HuntReach,
     *,
     cut_short: bool,
 ) -> Hunt:
@@ -299,7 +366,7 @@ def simplest_by_hand(claim: Claim) -> Instance | None:
     return min(refuting, key=complexity, default=None)
 
 
-def _by_hand(claim: Claim, refutes: Callable[[Instance], bool]) -> list[Instance]:
+def _by_hand(claim: StatedClaim, refutes: Callable[[Instance], bool]) -> list[Instance]:
     refuting = []
     for instance in by_hand():
         try:
@@ -311,8 +378,8 @@ def _by_hand(claim: Claim, refutes: Callable[[Instance], bool]) -> list[Instance
     return refuting
 
 
-def _simplest(claim: Claim, worst: Instance) -> Instance:
-    """The simplest of what refutes the claim: the worst instance, the same made simpler, and those made by hand."""
+def _simplest(claim: StatedClaim, worst: Instance) -> Instance:
+    """The simplest instance that refutes the claim: the worst one, a simpler form of it, or one made by hand."""
     clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
 
     def refutes(instance: Instance) -> bool:

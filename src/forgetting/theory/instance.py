@@ -1,4 +1,4 @@
-"""What a statement is checked on: a problem, an ordering, k, a scheme, a start, and what else the statement names."""
+"""Instances on which statements are checked: problem, ordering, k, scheme, start, and further values by name."""
 
 from __future__ import annotations
 
@@ -147,14 +147,14 @@ class Instance:
         return "; ".join([*parts, ", ".join([*start, *order, *scheme])]).removesuffix("; ")
 
     def extra(self, name: str) -> Any:
-        """One of the extras; an error names it if it is missing."""
+        """The extra of this name; an error names it if it is missing."""
         if not isinstance(name, str) or name not in self.extras:
             raise InvalidInputError(f"this statement needs extras={{{name!r:.80}: ...}}")
         return self.extras[name]
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """What `save` writes, by name."""
+        """The arrays that `save` writes, by name."""
         arrays: dict[str, Any] = {"format": np.array(FORMAT), "k": np.array(self.k)}
         if self.problem is not None:
             arrays |= {f"problem/{name}": value for name, value in self.problem.file_arrays().items()}
@@ -177,7 +177,7 @@ class Instance:
         """Read what `save` wrote."""
         arrays = read_arrays(path)
         if str(arrays.get("format")) != FORMAT:
-            raise ProblemFileError(f"{path}: no saved instance (its 'format' entry is not {FORMAT!r})")
+            raise ProblemFileError(f"{path}: not a saved instance (its 'format' entry is not {FORMAT!r})")
         with damaged(path, "instance"):
             tasks = _under(arrays, "problem")
             if "kinds" in tasks:  # sets of files from before sets had a format of their own
@@ -215,7 +215,7 @@ def _digits(value: Any) -> str:
 
 
 def _short(part: Any) -> str:
-    """An ordering or a scheme, with what fits of its fields: SGD(step_size=0.5, objective=loss)."""
+    """An ordering or a scheme in short, with the fields that fit: SGD(step_size=0.5, objective=loss)."""
     parts = []
     for known in fields(part):
         value = getattr(part, known.name)
@@ -240,7 +240,7 @@ def _under(arrays: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def _numbers(values: Any) -> str:
-    """A number, a vector, or the rows of a matrix, of which a single one stands for itself."""
+    """A number, a vector, or the rows of a matrix; the row of a matrix with one row."""
     array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     if array.size == 1 and array.ndim < 2:
         return f"{array.item():g}"

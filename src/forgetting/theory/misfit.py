@@ -1,4 +1,4 @@
-"""What no w fits: the numbers that bounds on tasks without a common solution depend on."""
+"""The misfit of tasks without a common solution: the numbers that bounds on such tasks depend on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_DIMENSIONS = 2000  # up to which least-squares solutions and eigenvalues ta
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """The noise of tasks that no w solves. A number is None if it is not known; squares are summed over outputs.
+    """The noise of tasks without a common solution. Unknown numbers are None; squares are summed over outputs.
 
     Of given tasks, all but `floor` are rounded upwards, by as much as rounding errors can make them too small, since
     upper bounds are made of them.
@@ -100,7 +100,7 @@ class Misfit:
         )
 
         def lengths(point: Array, off: float) -> Array:
-            """At most |c_m|, of each distinct task."""
+            """An upper bound on |c_m| for each distinct task."""
             return np.asarray(np.sqrt(geometry.per_task(geometry.squared(point))) * (1 + 64 * EPS) + off)
 
         steps, away = lengths(best, best_off), lengths(centre, centre_off)
@@ -125,7 +125,7 @@ def _raised(square: float, off: float) -> float:
 
 
 def _misplaced(geometry: Geometry, weights: Array, point: Array, start: Array) -> float:
-    """At most how far a `minimiser` is from where it should be, to first order (Wedin 1973)."""
+    """An upper bound on the error of a `minimiser`, to first order (Wedin 1973)."""
     scales = np.sqrt(weights)
     spectrum = np.linalg.svd(scales[:, None] * geometry.rows, compute_uv=False)
     spectrum = spectrum[spectrum > max(geometry.rows.shape) * EPS * spectrum[0]]

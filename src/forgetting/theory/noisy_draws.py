@@ -1,4 +1,4 @@
-"""The tasks that no w solves that a hunt tries: structured ones first, then random ones with noise on the labels."""
+"""Draws of tasks without a common solution: structured ones first, then random ones with noise on the labels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, collection
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
-
-__all__ = ["any_order", "near", "noisy", "noisy_collection", "noisy_projected", "noisy_rows"]
 
 MOST_ROWS = 40
 MOST_STEPS = 300
@@ -50,7 +48,7 @@ def near(tasks: RegressionTasks) -> tuple[Array, list[Array]]:
 
 
 def noisy_collection(rng: Rng, index: int, *, clones: int = 200) -> RegressionTasks:
-    """Tasks that no w solves: number `index` of the structured ones, or random ones.
+    """Tasks without a common solution: number `index` of the structured ones, or random ones.
 
     Structured: coordinates of which each is learned twice, with labels that differ; a task drawn rarely against one
     that is drawn often. Random: tasks of `collection` with noise on their labels, from 1e-3 to 10 times as large as
@@ -104,7 +102,7 @@ def _weights(rng: Rng, tasks: RegressionTasks) -> Ordering:
 
 
 def noisy_projected(rng: Rng, index: int) -> Instance:
-    """Tasks that no w solves, learned by projection, under independent draws with any weights.
+    """Tasks without a common solution, learned by projection, under independent draws with any weights.
 
     >>> 1 <= noisy_projected(np.random.default_rng(0), 20).k <= 300
     True
@@ -130,7 +128,7 @@ def noisy_rows(rng: Rng, index: int) -> Instance:
 
 
 def any_order(rng: Rng, index: int) -> Instance:
-    """Tasks that no w solves, in any order, learned to convergence, by SGD or by ridge regression."""
+    """Tasks without a common solution, in any order, learned to convergence, by SGD or by ridge regression."""
     tasks = noisy_collection(rng, index, clones=3)
     few = tasks.geometry.num_distinct <= 6
     orders: list[Ordering] = [WithReplacement(), Cyclic(), *([WithoutReplacement(), Reshuffled()] if few else [])]

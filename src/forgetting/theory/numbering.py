@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["PAPER", "PRINTED", "Printed", "cite", "name_of", "place_of"]
-
 PAPER = "Evron et al. 2026"
 #: authors and year at the start of a source, and the number of a statement after them
 _NUMBERED = re.compile(
@@ -24,7 +22,7 @@ _NUMBERED = re.compile(
 
 
 class Printed(NamedTuple):
-    """How the paper prints a statement.
+    """The number and the title of a statement as the paper prints them.
 
     >>> PRINTED["lem:regret_bound"].title
     'Gradient Descent Regret Bound for Smooth Optimization'
@@ -88,7 +86,7 @@ PRINTED = {
 
 
 def cite(label: str) -> str:
-    """Where a statement is in the paper.
+    """The place of a statement in the paper.
 
     >>> cite("lem:regret_bound")
     'Evron et al. 2026, Lemma 13 (lem:regret_bound)'
@@ -97,7 +95,7 @@ def cite(label: str) -> str:
 
 
 def place_of(label: str, source: str) -> str:
-    """Where a reader finds a statement: its number in the PDF of the paper; authors, year and number elsewhere.
+    """The place of a statement for readers: its number in the PDF of the paper; authors, year and number elsewhere.
 
     Empty if the source is no publication.
 
@@ -108,8 +106,8 @@ def place_of(label: str, source: str) -> str:
     """
     if label in PRINTED:
         return PRINTED[label].number
-    found = _NUMBERED.match(source)
-    return "" if found is None else ", ".join(filter(None, found.groups()))
+    matched = _NUMBERED.match(source)
+    return "" if matched is None else ", ".join(filter(None, matched.groups()))
 
 
 def name_of(label: str, source: str, title: str = "", part: str | None = None) -> str:

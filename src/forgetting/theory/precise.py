@@ -24,8 +24,6 @@ from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes.linear import precise_gain
 from forgetting.theory.instance import Instance
 
-__all__ = ["DIGITS", "Precise", "at_full_precision", "halfspace_walk"]
-
 DIGITS = 50
 MOST_WORK = 10_000_000  # products of two numbers; a few seconds
 Numeric = Any  # arrays of decimal numbers (dtype object)
@@ -98,7 +96,7 @@ class Precise:
         return float(self._value("error", k))
 
     def forgetting(self, k: int) -> float:
-        """E F(k): what schemes that solve each task forget is the loss of the tasks seen."""
+        """E F(k), which is the loss of the tasks seen for schemes that solve each task."""
         return float(self._value("seen_loss" if self.solves and k > 1 else "forgetting", k))
 
     def in_sample(self, k: int) -> float:

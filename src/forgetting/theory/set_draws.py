@@ -25,9 +25,6 @@ from forgetting.theory.draws import (
 )
 from forgetting.theory.instance import Instance
 
-__all__ = ["classified", "sets", "weakly"]
-
-
 MANY = 30, 61  # sets whose orders are simulated, by as many runs as this:
 RUNS = 512
 
@@ -46,12 +43,12 @@ def _ordered(rng: Rng, ordering: str, T: int, most: int) -> tuple[Ordering, int]
 
 
 def _dim(rng: Rng, index: int, least: int) -> int:
-    """Up to 4 dimensions, and up to 300 as often as `collection` has hundreds."""
+    """A dimension: at most 4, and up to 300 as often as `collection` has hundreds."""
     return int(rng.integers(least, 5)) if index % 40 != 39 else int(rng.integers(41, 301))
 
 
 def sets(*names: str, ordering: str = "with", most: int = 5, long: bool = False) -> Draw:
-    """Up to 4 halfspaces, balls and affine sets around a common point, with points as a lemma needs.
+    """At most 4 halfspaces, balls and affine sets around a common point, with points as a lemma needs.
 
     With `long`, for rates, there are now and then 30 to 60 halfspaces, as many steps, and simulated orders; lines in up
     to 4 dimensions, with up to 10^6 steps; and without replacement more than 45000 lines.
@@ -105,7 +102,7 @@ def _halfspaces(rng: Rng, ordering: str) -> Instance:
 
 
 def classified(ordering: str = "with", most: int = 5, long: bool = False) -> Draw:
-    """Up to 4 jointly separable tasks of one to three rows each, whose norms differ, at any margin.
+    """At most 4 jointly separable tasks of one to three rows each, whose norms differ, at any margin.
 
     With `long`, for rates, there are now and then 30 to 60 tasks of one row, as many steps, and simulated orders.
 
@@ -133,7 +130,7 @@ def classified(ordering: str = "with", most: int = 5, long: bool = False) -> Dra
 
 
 def _around_an_axis(rng: Rng, counts: IntArray, dim: int) -> ClassificationTasks:
-    """Tasks of so many random rows each, labelled by the side of a random plane on which they are."""
+    """Tasks of random rows, as many for each as given, labelled by the side of a random plane on which they are."""
     axis = rng.standard_normal(dim)
     groups = [rng.standard_normal((n, dim)) * 10.0 ** -rng.uniform(0, 1) for n in counts]
     groups[0] *= np.where(groups[0] @ axis >= 0, 1, -1)[:, None]  # there must be two classes

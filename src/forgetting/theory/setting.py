@@ -183,7 +183,7 @@ class Setting:
         return self.sigma if self.sigma is not None or self.misfit is None else self.misfit.sigma
 
     def trivial(self, quantity: str) -> float | None:
-        """What holds without any theorem, because steps do not lengthen the error and L_m <= |X_m|^2 |z|^2 / 2.
+        """The trivial value, which holds since steps do not lengthen the error, and L_m <= |X_m|^2 |z|^2 / 2.
 
         None for tasks that no w solves: there a step may lengthen the error.
 
@@ -288,7 +288,7 @@ def _of_linear(problem: LinearTasks, start: Array, ordering: OrderingLike | None
 
 
 def _of_sets(problem: Problem, start: Array) -> Setting:
-    """Convex sets and classification: R is 1 where the problem has no radius."""
+    """The parameters of convex sets and classification tasks; R is 1 where the problem has no radius."""
     try:
         gap = problem.nearest_solution(start) - start
     except NotSupportedError as error:
@@ -306,16 +306,16 @@ def _of_sets(problem: Problem, start: Array) -> Setting:
 
 
 def _misfit(problem: LinearTasks, start: Array, scheme: SchemeLike | None, ordering: OrderingLike | None) -> Misfit:
-    """The noise of tasks that no w solves."""
+    """The noise of tasks without a common solution."""
     step = as_scheme(scheme).as_sgd(2.0) if scheme is not None else None
     objective = "modified" if step is None or step.smoothness == 1 else "loss"  # that of the loss grows with the radius
-    geometry, found = problem.geometry, problem.realizability
-    message = f"no w solves task {found.first_offender} and all others (relative residual {found.residual:.2g})"
+    geometry, tested = problem.geometry, problem.realizability
+    message = f"no w solves task {tested.first_offender} and all others (relative residual {tested.residual:.2g})"
     return Misfit.of(geometry, geometry.start(start), _probabilities(problem, ordering), objective, message)
 
 
 def _probabilities(problem: Problem, ordering: OrderingLike | None) -> Array | None:
-    """p of independent draws, None for other orderings."""
+    """The probabilities p of independent draws; None for other orderings."""
     law = None if ordering is None else as_ordering(ordering).law
     if not isinstance(law, laws.Independent) or problem.norms is None:
         return None
@@ -323,7 +323,7 @@ def _probabilities(problem: Problem, ordering: OrderingLike | None) -> Array | N
 
 
 def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
-    """What depends on the probabilities p of independent draws, where it is known."""
+    """The parameters that depend on the probabilities p of independent draws, where they are known."""
     p = _probabilities(problem, ordering)
     if p is None or problem.norms is None:
         return {}
@@ -344,7 +344,7 @@ def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
 def describe_scheme(
     scheme: SchemeLike | None, problem: Problem | Setting | None = None, radius: float = 1.0
 ) -> tuple[frozenset[str], float | None, float | None]:
-    """Which schemes of the bounds a scheme is, with its step size and smoothness as SGD where it is SGD.
+    """The names under which bounds cover a scheme, with its step size and smoothness where it is SGD.
 
     For a `Setting` without a scheme: projections, unless it has another step size or smoothness than 1.
 
@@ -368,7 +368,7 @@ def describe_scheme(
 def describe_ordering(
     ordering: Ordering | str, problem: Problem | Setting | None = None, k: int | None = None
 ) -> frozenset[str]:
-    """Which orderings of the bounds an ordering is, by its law.
+    """The names under which bounds cover an ordering, by its law.
 
     One epoch of reshuffling is an ordering without replacement; a cycle that is given is cyclic if it has every task
     once; an ordering that skips steps is none of them; weights that happen to be uniform, or proportional to

@@ -17,8 +17,6 @@ from forgetting.tasks import RegressionTasks
 from forgetting.theory.instance import Instance
 from forgetting.theory.noisy_draws import noisy
 
-__all__ = ["Size", "Sizes", "as_sizes", "with_radius"]
-
 Size: TypeAlias = int | range | None
 Rng = np.random.Generator
 MATRICES = ("A", "B", "C")  # extras of shape (d, d)
@@ -46,7 +44,7 @@ def as_sizes(T: Size = None, d: Size = None, k: Size = None) -> Sizes:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a hunt is confined to: T, d and k, each a range or None.
+    """The sizes that a hunt is confined to: T, d and k, each a range or None.
 
     >>> sizes = as_sizes(T=3)
     >>> import forgetting as fg
@@ -115,7 +113,7 @@ class Sizes:
         )
 
     def _steps(self, rng: Rng, instance: Instance) -> tuple[int, int]:
-        """T and k: for one pass, at most as many steps as tasks; for cycles, whole ones, where that is possible."""
+        """Allowed T and k: for one pass, with k <= T; for cycles, with k a multiple of T, where that is possible."""
         T, k = _nearest(rng, self.T, instance.posed.num_tasks), _nearest(rng, self.k, instance.k)
         match None if instance.ordering is None else instance.ordering.law:
             case laws.Permutation() if k > T:
@@ -133,12 +131,12 @@ class Sizes:
 
 
 def _nearest(rng: Rng, size: range | None, value: int) -> int:
-    """The value if it is allowed, else an allowed one."""
+    """The value if the range has it, else a random number of the range."""
     return value if size is None or value in size else int(rng.integers(size[0], size[-1] + 1))
 
 
 def _resized(rng: Rng, tasks: RegressionTasks, T: int, d: int) -> RegressionTasks:
-    """T of the tasks, or all and clones of some, with d columns."""
+    """T tasks with d columns: T of the given ones, or all of them and clones of some."""
     chosen = np.arange(tasks.num_tasks)
     if len(chosen) > T:
         chosen = np.sort(rng.choice(chosen, T, replace=False))

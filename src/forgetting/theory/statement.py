@@ -1,151 +1,222 @@
-"""The one registry: every statement has one declaration, one source and one status, as a bound, as a claim or as both.
+"""Bounds and claims, with what was found about them, and the ways to declare them.
 
-A `Bound` is the right-hand side of a statement, and a `Claim` computes both sides. `fg.bounds` and `fg.claims` are
-views of the registry: the first lists statements with a bound, the second statements with a claim.
+Users have `register_bound` and `register_claim`, which add a bound or a claim, and `declare_bound` and `declare_claim`,
+which make one from a decorated function. Statements of the package that are both are added by `checked`, or by
+`expected_at_most` of `forgetting.theory.claims_from_bounds`, where the check follows from the bound. All of them end in
+`add_statement` of the registry.
 """
 
 from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from forgetting.core.arrays import as_flag, as_kind
-from forgetting.core.registry import watched
+from forgetting.core.arrays import Seed, as_flag, as_kind
+from forgetting.core.progress import Progress, shown
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.files.records import Codec, add_codec
-from forgetting.theory.bound import Bound, Status, make_bound
-from forgetting.theory.claim import Check, Claim, Draw, Missing, Paths, Settle, always, unchanged
+from forgetting.theory.bound import QUANTITIES, StatedBound, Status
+from forgetting.theory.claim import Check, CheckPaths, Draw, Missing, Settle, StatedClaim, always, unchanged
 from forgetting.theory.claim import Kind as ClaimKind
+from forgetting.theory.evidence import Evidence, evidence_of
 from forgetting.theory.expression import Compute
+from forgetting.theory.hunt import Hunt, search
 from forgetting.theory.numbering import PAPER, PRINTED, cite
+from forgetting.theory.record import Record, record_of, why_no_record
+from forgetting.theory.registry import Statement, add_statement, get_bound, get_claim
+from forgetting.theory.setting import ORDERINGS
+from forgetting.theory.sizes import as_sizes
 
-__all__ = [
-    "Statement",
-    "all_bounds",
-    "all_claims",
-    "all_statements",
-    "checked",
-    "declare_bound",
-    "declare_claim",
-    "get_bound",
-    "get_claim",
-    "register_bound",
-    "register_claim",
-    "unregister_bound",
-    "unregister_claim",
-]
+#: the fields that every bound has to have, and what they say
+REQUIRED = {
+    "key": "a name of its own, such as 'newer2027:random/loss'",
+    "title": "what it is, in a few words",
+    "source": "authors, year and theorem",
+    "quantity": f"what it bounds: {', '.join(QUANTITIES)}",
+    "orderings": f"what it covers: {', '.join(ORDERINGS)}",
+    "formula": "the right-hand side as text, such as '2 S / k'; or an expression, which gives it",
+}
+
+
+@dataclass(frozen=True)
+class Bound(StatedBound):
+    """A guarantee: what it bounds, where it applies, its formula, its source and what is known about its truth.
+
+    Attributes:
+        key: unique; the paper's own label where there is one, then the part.
+        title: in a few words.
+        source: author, year, theorem.
+        quantity: loss, forgetting, objective (of SGD), averaged_objective (of the mean of w_0, ..., w_(k-1)), residual
+            (mean of half squared distances), regret, error (|w_k - w*|^2) or averaged_loss (of the mean of w_0, ...,
+            w_(k-1)).
+        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known); floor (a
+            lower bound on the given tasks).
+        status: what is known about its truth; `note` says more.
+        origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
+        orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`.
+        assumptions: in words.
+        range: the k it covers.
+        needs: names of the parameters of `Setting` that its formula uses.
+        formula, latex, compute: the right-hand side as text, as LaTeX and as a function of (setting, k); S stands for
+            |w_0 - w*|^2 R^2, r for the average rank.
+        expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
+        convention: how the source's numbers were converted, and what exactly is bounded.
+        bibtex: the entry of the source, for a source that `fg.bounds.cite` does not know by itself.
+        tight: whether equality is reached, at least in the limit.
+        noisy: whether tasks that no w solves are covered; their noise is `Setting.misfit`.
+        instance: for a lower bound, a function of (T, k) that gives T tasks on which the quantity after k steps is at
+            least the bound.
+
+    >>> import forgetting as fg
+    >>> bound = fg.bounds.get("thm:cl_by_sgd_main/loss")
+    >>> bound.value(fg.bounds.Setting(), k=16)
+    1.0
+    >>> bound.value(fg.bounds.Setting(), k=1)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: thm:cl_by_sgd_main/loss: k = 1, but the bound covers k >= 2
+    """
+
+    @property
+    def record(self) -> Record | None:
+        """The largest share of the bound that was ever reached, and by which instance; None: see `why_no_record`.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("two-lines:random/loss").record.ratio > 0.999999
+        True
+        """
+        return record_of(self)
+
+    @property
+    def why_no_record(self) -> str | None:
+        """Why there is no record, or None where there is one.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("two-lines:random/loss/lower").why_no_record
+        'a lower bound holds for the worst tasks only; bound.instance(T, k) gives tasks that reach it'
+        """
+        return why_no_record(self)
+
+
+def make_bound(**given: Any) -> Bound:
+    """A bound of these fields; an error names a field that is missing or unknown.
+
+    >>> make_bound(key="newer2027/loss", title="a newer rate", sourse="Newer 2027")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: newer2027/loss: a bound has no field 'sourse'; did you mean 'source'?
+    >>> make_bound(key="newer2027/loss", title="a newer rate", source="Newer 2027")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: newer2027/loss: a bound needs quantity (what it bounds: loss, ...
+    """
+    known = [entry.name for entry in fields(Bound)]
+    key = given.get("key", "a bound without a key")
+    for name in given:
+        if name not in known:
+            raise InvalidInputError(f"{key}: a bound has no field {name!r}{nearest(name, known)}")
+    missing = [entry.name for entry in fields(Bound) if entry.default is MISSING and entry.name not in given]
+    if given.get("expression") is None and not given.get("formula"):
+        missing.append("formula")
+    if missing:
+        said = ", ".join(f"{name} ({REQUIRED[name]})" for name in missing)
+        raise InvalidInputError(f"{key}: a bound needs {said}")
+    return Bound(**given)
 
 
 @dataclass(frozen=True, eq=False)
-class Statement:
-    """One statement of a paper: what it bounds, how it is checked, and what is known about it.
+class Claim(StatedClaim):
+    """A statement of the paper: what it says, where it is, what is known about it, and how to check it.
 
     Attributes:
-        bound: the right-hand side, None where the statement is no bound on a quantity of this library.
-        claim: the check of both sides, None where the statement is not checked on instances.
+        label: the paper's own LaTeX label.
+        part: which part or reading of the statement, None where there is one only.
+        statement: in words, with the formula.
+        source: where it is in the paper.
+        status: what was found; `note` says more.
+        kind: an inequality lhs <= rhs, or an equality.
+        needs: names of the extras of an `Instance` that it needs.
+        sides: computes both sides, exactly wherever that is possible.
+        precise: the same at 50 digits; None where a violation could only be suspected.
+        draw: the problem of this number for a hunt: structured ones first, then random ones.
+        missing: why the statement says nothing about an instance, or None.
+        settle: moves an instance to where the statement applies, a step size to 1/beta for one.
+        title: what it is in a few words, for its name.
+        labels_matter: False where both sides are the same for all labels, as where starts are averaged.
 
-    >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
-    >>> statement.number, statement.part, statement.status
-    ('Theorem 10', 'loss', 'holds as stated')
+    >>> import forgetting as fg
+    >>> claim = fg.claims.get("cor:polynomial_Q_spectrum")
+    >>> claim.name, claim.part, claim.status
+    ('Lemma C.11', None, 'holds as stated')
     """
 
-    bound: Bound | None = None
-    claim: Claim | None = None
+    @property
+    def record(self) -> Record | None:
+        """The largest ratio lhs/rhs ever found, with the instance that attains it; None where `why_no_record` says why.
 
-    def __post_init__(self) -> None:
-        bound, claim = self.bound, self.claim
-        if bound is None and claim is None:
-            raise InvalidInputError("a statement is a bound, a claim, or both")
-        if bound is not None and claim is not None:
-            named = bound.label, bound.source, bound.status, bound.note
-            if named != (claim.label, claim.source, claim.status, claim.note):
-                raise InvalidInputError(f"{bound.key} and {claim.key} are one statement, but do not say the same")
+        >>> import forgetting as fg
+        >>> record = fg.claims.get("thm:cl_by_sgd_main", "forgetting").record
+        >>> 0.008 < record.ratio < 0.01, record.verify().holds, fg.claims.get("eq:loss").record
+        (True, True, None)
+        """
+        return record_of(self)
 
     @property
-    def _named(self) -> Bound | Claim:
-        named = self.claim or self.bound
-        assert named is not None
-        return named
+    def why_no_record(self) -> str | None:
+        """Why there is no record, or None where there is one."""
+        return why_no_record(self)
 
     @property
-    def label(self) -> str:
-        """The label in the source: the paper's own LaTeX label where it has one."""
-        return self._named.label
+    def evidence(self) -> Evidence | None:
+        """Evidence about the constant of a bound that no instance comes close to; None for other statements.
 
-    @property
-    def part(self) -> str | None:
-        """Which part, reading or variant of the statement; None where it has one part."""
-        return self._named.part
+        >>> import forgetting as fg
+        >>> print(fg.claims.get("thm:cl_by_sgd_main", "loss").evidence.sentences[1])
+        At k = 2 the supremum over all pairs of tasks is 0.08808 S (closed form), 0.0524 of the right side
+        """
+        return evidence_of(self)
 
-    @property
-    def name(self) -> str:
-        """The name for readers, such as 'Theorem 10, universal rate: loss'."""
-        return self._named.name
+    def hunt(
+        self,
+        seed: Seed = 0,
+        budget: int = 2000,
+        seconds: float | None = None,
+        *,
+        T: int | range | None = None,
+        d: int | range | None = None,
+        k: int | range | None = None,
+        known: bool = True,
+        progress: Progress = False,
+    ) -> Hunt:
+        """Look for the instance with the least slack: structured families, random ones, known ones, then local search.
 
-    @property
-    def number(self) -> str:
-        """The number in the PDF of the paper, such as 'Theorem 10'; empty for other sources."""
-        return PRINTED[self.label].number if self.label in PRINTED else ""
+        Args:
+            seed: decides everything; as for `fg.run`.
+            budget: the number of evaluations.
+            seconds: cuts the hunt short, and the result says so.
+            T, d, k: the number of tasks, the dimension and the number of steps that the hunt is confined to; a number
+                or a range each, anything if left out. Regression tasks are cut and cloned to have them, and other
+                problems are drawn until they do. An error says why if the statement was checked on no such problem.
+            known: whether the record of the claim, the worst pairs in closed form, and the tasks that the package
+                keeps are tried as well. Without them a hunt says what its own problems would have noticed.
+            progress: as for `fg.run`.
 
-    @property
-    def title(self) -> str:
-        """The heading in the PDF; the short title of the bound where the paper prints no heading."""
-        printed = PRINTED[self.label].title if self.label in PRINTED else ""
-        return printed or (self.bound.title if self.bound is not None else "")
+        >>> import forgetting as fg
+        >>> found = fg.claims.get("lem:regret_bound").hunt(budget=30)
+        >>> found.tried, found.outcome, found.verdict.ratio <= 1 + 1e-9
+        (30, 'holds', True)
+        >>> found = fg.claims.get("thm:cl_by_sgd_main", "loss").hunt(budget=30, T=3, d=range(2, 5), k=2)
+        >>> found.fixed, found.instance.problem.num_tasks, found.instance.k
+        ('T = 3, d = 2 to 4, k = 2', 3, 2)
+        """
+        sizes = as_sizes(T, d, k)
+        with shown(progress):
+            return search(self, seed, budget, seconds, sizes, known=as_flag(known, "known"))
 
-    @property
-    def source(self) -> str:
-        """Author, year and place."""
-        return self._named.source
-
-    @property
-    def status(self) -> Status:
-        """What is known about the truth of the statement."""
-        return self._named.status
-
-    @property
-    def note(self) -> str:
-        """More on the status."""
-        return self._named.note
-
-
-_STATEMENTS: dict[tuple[str, str | None], Statement] = watched("statement", {})
-
-
-def _register(statement: Statement, replace: bool = False) -> Statement:
-    """Add a statement; with `replace`, in the place of an earlier one of the same key."""
-    key = statement.label, statement.part
-    bound, claim = statement.bound, statement.claim
-    same = [
-        place
-        for place, other in _STATEMENTS.items()
-        if bound is not None and other.bound is not None and other.bound.key == bound.key
-    ]
-    if not as_flag(replace, "replace"):
-        if bound is not None and same:
-            raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key, or give replace=True")
-        if key in _STATEMENTS:
-            name = claim.key if claim is not None else f"{key[0]}, {key[1]}"
-            raise InvalidInputError(
-                f"there is already a claim {name}; choose another label or part, or give replace=True"
-            )
-    for place in same:
-        if place != key:
-            del _STATEMENTS[place]
-    _STATEMENTS[key] = statement
-    return statement
-
-
-def all_statements() -> tuple[Statement, ...]:
-    """All statements, in the order of declaration.
-
-    >>> len(all_statements()) > 130
-    True
-    """
-    return tuple(_STATEMENTS.values())
+    def __str__(self) -> str:
+        record = self.record
+        reached = "" if record is None else f"; the largest ratio found is {record.ratio:.4g}"
+        return f"{self.heading}: {self.statement} ({self.status}{reached})"
 
 
 def checked(
@@ -153,7 +224,7 @@ def checked(
     *,
     part: str | None,
     statement: str,
-    paths: Paths,
+    paths: CheckPaths,
     draw: Draw,
     missing: Missing = always,
     settle: Settle = unchanged,
@@ -164,10 +235,7 @@ def checked(
         bound.label, part, statement, paths.sides, draw, bound.source, bound.status, bound.note,
         missing=missing, precise=paths.precise, settle=settle, title=bound.title,
     )  # fmt: skip
-    return _register(Statement(bound, claim), replace)
-
-
-# ------------------------------------------------------------------------------------------------------------- bounds
+    return add_statement(Statement(bound, claim), replace)
 
 
 def register_bound(bound: Bound, *, replace: bool = False) -> Bound:
@@ -185,7 +253,7 @@ def register_bound(bound: Bound, *, replace: bool = False) -> Bound:
     loss <= 0.125  Newer 2027, Theorem 1, a newer rate [newer2027:cyclic/loss]  (tightest)
     >>> fg.bounds.unregister("newer2027:cyclic/loss")
     """
-    _register(Statement(bound=as_kind(bound, Bound, "a Bound")), replace)
+    add_statement(Statement(bound=as_kind(bound, Bound, "a Bound")), replace)
     return bound
 
 
@@ -221,49 +289,6 @@ def declare_bound(*, replace: bool = False, **fields: Any) -> Callable[[Compute]
     return add
 
 
-def get_bound(key: str) -> Bound:
-    """The bound of this key.
-
-    >>> get_bound("thm:random_convergence_rate/loss").source
-    'Evron et al. 2026, Theorem 8 (thm:random_convergence_rate)'
-    """
-    as_kind(key, str, "the key of a bound")
-    bounds = {bound.key: bound for bound in all_bounds()}
-    if key in bounds:
-        return bounds[key]
-    close = [known for known in bounds if key.split("/")[0] in known]
-    hint = f"; did you mean {', '.join(close)}" if close else "; see all_bounds()"
-    raise InvalidInputError(f"no bound {key!r}{hint}")
-
-
-def unregister_bound(key: str) -> None:
-    """Take the statement of this bound out of the registry, with its claim if it has one."""
-    bound = get_bound(key)
-    _STATEMENTS.pop(next(name for name, statement in _STATEMENTS.items() if statement.bound is bound))
-
-
-def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> tuple[Bound, ...]:
-    """All bounds, in the order of declaration, or those on one quantity or ordering.
-
-    >>> len(all_bounds()) > 60
-    True
-    >>> {b.quantity for b in all_bounds(quantity="residual")}
-    {'residual'}
-    """
-    as_kind(quantity, str | None, "a quantity such as 'loss'")
-    as_kind(ordering, str | None, "the name of an ordering")
-    return tuple(
-        bound
-        for statement in _STATEMENTS.values()
-        if (bound := statement.bound) is not None
-        and (quantity is None or bound.quantity == quantity)
-        and (ordering is None or ordering in bound.orderings or "any" in bound.orderings)
-    )
-
-
-# ------------------------------------------------------------------------------------------------------------- claims
-
-
 def register_claim(claim: Claim, *, replace: bool = False) -> Claim:
     """Add a claim; `fg.claims.all`, certificates, the hunt and the tests pick it up.
 
@@ -276,7 +301,7 @@ def register_claim(claim: Claim, *, replace: bool = False) -> Claim:
     True
     >>> fg.claims.unregister("demo")
     """
-    _register(Statement(claim=as_kind(claim, Claim, "a Claim")), replace)
+    add_statement(Statement(claim=as_kind(claim, Claim, "a Claim")), replace)
     return claim
 
 
@@ -297,7 +322,7 @@ def declare_claim(
     title: str = "",
     replace: bool = False,
     labels_matter: bool = True,
-) -> Callable[[Check | Paths], Check | Paths]:
+) -> Callable[[Check | CheckPaths], Check | CheckPaths]:
     """Register the decorated computation of both sides as a claim; `source` is where the paper has the label.
 
     With `replace=True` it takes the place of an earlier claim of the same label and part.
@@ -314,8 +339,8 @@ def declare_claim(
     place = source or (cite(label) if label in PRINTED else PAPER)
     known = title or (PRINTED[label].title if label in PRINTED else "")
 
-    def add(made: Check | Paths) -> Check | Paths:
-        sides, exact = made if isinstance(made, Paths) else (made, precise)
+    def add(made: Check | CheckPaths) -> Check | CheckPaths:
+        sides, exact = made if isinstance(made, CheckPaths) else (made, precise)
         claim = Claim(
             label, part, statement, sides, draw, place, status, note, kind, needs, missing, exact, settle,
             title=known, labels_matter=labels_matter,
@@ -324,52 +349,6 @@ def declare_claim(
         return made
 
     return add
-
-
-def get_claim(label: str, part: str | None = None) -> Claim:
-    """The claim of this label and part; left out, the first part, which is the statement as printed or its main half.
-
-    >>> get_claim("cor:Q spectrum", "at least 0").statement
-    'every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1'
-    >>> get_claim("thm:sgd_last_iterate_main").part
-    'general'
-    >>> get_claim("cor:Q spectrum", "at most 2")
-    Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: cor:Q spectrum has no part 'at most 2'; it has 'at least 0', 'at most 1'
-    """
-    claims = {(claim.label, claim.part): claim for claim in all_claims()}
-    if isinstance(label, str) and isinstance(part, str | None) and (label, part) in claims:
-        return claims[label, part]
-    parts = [known for name, known in claims if isinstance(label, str) and name == label]
-    if not parts:
-        near = get_close_matches(str(label), dict.fromkeys(name for name, _ in claims), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else "see fg.claims.all()"
-        raise InvalidInputError(f"no claim {label!r:.80}; {hint}")
-    if part is None:
-        return claims[label, parts[0]]
-    if parts == [None]:
-        raise InvalidInputError(f"{label} has no parts; leave out part={part!r}")
-    raise InvalidInputError(f"{label} has no part {part!r}; it has {', '.join(sorted(map(repr, parts)))}")
-
-
-def unregister_claim(label: str, part: str | None = None) -> None:
-    """Take the statement of this claim out of the registry."""
-    claim = get_claim(label, part)
-    _STATEMENTS.pop((claim.label, claim.part))
-
-
-def all_claims(label: str | None = None) -> tuple[Claim, ...]:
-    """All claims in the order of declaration, or all parts of one label.
-
-    >>> len(all_claims()) > 50
-    True
-    """
-    as_kind(label, str | None, "the label of a claim")
-    claims = (statement.claim for statement in _STATEMENTS.values())
-    return tuple(claim for claim in claims if claim is not None and label in (None, claim.label))
-
-
-# ------------------------------------------------------------------------------------------------- files and processes
 
 
 def _named_claim(name: Any) -> Claim:

@@ -18,8 +18,8 @@ from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
 from forgetting.schemes import Kaczmarz
 from forgetting.tasks.worst_tasks import KnownWorst, entry_files, known_worst
+from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
-from forgetting.theory.statement import all_bounds
 from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
 
 __all__ = ["Frontier", "frontier"]

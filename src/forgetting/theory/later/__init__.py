@@ -1,23 +1,15 @@
-"""Statements of other sources, before and after the paper, one file each; `proved_here` has those of no source.
+"""Statements of other sources, before and after the paper; `proved_here` has those of no source.
 
 Their numbers are converted once to losses with the factor 1/2. S = |w_0 - w*|^2 R^2 and r = rank_avg. Lower bounds are
 worst cases over tasks: some tasks with these parameters reach them, which says nothing about given tasks.
 """
 
-from forgetting.theory.later import (  # noqa: F401  (they register their statements)
-    attia2025,
-    derezinski2026,
-    evron2022,
-    evron2023,
-    levinstein2025,
-    linear_rates,
-    nonexpansive,
-    proved_here,
-    reshuffling,
-    swartworth2023,
-    table_of_sgd,
-    tsipory2025,
-    two_lines,
-    unsolved,
-    xu_ma2026,
-)
+# ruff: noqa: F401, I001  (the files register their statements, in this order)
+from forgetting.theory.later import published_rates
+from forgetting.theory.later import proved_here
+from forgetting.theory.later import reshuffling
+from forgetting.theory.later import swartworth2023
+from forgetting.theory.later import table_of_sgd
+from forgetting.theory.later import worst_cases
+from forgetting.theory.later import unsolved
+from forgetting.theory.later import xu_ma2026

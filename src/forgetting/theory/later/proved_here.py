@@ -1,4 +1,6 @@
-"""Bounds that no paper prints, proved line by line in docs/new-bounds.md.
+"""Bounds that no paper prints: the trivial ones, and those proved line by line in docs/new-bounds.md.
+
+The trivial bounds hold because steps do not lengthen the error, and L_m <= |X_m|^2 |w - w*|^2 / 2.
 
 g(n) = n^n/(n+1)^(n+1) is the largest value of x^n (1 - x) on [0, 1], D the rank of all tasks together, p_m > 0 the
 probability of task m, r_p = sum_m p_m rank(X_m), and A(n) = `last_iterate(1, n)`.
@@ -6,13 +8,17 @@ probability of task m, r_p = sum_m p_m rank(X_m), and A(n) = `last_iterate(1, n)
 
 from __future__ import annotations
 
-from forgetting.theory.bound import Bound, Origin, Quantity, Range
-from forgetting.theory.checking import all_of, covers, expected_at_most, least_squares, steps
-from forgetting.theory.closed_forms import spectral
+from dataclasses import replace
+
+from forgetting.theory.bound import Condition, Origin, Quantity, Range
+from forgetting.theory.checking import all_of, covers, least_squares, steps
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import descents, projected
 from forgetting.theory.expression import (
+    BETA,
     DISTANCE,
     ETA,
+    MEAN_SQUARE,
     SPAN,
     Expression,
     K,
@@ -23,13 +29,61 @@ from forgetting.theory.expression import (
     minimum,
     parameter,
     root,
+    spectral,
 )  # fmt: skip
 from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, next_loss_at_most
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import G_IS, average_iterate, spectral_peak
-from forgetting.theory.statement import checked
+from forgetting.theory.setting import ProblemKind, known
+from forgetting.theory.statement import Bound, checked, register_bound
 
-__all__ = ["HERE"]
+_STEPS = ("projection", "sgd", "nonexpansive")
+_ALL: tuple[ProblemKind, ...] = ("regression", "classification", "sets")
+_NO_LONGER = Condition(
+    lambda s, k: s.eta is None or s.beta is None or (s.eta >= 0 and s.beta >= 0 and s.eta * s.beta <= 2),
+    "steps may lengthen the error: needs 0 <= eta beta <= 2",
+)
+
+
+def _trivial(
+    quantity: Quantity, right: Expression, schemes: tuple[str, ...] = _STEPS,
+    problems: tuple[ProblemKind, ...] = _ALL, needs: tuple[str, ...] = (),
+) -> Bound:  # fmt: skip
+    return Bound(
+        key=f"trivial/{quantity}",
+        title="the trivial bound",
+        source="steps do not lengthen the error",
+        quantity=quantity,
+        orderings=("any",),
+        origin="trivial",
+        assumptions="jointly realizable tasks, eta beta <= 2",
+        range=Range(0),
+        expression=right,
+        schemes=schemes,
+        problems=problems,
+        needs=needs,
+        conditions=(_NO_LONGER,),
+    )
+
+
+_LOSS = replace(MEAN_SQUARE * DISTANCE / 2, compute=lambda s, k: known(s.trivial("loss")), needs=())
+register_bound(_trivial("loss", _LOSS.where("S/2 where Rbar is not known")))
+register_bound(_trivial("forgetting", S / 2))
+register_bound(_trivial("regret", S / 2))
+register_bound(_trivial("residual", DISTANCE / 2))
+register_bound(_trivial("error", DISTANCE, problems=("regression",)))
+_OBJECTIVES: tuple[Quantity, ...] = ("objective", "averaged_objective")
+for _objective in _OBJECTIVES:
+    register_bound(
+        _trivial(
+            _objective,
+            BETA * DISTANCE / 2,
+            ("projection", "sgd"),
+            ("regression",),
+            ("eta", "beta"),
+        )
+    )
+
 
 HERE = "proved in docs/new-bounds.md"
 _RANK_DRAWN = parameter("rank_weighted", "r_p", "r_p")

@@ -22,7 +22,7 @@ from forgetting.orderings import WithoutReplacement, WithReplacement
 from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.bound import Status
 from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small
-from forgetting.theory.claim import Draw, Paths, Sides
+from forgetting.theory.claim import CheckPaths, Draw, Sides
 from forgetting.theory.draws import permuted, realizable
 from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
@@ -73,7 +73,7 @@ def _compared(
         note=note,
         missing=all_of(regression, covers("without replacement"), projection, small(4), one_pass),
         labels_matter=labels_matter,
-    )(Paths(lambda instance: compare(instance, Numbers), lambda instance: compare(instance, Precise)))
+    )(CheckPaths(lambda instance: compare(instance, Numbers), lambda instance: compare(instance, Precise)))
 
 
 def _at_the_end(tasks: RegressionTasks) -> Instance:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 
-from forgetting.theory.bound import Bound, Condition, Quantity, Range
-from forgetting.theory.checking import expected_at_most
-from forgetting.theory.closed_forms import spiral
+from forgetting.theory.bound import Condition, Quantity, Range
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import cycles
-from forgetting.theory.expression import Expression, K, S, T
+from forgetting.theory.expression import Expression, K, S, T, spiral
 from forgetting.theory.setting import known
-from forgetting.theory.statement import register_bound
+from forgetting.theory.statement import Bound, register_bound
 
 register_bound(
     Bound(

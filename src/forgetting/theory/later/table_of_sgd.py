@@ -15,9 +15,9 @@ import numpy as np
 
 from forgetting.core.arrays import Array
 from forgetting.schemes import SGD
-from forgetting.theory.bound import Bound, Condition, Quantity
+from forgetting.theory.bound import Condition, Quantity
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps
-from forgetting.theory.claim import Paths, Sides
+from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.draws import descents, with_beta
 from forgetting.theory.expectations import Numbers, as_least_squares, probabilities
 from forgetting.theory.expression import D_SQUARED, ETA, GRADIENT, SIGMA, Expression, K, X, logarithm
@@ -26,7 +26,7 @@ from forgetting.theory.numbering import PAPER, cite
 from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, setting, unit
 from forgetting.theory.precise import Precise
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.statement import checked, register_bound
+from forgetting.theory.statement import Bound, checked, register_bound
 
 
 def _quoted(
@@ -74,7 +74,7 @@ def _noise(case: Instance, at: Setting) -> Setting:
     return replace(at, sigma=math.sqrt(variance * at.dist_sq))
 
 
-def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] = lambda case, at: at) -> Paths:
+def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] = lambda case, at: at) -> CheckPaths:
     """Both sides of the statement that E f of the mean of the iterates is at most the bound, as it is written."""
 
     def compared(case: Instance, losses: Array, doubt: float, how: str) -> Sides:
@@ -91,7 +91,7 @@ def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] = l
         numbers = Precise(case, averaged=True)
         return compared(case, numbers.averaged_task_losses(case.k), 0.0, numbers.how)
 
-    return Paths(sides, precise)
+    return CheckPaths(sides, precise)
 
 
 def _shorter(below: float) -> Callable[[Instance], Instance]:
@@ -130,7 +130,7 @@ checked(
 )
 
 
-def _averaged(bound: Bound, most: float, *, closed: bool, paths: Paths) -> None:
+def _averaged(bound: Bound, most: float, *, closed: bool, paths: CheckPaths) -> None:
     """Register a row on the mean of the iterates, checked with the constant 1 that Table 3 leaves out."""
     step = f"x {'<=' if closed else '<'} {most:g}"
     checked(

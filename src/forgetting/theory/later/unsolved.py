@@ -1,4 +1,4 @@
-"""Projections on tasks that no w solves: the horizon, the least-squares floor, and the mean of the iterates.
+"""Projections on tasks without a common solution: the horizon, the least-squares floor, and the mean of the iterates.
 
 c_m(x) = X_m^+(y_m - X_m x) is the step of task m at x, in the row space of the task. With z = w - x a step is
 z <- (I - P_m) z + c_m(x), and both parts are orthogonal, whatever x is. Proofs are in docs/new-bounds.md.
@@ -12,19 +12,27 @@ from collections.abc import Callable
 import numpy as np
 
 from forgetting.core.arrays import EPS
-from forgetting.theory.bound import Bound, Condition, Quantity, Range
-from forgetting.theory.checking import ROUNDING, Expected, all_of, at_most, covers, projection, small, steps
-from forgetting.theory.claim import Paths, Sides
-from forgetting.theory.expectations import Numbers
+from forgetting.theory.bound import Condition, Quantity, Range
+from forgetting.theory.checking import (
+    ROUNDING,
+    NoiseFromData,
+    all_of,
+    at_most,
+    covers,
+    noise_from_data,
+    projection,
+    small,
+    steps,
+)
+from forgetting.theory.claim import CheckPaths, Sides
+from forgetting.theory.expectations import Expected, Numbers, squared_distance, with_probe
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
 from forgetting.theory.precise import Precise
-from forgetting.theory.probe import squared_distance, with_probe
-from forgetting.theory.raw_noise import RawNoise, raw_noise
 from forgetting.theory.setting import known
-from forgetting.theory.statement import checked, register_bound
+from forgetting.theory.statement import Bound, checked, register_bound
 
 LARGEST = 2000  # dimension up to which eigenvalues take a second
 
@@ -115,7 +123,7 @@ def _bound(
 
 
 def tasks_with_data(instance: Instance) -> str | None:
-    """Regression tasks given by their data, with or without a common solution."""
+    """Condition: regression tasks given by their data, with or without a common solution."""
     linear = None if instance.problem is None else instance.problem.linear
     if linear is None or linear is not instance.problem or linear.kernel is not None:
         return "is about regression tasks"
@@ -123,7 +131,7 @@ def tasks_with_data(instance: Instance) -> str | None:
 
 
 def unsolved(instance: Instance) -> str | None:
-    """Regression tasks that no w solves."""
+    """Condition: regression tasks without a common solution."""
     if (reason := tasks_with_data(instance)) is not None:
         return reason
     return "is for tasks that no w solves" if instance.tasks.realizability.holds else None
@@ -131,41 +139,43 @@ def unsolved(instance: Instance) -> str | None:
 
 def _covered(bound: Bound) -> Callable[[Instance], str | None]:
     """The conditions of the bound, at the numbers of the data."""
-    return lambda instance: bound.not_covered(raw_noise(instance).setting, instance.k)
+    return lambda instance: bound.not_covered(noise_from_data(instance).setting, instance.k)
 
 
-def _rounding(instance: Instance, data: RawNoise, value: float, quantity: str) -> float:
-    """How far rounding may move a square: residuals are differences of numbers as large as X w."""
+def _rounding(instance: Instance, data: NoiseFromData, value: float, quantity: str) -> float:
+    """The most that rounding may move a square: residuals are differences of numbers as large as X w."""
     size = float(np.linalg.norm(data.best) + np.linalg.norm(instance.start))
     unit = size if quantity == "error" else size * instance.tasks.radius
     return ROUNDING * (value + math.sqrt(value) * unit)
 
 
-def _paths(bound: Bound, left: Callable[[Instance, RawNoise, bool], tuple[float, float, str]]) -> Paths:
+def _paths(bound: Bound, left: Callable[[Instance, NoiseFromData, bool], tuple[float, float, str]]) -> CheckPaths:
     """Both sides of a bound: `left` by the engines (with True at 50 digits), the right side from the data."""
 
     def compare(instance: Instance, *, precise: bool) -> Sides:
-        data = raw_noise(instance)
+        data = noise_from_data(instance)
         value, doubt, how = left(instance, data, precise)
         rounding = _rounding(instance, data, float(bound.compute(data.setting, instance.k)), bound.quantity)
         return at_most(value, bound, data.setting, instance.k, doubt + rounding, how)
 
-    return Paths(lambda instance: compare(instance, precise=False), lambda instance: compare(instance, precise=True))
+    return CheckPaths(
+        lambda instance: compare(instance, precise=False), lambda instance: compare(instance, precise=True)
+    )
 
 
-def _error(instance: Instance, data: RawNoise, precise: bool) -> tuple[float, float, str]:
+def _error(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
     if not precise:
         return squared_distance(instance, data.best)
     numbers = Precise(with_probe(instance, data.best))
     return 2 * float(numbers.task_losses(instance.k)[-1]), 0.0, numbers.how
 
 
-def _loss(instance: Instance, data: RawNoise, precise: bool) -> tuple[float, float, str]:
+def _loss(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
     numbers: Expected = Precise(instance) if precise else Numbers(instance)
     return numbers.loss(instance.k), numbers.doubt, numbers.how
 
 
-def _averaged(instance: Instance, data: RawNoise, precise: bool) -> tuple[float, float, str]:
+def _averaged(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
     if precise:
         deep = Precise(instance, averaged=True)
         return deep.averaged_loss(instance.k), 0.0, deep.how
@@ -321,7 +331,7 @@ def _floor(quantity: Quantity) -> Bound:
 
 def _no_less(instance: Instance, *, precise: bool) -> Sides:
     """The floor, from the data, against the expected loss."""
-    data = raw_noise(instance)
+    data = noise_from_data(instance)
     value, doubt, how = _loss(instance, data, precise)
     floor = _floor("loss").value(data.setting, instance.k)
     return Sides(floor, value, doubt + _rounding(instance, data, value, "loss"), how=how)
@@ -332,7 +342,9 @@ checked(
     FLOOR,
     part="loss",
     statement="min_w L(w) <= E L(w_k), k >= 0, any order, any scheme",
-    paths=Paths(lambda instance: _no_less(instance, precise=False), lambda instance: _no_less(instance, precise=True)),
+    paths=CheckPaths(
+        lambda instance: _no_less(instance, precise=False), lambda instance: _no_less(instance, precise=True)
+    ),
     draw=any_order,
     missing=all_of(unsolved, small(LARGEST), covers("any")),
 )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.theory.checking import ROUNDING, Expected, all_of, covers, paths, projection, regression, small, steps
+from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected
-from forgetting.theory.expectations import distinct, probabilities
+from forgetting.theory.expectations import Expected, distinct, probabilities
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

@@ -8,11 +8,9 @@ from forgetting.theory.paper import nothing_forgotten
 from forgetting.theory.paper import kaczmarz_and_sgd
 from forgetting.theory.paper import regression_rates
 from forgetting.theory.paper import last_iterate
-from forgetting.theory.paper import projection_lemmas
 from forgetting.theory.paper import extensions
 from forgetting.theory.paper import loss_and_forgetting
 from forgetting.theory.paper import map_q
-from forgetting.theory.paper import sgd_lemmas
 from forgetting.theory.paper import stability
 from forgetting.theory.paper import stable_steps
 from forgetting.theory.paper import mean_norm

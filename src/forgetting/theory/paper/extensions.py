@@ -1,5 +1,7 @@
 """Section 6, with Appendix F: projections onto convex sets, and weakly regularised classification in its limit.
 
+A projection onto a convex set is a gradient step, and satisfies the inequality behind the rate.
+
 C is the intersection of the sets, w* its point nearest to w_0, S = |w_0 - w*|^2 R^2; A(k) as in `regression_rates`.
 """
 
@@ -11,10 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS
-from forgetting.theory.bound import Bound, Range
+from forgetting.theory.bound import Range
 from forgetting.theory.checking import (
     all_of,
     at_most,
@@ -26,16 +29,100 @@ from forgetting.theory.checking import (
     steps,
     trajectory,
 )
-from forgetting.theory.claim import Check, Missing, Paths, Sides
-from forgetting.theory.closed_forms import last_iterate
-from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, number, root
+from forgetting.theory.claim import Check, CheckPaths, Missing, Sides
+from forgetting.theory.definition import check_point
+from forgetting.theory.expectations import over_orders
+from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, last_iterate, number, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
-from forgetting.theory.order_means import over_orders
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate
 from forgetting.theory.precise import halfspace_walk
+from forgetting.theory.registry import get_bound
 from forgetting.theory.set_draws import classified, sets, weakly
-from forgetting.theory.statement import checked, declare_claim, get_bound, register_bound
+from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
+
+_ALL = ("w", "z", "task")
+
+
+def _project(instance: Instance, w: Array) -> Array:
+    """The projection onto the set of the task that the instance names."""
+    task = int(instance.extra("task"))
+    point = instance.posed.project(task, w)
+    check_point(instance, task, w, point)
+    return np.asarray(point)
+
+
+def _half_square(instance: Instance, w: Array) -> tuple[float, Array]:
+    """f(w) = 1/2 dist(w, C)^2 and w - P(w), its gradient by the statement."""
+    gap = w - _project(instance, w)
+    return 0.5 * float(gap @ gap), gap
+
+
+_pocs = partial(declare_claim, label="reduc:pocs", missing=convex_sets)
+
+
+@_pocs(
+    part="convex and smooth",
+    statement="f(w) = 1/2 dist(w, C)^2 is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z>, g = I - P",
+    needs=_ALL,
+    draw=sets(*_ALL),
+)
+def _(instance: Instance) -> Sides:
+    w, z = instance.extra("w"), instance.extra("z")
+    change = _half_square(instance, w)[1] - _half_square(instance, z)[1]
+    size = float(np.linalg.norm(w) + np.linalg.norm(z) + np.linalg.norm(change))
+    return Sides(float(change @ change), float(change @ (w - z)), 1e-9 * float(np.linalg.norm(w - z)) * size)
+
+
+@_pocs(
+    part="gradient step",
+    statement="P(w) = w - grad f(w): |f(w+v) - f(w-v) - 2 <w - P(w), v>| <= |v|^2 / 2, and so for every small v",
+    needs=("w", "v", "task"),
+    note="Convexity and 1-smoothness put f(w +- v) within |v|^2/2 above the tangent, so the difference is at most "
+    "that; v -> 0 identifies the gradient. Checked with v scaled to 1e-3.",
+    draw=sets("w", "v", "task"),
+)
+def _(instance: Instance) -> Sides:
+    w, v = instance.extra("w"), instance.extra("v")
+    v = 1e-3 * v / max(float(np.linalg.norm(v)), 1e-300)
+    _, gradient = _half_square(instance, w)
+    lhs = abs(_half_square(instance, w + v)[0] - _half_square(instance, w - v)[0] - 2 * float(gradient @ v))
+    return Sides(lhs, float(v @ v) / 2, 1e-12 * (1 + float(gradient @ gradient)))
+
+
+def _noise(*vectors: Array) -> float:
+    return 1e-11 * float(sum(np.linalg.norm(v) for v in vectors)) ** 2
+
+
+_gradient = partial(declare_claim, label="lem:proj_gradineq", missing=convex_sets)
+
+
+@_gradient(
+    part="inequality",
+    statement="(2 - gamma) f(w) - f(z)/gamma <= (w - P(w)).(w - z) for every z and gamma > 0, f = 1/2 dist^2",
+    needs=(*_ALL, "gamma"),
+    draw=sets(*_ALL, "gamma"),
+    note="The last display of the proof prints an equality where its first part has proved >= only.",
+)
+def _(instance: Instance) -> Sides:
+    w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
+    value, gradient = _half_square(instance, w)
+    lhs = (2 - gamma) * value - _half_square(instance, z)[0] / gamma
+    return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(w, z, gradient))
+
+
+@_gradient(
+    part="inside",
+    statement="2 f(w) <= (w - P(w)).(w - u) for every u in the set; u = P(z) here",
+    needs=_ALL,
+    draw=sets(*_ALL),
+)
+def _(instance: Instance) -> Sides:
+    w = instance.extra("w")
+    inside = _project(instance, instance.extra("z"))
+    value, gradient = _half_square(instance, w)
+    return Sides(2 * value, float(gradient @ (w - inside)), _noise(w, inside, gradient))
+
 
 _LEAVING_ONE_OUT = (
     "Without replacement the printed proof uses a next set that does not exist at k = T. Leaving one set out instead "
@@ -44,8 +131,8 @@ _LEAVING_ONE_OUT = (
 _ONE_PASS = Range(1, "T")
 
 
-def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
-    """Both sides of the bound, where it applies, and the words after the quantity that it bounds."""
+def _rate(bound: Bound, kind: Missing) -> tuple[CheckPaths, Missing, str]:
+    """Both sides of the bound, its condition, and the words after the quantity that it bounds."""
 
     def check(instance: Instance) -> Sides:
         orders, setting = over_orders(instance), setting_of(instance)
@@ -54,7 +141,7 @@ def _rate(bound: Bound, kind: Missing) -> tuple[Paths, Missing, str]:
 
     last = 0 if bound.orderings == WITHOUT else None
     words = f"<= {bound.formula}, w* the common solution nearest to w_0, {bound.orderings[0]}"
-    return Paths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
+    return CheckPaths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
 
 
 def _declare(bound: Bound, suffix: str = "") -> None:
@@ -165,7 +252,7 @@ _product = partial(
 
 
 def _declare_on_sets(bound: Bound) -> None:
-    """The same bound on convex sets, where L_m = dist^2/2: a second check with the status of the first."""
+    """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
     made, applies, words = _rate(bound, convex_sets)
     declare_claim(
         label=bound.label,

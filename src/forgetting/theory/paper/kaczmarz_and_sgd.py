@@ -107,7 +107,7 @@ def _single_rows(rng: np.random.Generator, index: int) -> Instance:
 
 
 def _one_row(instance: Instance) -> str | None:
-    """Tasks of one row, none of them 0."""
+    """Condition: each task has one row, which is not 0."""
     matrices = [equations(instance.tasks, task)[0] for task in distinct(instance.tasks)]
     single = all(len(matrix) == 1 and matrix.any() for matrix in matrices)
     return None if single else "is about tasks of one row that is not 0"

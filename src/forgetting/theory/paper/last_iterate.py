@@ -14,27 +14,17 @@ from dataclasses import replace
 from functools import partial
 
 from forgetting.schemes import SGD
-from forgetting.theory.bound import Bound, Condition, Kind, Origin, Range, Status
-from forgetting.theory.checking import (
-    ROUNDING,
-    Expected,
-    all_of,
-    at_most,
-    covers,
-    least_squares,
-    paths,
-    steps,
-    with_doubt,
-)
-from forgetting.theory.claim import Paths, Sides
-from forgetting.theory.closed_forms import last_iterate
+from forgetting.theory.bound import Condition, Kind, Origin, Range, Status
+from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps
+from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.draws import descents, permuted, with_beta
-from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, S, X, logarithm, root
+from forgetting.theory.expectations import Expected, with_doubt
+from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, S, X, last_iterate, logarithm, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.statement import checked, declare_claim, register_bound
+from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
 
 X_IS = "x = eta beta"
 SMOOTH = "realizable least squares, beta-smooth in every task, fixed step size eta < 2/beta"
@@ -82,11 +72,11 @@ def setting(instance: Instance) -> Setting:
 
 
 def with_greedy_step(instance: Instance) -> Instance:
-    """The same instance with eta = 1/beta."""
+    """The instance with eta = 1/beta."""
     return replace(instance, scheme=SGD(1 / instance.tasks.radius**2, "loss"))
 
 
-def next_loss_at_most(bound: Bound) -> Paths:
+def next_loss_at_most(bound: Bound) -> CheckPaths:
     """Both sides of the statement that E f(w_k; i_k) is at most the bound."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:

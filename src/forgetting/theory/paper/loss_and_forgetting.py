@@ -6,10 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from forgetting.theory.bound import Bound
 from forgetting.theory.checking import (
     ROUNDING,
-    Expected,
     all_of,
     convex_sets,
     covers,
@@ -20,17 +18,16 @@ from forgetting.theory.checking import (
     setting_of,
     steps,
     summed,
-    with_doubt,
 )
 from forgetting.theory.claim import Sides
 from forgetting.theory.draws import permuted, projected
+from forgetting.theory.expectations import Expected, over_orders, with_doubt
 from forgetting.theory.expression import K, S, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
-from forgetting.theory.order_means import over_orders
 from forgetting.theory.paper.regression_rates import WITH
 from forgetting.theory.set_draws import sets
-from forgetting.theory.statement import checked, declare_claim
+from forgetting.theory.statement import Bound, checked, declare_claim
 
 
 def _from_next(instance: Instance, numbers: Expected) -> Sides:

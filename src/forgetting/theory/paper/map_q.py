@@ -14,11 +14,11 @@ import numpy as np
 
 from forgetting.core.arrays import Array
 from forgetting.geometry import exact_rank
-from forgetting.theory.checking import Expected, all_of, covers, paths, projection, regression, small, steps
+from forgetting.theory.checking import all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import check_projections, equations
 from forgetting.theory.draws import collection, points, projected
-from forgetting.theory.expectations import distinct, remembered
+from forgetting.theory.expectations import Expected, distinct, remembered
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 

@@ -15,27 +15,27 @@ from forgetting.dynamics.space import view_of
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent
 from forgetting.tasks import families
-from forgetting.theory.bound import Bound, Origin, Quantity, Range, Status
+from forgetting.theory.bound import Origin, Quantity, Range, Status
 from forgetting.theory.checking import (
     ROUNDING,
-    Expected,
     all_of,
     at_most,
     covers,
-    expected_at_most,
     paths,
     projection,
     regression,
     setting_of,
     steps,
 )
-from forgetting.theory.claim import Check, Paths, Sides
+from forgetting.theory.claim import Check, CheckPaths, Sides
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import projected, realizable
+from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import DISTANCE, MEAN_SQUARE, E, Expression, K, S, parameter, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, average_iterate
-from forgetting.theory.statement import checked, declare_claim, register_bound
+from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
 
 _SOURCE = cite("prop:mean_norm")
 
@@ -43,7 +43,7 @@ _SOURCE = cite("prop:mean_norm")
 
 
 def _multiplicity(instance: Instance) -> Array:
-    """How many tasks each task stands for: `extras["multiplicity"]`, which may say 10^12, or 1."""
+    """The number of tasks that each task stands for: `extras["multiplicity"]`, which may say 10^12, or 1."""
     given = instance.extras.get("multiplicity")
     return np.ones(instance.tasks.num_tasks) if given is None else np.asarray(given, dtype=np.float64)
 
@@ -57,7 +57,7 @@ def _sampled(instance: Instance) -> Instance:
     return replace(instance, ordering=WithReplacement(_multiplicity(instance) * share))
 
 
-def _mean_norm(bound: Bound) -> Paths:
+def _mean_norm(bound: Bound) -> CheckPaths:
     """Both sides of the bound, with the mean squared norm of all tasks that the instance stands for."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
@@ -76,11 +76,11 @@ def _mean_norm(bound: Bound) -> Paths:
 
     made = paths(check)
     assert made.precise is not None
-    return Paths(sampled(made.sides), sampled(made.precise))
+    return CheckPaths(sampled(made.sides), sampled(made.precise))
 
 
 def _with_idle_tasks(rng: np.random.Generator, index: int, *, weighted: bool) -> Instance:
-    """Few tasks that matter among very many that hardly do."""
+    """An instance with few tasks that matter among very many that hardly do."""
     ordering = NormWeighted() if weighted else WithReplacement()
     if index % 3 == 2:
         return projected("norm-weighted" if weighted else "uniform", first=2)(rng, index)

@@ -16,21 +16,11 @@ from forgetting.dynamics.space import view_of
 from forgetting.orderings import Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import RecursiveLeastSquares
-from forgetting.theory.checking import (
-    ROUNDING,
-    Expected,
-    all_of,
-    covers,
-    paths,
-    projection,
-    regression,
-    steps,
-    trajectory,
-)
+from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, steps, trajectory
 from forgetting.theory.claim import Missing, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected, realizable
-from forgetting.theory.expectations import probabilities
+from forgetting.theory.expectations import Expected, probabilities
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 
@@ -40,7 +30,7 @@ _PROJECTED = all_of(regression, projection, covers("any"), steps(1))
 
 
 def _single_rows(instance: Instance) -> tuple[Array, Array] | None:
-    """The rows x_m and the labels y_m of at most 1000 tasks of one row each that is not 0, or None."""
+    """The rows x_m and the labels y_m of at most 1000 tasks with one nonzero row each; None for other tasks."""
     if instance.tasks.num_tasks > MOST_TASKS:
         return None
     tasks = [equations(instance.tasks, task) for task in range(instance.tasks.num_tasks)]
@@ -65,7 +55,7 @@ def _given_order(instance: Instance) -> IntArray | None:
 
 
 def _frame(rng: Rng, size: int) -> Array:
-    """Orthonormal rows in as many dimensions or a few more."""
+    """Orthonormal rows, in as many dimensions as rows or a few more."""
     return np.linalg.qr(rng.standard_normal((size + int(rng.integers(3)), size)))[0].T
 
 
@@ -101,7 +91,7 @@ def _on_the_first(instance: Instance) -> str | None:
 
 
 def _drawn_rows(rng: Rng, rows: Array, w_star: Array) -> Instance:
-    """Rows in a random order of numbering, learned in the order given, of any norm."""
+    """Rows of any norm, numbered at random, learned in the order given."""
     k = len(rows)
     number = rng.permutation(k)
     tasks = realizable([row[None] for row in rows[number] * 10.0 ** rng.uniform(-2, 2)], w_star)
@@ -169,7 +159,7 @@ def _directions(rng: Rng, index: int) -> Instance:
 
 
 def _parallel(instance: Instance) -> Array | None:
-    """Which rows are parallel to which, where all others are orthogonal; else None."""
+    """The (T, T) matrix with 1 where rows are parallel and 0 where they are orthogonal; None if some are neither."""
     rows = _single_rows(instance)
     if rows is None:
         return None

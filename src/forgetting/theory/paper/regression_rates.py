@@ -7,13 +7,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-from forgetting.theory.bound import Bound, Origin, Quantity, Range
-from forgetting.theory.checking import expected_at_most
-from forgetting.theory.closed_forms import last_iterate, spectral
+from forgetting.theory.bound import Origin, Quantity, Range
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import permuted, projected
-from forgetting.theory.expression import DIM, JOINT, RANK, SPAN, E, Expression, K, S, T, called, gap, minimum, root
+from forgetting.theory.expression import (
+    DIM,
+    JOINT,
+    RANK,
+    SPAN,
+    E,
+    Expression,
+    K,
+    S,
+    T,
+    called,
+    gap,
+    last_iterate,
+    minimum,
+    root,
+    spectral,
+)
 from forgetting.theory.numbering import cite
-from forgetting.theory.statement import register_bound
+from forgetting.theory.statement import Bound, register_bound
 
 WITH, WITHOUT = ("with replacement",), ("without replacement",)
 PRODUCT = "Keeps the product of the proof of lem:ratio_avg_last, where the paper uses 1 + u <= e^u and 1/(k+1) <= 1/k."

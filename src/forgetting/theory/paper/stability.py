@@ -1,4 +1,7 @@
-"""Appendix E.2: SGD without replacement, and the arguments that pass from the next task to the tasks that were seen.
+"""Appendix E: inequalities on gradient descent (E.1), and SGD without replacement (E.2).
+
+E.1 is elementary, for f(w; m) = 1/2 |A_m w - b_m|^2 with |A_m^T A_m| <= beta. E.2 has the arguments that pass from the
+next task to the tasks that were seen.
 
 T in the paper is k here, and n there is T here. f-hat_(0:k) is the mean of f over the k tasks that were learned and the
 next one. The statements of the paper drop a factor 1/(2 - eta beta) that their proofs end with. `lem:wr_stability`,
@@ -18,23 +21,31 @@ from forgetting.dynamics.space import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
 from forgetting.theory import definition
-from forgetting.theory.bound import Bound, Condition, Origin, Range, Status
+from forgetting.theory.bound import Condition, Origin, Range, Status
 from forgetting.theory.checking import (
     ROUNDING,
-    Expected,
     all_of,
     at_most,
     covers,
     least_squares,
     paths,
+    regression,
     steps,
     summed,
+)
+from forgetting.theory.claim import CheckPaths, Missing, Settle, Sides, unchanged
+from forgetting.theory.definition import MOST_STATES, all_orders, equations, orders_needed
+from forgetting.theory.draws import descents, permuted, points, with_beta
+from forgetting.theory.expectations import (
+    RUNS,
+    Expected,
+    as_least_squares,
+    losses_after,
+    runs_for,
+    start_noise,
+    width,
     with_doubt,
 )
-from forgetting.theory.claim import Missing, Paths, Settle, Sides, unchanged
-from forgetting.theory.definition import MOST_STATES, all_orders, orders_needed
-from forgetting.theory.draws import descents, permuted, with_beta
-from forgetting.theory.expectations import as_least_squares, start_noise
 from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, X, logarithm, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
@@ -55,8 +66,100 @@ from forgetting.theory.paper.last_iterate import (
     with_greedy_step,
 )
 from forgetting.theory.paper.regression_rates import PRODUCT
-from forgetting.theory.sampled import RUNS, losses_after, runs_for, width
-from forgetting.theory.statement import Statement, checked, declare_claim, register_bound
+from forgetting.theory.registry import Statement
+from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
+
+
+@declare_claim(
+    label="lem:gd_funadmental_inequality",
+    statement="w_(t+1) = w_t - eta g_t implies sum_t g_t.(w_t - v) <= |w_0 - v|^2/(2 eta) + eta/2 sum_t |g_t|^2, any g",
+    needs=("gradients", "eta", "w", "v"),
+    draw=points("gradients", "eta", "w", "v"),
+    note="The slack is |w_(T+1) - v|^2 / (2 eta): equality when the last iterate is v.",
+)
+def _(instance: Instance) -> Sides:
+    gradients, eta, v = instance.extra("gradients"), float(instance.extra("eta")), instance.extra("v")
+    w, lhs, size = instance.extra("w"), 0.0, 0.0
+    rhs = float((w - v) @ (w - v)) / (2 * eta)
+    for gradient in gradients:
+        term = float(gradient @ (w - v))
+        lhs, size = lhs + term, size + abs(term)
+        rhs += eta / 2 * float(gradient @ gradient)
+        w = w - eta * gradient
+    return Sides(lhs, rhs, ROUNDING * (size + rhs))
+
+
+def _loss(instance: Instance, w: Array) -> tuple[float, Array]:
+    """The loss of the named task at w, and its gradient."""
+    matrix, label = equations(instance.tasks, int(instance.extra("task")))
+    missed = matrix @ w - label
+    return 0.5 * float(missed @ missed), np.asarray(matrix.T @ missed)
+
+
+_SMOOTH = all_of(regression, lambda i: None if i.tasks.radius > 0 else "beta must be positive")
+
+
+def _noise(instance: Instance, *vectors: Array) -> float:
+    size = max(float(np.linalg.norm(v)) for v in vectors) + float(np.linalg.norm(instance.tasks.w_star))
+    return float(ROUNDING * instance.tasks.radius**2 * size**2)
+
+
+_descent = partial(declare_claim, label="lem:gd_descent", missing=_SMOOTH)
+
+
+@_descent(
+    part="descent",
+    statement="f(w - eta g) <= f(w) - eta (1 - eta beta/2) |g|^2 with g = grad f(w), for every eta > 0",
+    needs=("task", "w", "eta"),
+    draw=points("task", "w", "eta"),
+)
+def _(instance: Instance) -> Sides:
+    w, eta, beta = instance.extra("w"), float(instance.extra("eta")), instance.tasks.radius**2
+    value, gradient = _loss(instance, w)
+    after, _ = _loss(instance, w - eta * gradient)
+    rhs = value - eta * (1 - eta * beta / 2) * float(gradient @ gradient)
+    return Sides(after, rhs, _noise(instance, w, eta * gradient))
+
+
+@_descent(
+    part="gradient", statement="|grad f(w)|^2 <= 2 beta (f(w) - f(w*))", needs=("task", "w"), draw=points("task", "w")
+)
+def _(instance: Instance) -> Sides:
+    value, gradient = _loss(instance, instance.extra("w"))
+    beta = instance.tasks.radius**2
+    return Sides(float(gradient @ gradient), 2 * beta * value, 2 * beta * _noise(instance, instance.extra("w")))
+
+
+_square = partial(declare_claim, label="lem:sqloss_gradineq", missing=regression)
+
+
+@_square(
+    part="identity",
+    statement="2 f(w) = grad f(w).(w - w*) for f(w) = 1/2 |A w - b|^2 with A w* = b",
+    kind="equality",
+    needs=("task", "w"),
+    draw=points("task", "w"),
+)
+def _(instance: Instance) -> Sides:
+    w = instance.extra("w")
+    value, gradient = _loss(instance, w)
+    gap = w - instance.tasks.w_star
+    return Sides(2 * value, float(gradient @ gap), _noise(instance, w), instance.tasks.radius**2 * float(gap @ gap))
+
+
+@_square(
+    part="inequality",
+    statement="(2 - gamma) f(w) - f(z)/gamma <= grad f(w).(w - z) for every z and gamma > 0",
+    needs=("task", "w", "z", "gamma"),
+    draw=points("task", "w", "z", "gamma"),
+    note="Equality where A z - b = gamma (A w - b).",
+)
+def _(instance: Instance) -> Sides:
+    w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
+    value, gradient = _loss(instance, w)
+    lhs = (2 - gamma) * value - _loss(instance, z)[0] / gamma
+    return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(instance, w, z))
+
 
 _PERMUTED = covers("without replacement")
 _DROPPED = "The proof ends with a further factor 1/(2 - eta beta), at most 1 for eta beta <= 1"
@@ -64,7 +167,7 @@ _DRAWN = permuted(1, 1, projections=False)
 
 
 def _seen_next(numbers: Expected, k: int) -> tuple[float, float, float, float]:
-    """E f-hat_(0:k)(w_k) and E f(w_k; pi_k), and how far lhs - 2 times that, and lhs, may be off."""
+    """E f-hat_(0:k)(w_k), E f(w_k; pi_k), and the errors of the first less twice the second, and of the first."""
     seen, off_seen = with_doubt(numbers, numbers.in_sample, k)
     following, off_next = with_doubt(numbers, numbers.next_loss, k)
     part = off_seen * k / (k + 1)
@@ -118,7 +221,7 @@ def _seen_and_next(bound: Bound, part: str, applies: Missing, settle: Settle = u
 
 
 def _with_log_step(instance: Instance) -> Instance:
-    """The same instance with eta = 1/(beta log k)."""
+    """The instance with eta = 1/(beta log k)."""
     if instance.k < 2:
         return instance
     return replace(instance, scheme=SGD(1 / (instance.tasks.radius**2 * math.log(instance.k)), "loss"))
@@ -224,7 +327,7 @@ def _stability(instance: Instance, factor: float) -> float:
     return 4 * beta * x * dist_sq(instance) * factor
 
 
-def _seen_against_next(*, permuted: bool, corrected: bool) -> Paths:
+def _seen_against_next(*, permuted: bool, corrected: bool) -> CheckPaths:
     """The loss on what was seen against twice the loss of the next task, plus the price of stability."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
@@ -256,13 +359,13 @@ _AS_PROVED = "With the factor 1/(2 - eta beta), as the proof has it."
 
 
 def _small_step(instance: Instance) -> Instance:
-    """The same instance with eta beta <= 1."""
+    """The instance with a step for which eta beta <= 1."""
     x, beta = with_beta(instance)
     return instance if x <= 1 else replace(instance, scheme=SGD(x / 2 / beta, "loss"))
 
 
 def _large_step(instance: Instance) -> Instance:
-    """The same instance with 1 < eta beta <= 2, the end of the range now and then."""
+    """The instance with a step for which 1 < eta beta <= 2, the end of the range now and then."""
     x, beta = with_beta(instance)
     x = 2.0 if x > 1.99 else x if x > 1 else 1 + x
     return replace(instance, scheme=SGD(x / beta * (1 - 1e-15), "loss"))
@@ -342,7 +445,7 @@ def _permutations(instance: Instance, every: int) -> tuple[IntArray, IntArray, s
 
 
 def _swapped(orders: IntArray, i: IntArray, t: int) -> IntArray:
-    """Each order with what stands at its own position i and what stands at t swapped."""
+    """Each order with two tasks swapped: the one at its own position i, and the one at t."""
     other, rows = orders.copy(), np.arange(len(orders))
     other[rows, i], other[:, t] = orders[:, t], orders[rows, i]
     return other

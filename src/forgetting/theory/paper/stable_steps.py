@@ -27,7 +27,7 @@ from forgetting.theory.checking import (
     steps,
     trajectory,
 )
-from forgetting.theory.claim import Draw, Paths, Sides
+from forgetting.theory.claim import CheckPaths, Draw, Sides
 from forgetting.theory.definition import check_point, equations
 from forgetting.theory.draws import descents, permuted, points
 from forgetting.theory.expectations import Numbers, as_least_squares
@@ -159,7 +159,7 @@ def _apart_exactly(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     case = as_least_squares(instance)
-    runs = [trajectory(one, case.scheme) for one in (case, replace(case, w0=case.extra("z")))]
+    runs = [trajectory(start, case.scheme) for start in (case, replace(case, w0=case.extra("z")))]
     gap = runs[0].iterates[-1] - runs[1].iterates[-1]
     size = case.start @ case.start + case.extra("z") @ case.extra("z") + case.tasks.w_star @ case.tasks.w_star
     rhs = _apart(case, runs[0].order.tolist(), np.asarray)[1]
@@ -210,7 +210,7 @@ def _few(instance: Instance) -> str | None:
     return None if count <= MOST_PERMUTATIONS else f"is checked on at most {MOST_PERMUTATIONS} permutations"
 
 
-def _against_permutations(bound: bool) -> Paths:
+def _against_permutations(bound: bool) -> CheckPaths:
     """The next loss less the loss on what was seen, by the engines; the other side over all permutations."""
 
     def check(engine: type[Numbers] | type[Precise], number: _Lift, instance: Instance) -> Sides:
@@ -221,7 +221,7 @@ def _against_permutations(bound: bool) -> Paths:
         change, most = map(float, _swaps(case, number))
         return Sides(*((abs(lhs), most) if bound else (lhs, change)), doubt, scale, f"{numbers.how}, all permutations")
 
-    return Paths(partial(check, Numbers, np.asarray), at_full_precision(partial(check, Precise, lift)))
+    return CheckPaths(partial(check, Numbers, np.asarray), at_full_precision(partial(check, Precise, lift)))
 
 
 _swapped = partial(

@@ -1,4 +1,4 @@
-"""What a hunt would notice: a statement with a fault planted in its right side, hunted like the statement itself.
+"""Planted faults: statements with a fault in the right side, hunted to see what a hunt would notice.
 
 A statement that holds on every problem of a hunt may hold with room to spare. The largest ratio of its sides says how
 much smaller a constant would have been noticed; a term that matters nowhere is found by hunting without the term.
@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 
-from forgetting.theory.claim import Check, Claim, Sides
+from forgetting.theory.claim import Check, Sides
 from forgetting.theory.hunt import Hunt
-from forgetting.theory.statement import get_bound
-
-__all__ = ["CLOSE", "FACTORS", "Noticed", "noticed", "percent_smaller", "planted"]
+from forgetting.theory.registry import get_bound
+from forgetting.theory.statement import Claim
 
 FACTORS = (2, 10, 100)  # how many times smaller planted constants are
 CLOSE = 1e-6  # by how much a share must exceed another to be called larger
@@ -42,7 +41,7 @@ def planted(claim: Claim, factor: float = 1.0, without: str | None = None) -> Cl
 
 @dataclass(frozen=True)
 class Noticed:
-    """What a hunt would have noticed.
+    """The faults that a hunt would have noticed.
 
     Attributes:
         reached: the share of the right side that the left side exceeded for sure: the constant is noticed if it is
@@ -95,7 +94,7 @@ def percent_smaller(reached: float) -> str:
 
 
 def noticed(result: Hunt, hunt: Callable[[Claim], Hunt]) -> Noticed:
-    """What the hunt of a claim would have noticed; `hunt` hunts the claim without one of its terms.
+    """The faults that the hunt of a claim would have noticed; `hunt` hunts the claim without one of its terms.
 
     >>> import forgetting as fg
     >>> result = fg.claims.get("lem:regret_bound").hunt(budget=60)
@@ -103,6 +102,7 @@ def noticed(result: Hunt, hunt: Callable[[Claim], Hunt]) -> Noticed:
     True
     """
     claim = result.claim
+    assert isinstance(claim, Claim)
     if result.instance is None or result.verdict is None:
         return Noticed(None)
     sides = claim.sides(result.instance)
@@ -111,7 +111,7 @@ def noticed(result: Hunt, hunt: Callable[[Claim], Hunt]) -> Noticed:
 
 
 def _where(result: Hunt) -> Iterator[str]:
-    """On how many problems the right side was below what holds without it, and each branch was the smallest."""
+    """The number of problems on which the right side was below the trivial value, and each branch the smallest."""
     reach, right = result.reach, None if result.verdict is None else result.verdict.right
     if right is None or reach.telling is None:
         return

@@ -1,4 +1,4 @@
-"""A claim from a bound, so that a bound of a newer paper can be checked and hunted."""
+"""Claims from bounds: a bound on the expected loss or forgetting is checked by the engines and hunted as it is."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from dataclasses import replace as changed
 import numpy as np
 
 from forgetting.core.arrays import as_flag, as_function
-from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import NAMES, Bound
-from forgetting.theory.checking import expected_at_most
-from forgetting.theory.claim import Claim, Draw
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.theory.bound import NAMES
+from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, paths, projection, setting_of
+from forgetting.theory.claim import Draw, Sides
 from forgetting.theory.draws import cycles, permuted, projected
+from forgetting.theory.expectations import Expected
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import all_statements, get_bound
+from forgetting.theory.registry import Statement, all_statements, get_bound
+from forgetting.theory.statement import Bound, Claim, checked
 
-__all__ = ["claim_from_bound"]
+__all__ = ["claim_from_bound", "expected_at_most"]
 
 #: problems for a hunt, by the ordering that a bound covers; made with the first k that it covers
 _DRAWS: dict[str, Callable[[int], Draw]] = {
@@ -27,6 +29,34 @@ _DRAWS: dict[str, Callable[[int], Draw]] = {
     "without replacement": lambda first: permuted(first),
     "cyclic": lambda first: cycles,
 }
+
+
+def expected_at_most(bound: Bound, *, part: str | None, statement: str, draw: Draw, replace: bool = False) -> Statement:
+    """Register a bound on E L(w_k) or E F(k) with its check; `statement` is said around the formula of the bound."""
+
+    def check(instance: Instance, numbers: Expected) -> Sides:
+        setting = setting_of(instance)
+        lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
+        return at_most(lhs, bound, setting, instance.k, numbers.doubt + ROUNDING * setting.scale, numbers.how)
+
+    def missing(instance: Instance) -> str | None:
+        try:
+            setting = setting_of(instance)
+        except ForgettingError as error:
+            return str(error)
+        if setting.problem not in bound.problems:
+            return f"is about {' or '.join(bound.problems)}"
+        return bound.why_not(setting, instance.k)
+
+    return checked(
+        bound,
+        part=part,
+        statement=statement.format(bound.formula),
+        paths=paths(check),
+        draw=draw,
+        missing=all_of(covers(*bound.orderings), projection, missing),
+        replace=replace,
+    )
 
 
 def claim_from_bound(key: str, *, draw: Draw | None = None, replace: bool = False) -> Claim:
@@ -52,7 +82,7 @@ def claim_from_bound(key: str, *, draw: Draw | None = None, replace: bool = Fals
     >>> fg.bounds.unregister("newer2027:random/loss")
     """
     bound = get_bound(key)
-    statement = next(one for one in all_statements() if one.bound is bound)
+    statement = next(statement for statement in all_statements() if statement.bound is bound)
     if statement.claim is not None and not as_flag(replace, "replace"):
         raise InvalidInputError(
             f"{key} has a claim, fg.claims.get({statement.label!r}, {statement.part!r}); replace=True replaces it"
@@ -94,7 +124,7 @@ def _draw(bound: Bound) -> Draw:
     def draw(rng: np.random.Generator, index: int) -> Instance:
         made = draws[index % len(draws)](rng, index // len(draws))
         tasks = made.posed.num_tasks
-        whole = bound.range.every is None or made.k % tasks == 0
-        return made if whole else changed(made, k=tasks * max(made.k // tasks, 1))
+        covered = bound.range.every is None or made.k % tasks == 0
+        return made if covered else changed(made, k=tasks * max(made.k // tasks, 1))
 
     return draw

@@ -1,10 +1,13 @@
-"""Two lines, cloned: worst cases of random orderings, which match the rates up to constants.
+"""Worst cases: greedy orderings that fail (Tsipory et al. 2025), and two cloned lines in random order.
 
-A projection onto the line of the last task changes nothing, and a change of line costs a factor cos(theta)^2 of the
-squared error. Without replacement, the k - 1 pairs of consecutive tasks differ with probability T / (2 (T-1)) each;
-Jensen's inequality over the number of changes gives the lower bounds, for the loss with these means and for forgetting
-with means weighted by the number of visits to the task that was not learned last. Two tasks change in every step, so
-that the bounds are exact there. Two subspaces split into planes with two lines each.
+Tsipory et al. 2025 also have a rate of greedy orderings with repetition.
+
+The two lines match the rates of random orderings up to constants. A projection onto the line of the last task changes
+nothing, and a change of line costs a factor cos(theta)^2 of the squared error. Without replacement, the k - 1 pairs of
+consecutive tasks differ with probability T / (2 (T-1)) each; Jensen's inequality over the number of changes gives the
+lower bounds, for the loss with these means and for forgetting with means weighted by the number of visits to the task
+that was not learned last. Two tasks change in every step, so that the bounds are exact there. Two subspaces split into
+planes with two lines each.
 """
 
 from __future__ import annotations
@@ -19,15 +22,51 @@ from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Permutation
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.worst_tasks import Worst, two_lines_forgetting, two_lines_loss, two_lines_power
-from forgetting.theory.bound import Bound, Condition, Quantity, Range
-from forgetting.theory.checking import expected_at_most
+from forgetting.theory.bound import Condition, Quantity, Range
+from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import Draw, realizable
-from forgetting.theory.expression import Expression, K, S, T
+from forgetting.theory.expression import DIM, Expression, K, S, T, number, root
 from forgetting.theory.instance import Instance
-from forgetting.theory.later.evron2022 import ROOM, WORST
 from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.later.published_rates import HALVED, ROOM, WORST
 from forgetting.theory.setting import known
-from forgetting.theory.statement import register_bound
+from forgetting.theory.statement import Bound, register_bound
+
+register_bound(
+    Bound(
+        key="tsipory2025:single-pass/loss/lower",
+        title="greedy single pass can fail",
+        source="Tsipory et al. 2025",
+        quantity="loss",
+        orderings=("greedy single pass",),
+        kind="lower",
+        expression=(number(1) / 16 - 1 / (8 * DIM)) * S,
+        needs=("T",),
+        conditions=(
+            Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),
+            Condition(
+                lambda s, k: known(s.T) == known(s.d) - 1 == k, "is for a whole pass over T = d - 1 tasks, k = T"
+            ),
+            ROOM,
+        ),
+        convention=f"{HALVED}; {WORST}",
+        note="Reached with room to spare by families.greedy_failure(d), by both greedy rules.",
+        instance=lambda tasks, k: families.greedy_failure(tasks + 1),
+    )
+)
+register_bound(
+    Bound(
+        key="tsipory2025:repeated/loss",
+        title="greedy with repetition",
+        source="Tsipory et al. 2025",
+        quantity="loss",
+        orderings=("greedy",),
+        kind="rate",
+        status="rate only",
+        expression=S / root(K, 3),
+    )
+)
+
 
 _PAIRS = Condition(lambda s, k: known(s.T) % 2 == 0, "is for even T, so that both lines are cloned equally often")
 

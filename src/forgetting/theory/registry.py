@@ -1,0 +1,244 @@
+"""The one registry: every statement has one declaration, one source and one status, as a bound, as a claim or as both.
+
+A `Bound` is the right-hand side of a statement, and a `Claim` computes both sides. `fg.bounds` and `fg.claims` are
+views of the registry: the first lists statements with a bound, the second statements with a claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from forgetting.core.arrays import as_flag, as_kind
+from forgetting.core.registry import watched
+from forgetting.errors import InvalidInputError
+from forgetting.theory.numbering import PRINTED
+
+if TYPE_CHECKING:
+    from forgetting.theory.bound import Status
+    from forgetting.theory.statement import Bound, Claim
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One statement of a paper: what it bounds, how it is checked, and what is known about it.
+
+    Attributes:
+        bound: the right-hand side, None where the statement is no bound on a quantity of this library.
+        claim: the check of both sides, None where the statement is not checked on instances.
+
+    >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
+    >>> statement.number, statement.part, statement.status
+    ('Theorem 10', 'loss', 'holds as stated')
+    """
+
+    bound: Bound | None = None
+    claim: Claim | None = None
+
+    def __post_init__(self) -> None:
+        bound, claim = self.bound, self.claim
+        if bound is None and claim is None:
+            raise InvalidInputError("a statement is a bound, a claim, or both")
+        if bound is not None and claim is not None:
+            named = bound.label, bound.source, bound.status, bound.note
+            if named != (claim.label, claim.source, claim.status, claim.note):
+                raise InvalidInputError(f"{bound.key} and {claim.key} are one statement, but do not say the same")
+
+    @property
+    def _named(self) -> Bound | Claim:
+        named = self.claim or self.bound
+        assert named is not None
+        return named
+
+    @property
+    def label(self) -> str:
+        """The label in the source: the paper's own LaTeX label where it has one."""
+        return self._named.label
+
+    @property
+    def part(self) -> str | None:
+        """The part, reading or variant of the statement; None where it has one part."""
+        return self._named.part
+
+    @property
+    def name(self) -> str:
+        """The name for readers, such as 'Theorem 10, universal rate: loss'."""
+        return self._named.name
+
+    @property
+    def number(self) -> str:
+        """The number in the PDF of the paper, such as 'Theorem 10'; empty for other sources."""
+        return PRINTED[self.label].number if self.label in PRINTED else ""
+
+    @property
+    def title(self) -> str:
+        """The heading in the PDF; the short title of the bound where the paper prints no heading."""
+        printed = PRINTED[self.label].title if self.label in PRINTED else ""
+        return printed or (self.bound.title if self.bound is not None else "")
+
+    @property
+    def source(self) -> str:
+        """Author, year and place."""
+        return self._named.source
+
+    @property
+    def status(self) -> Status:
+        """The status: what is known about the truth of the statement."""
+        return self._named.status
+
+    @property
+    def note(self) -> str:
+        """More on the status."""
+        return self._named.note
+
+
+_STATEMENTS: dict[tuple[str, str | None], Statement] = watched("statement", {})
+
+
+def add_statement(statement: Statement, replace: bool = False) -> Statement:
+    """Add a statement; with `replace`, in the place of an earlier one of the same key."""
+    key = statement.label, statement.part
+    bound, claim = statement.bound, statement.claim
+    same = [
+        place
+        for place, other in _STATEMENTS.items()
+        if bound is not None and other.bound is not None and other.bound.key == bound.key
+    ]
+    if not as_flag(replace, "replace"):
+        if bound is not None and same:
+            raise InvalidInputError(f"there is already a bound {bound.key!r}; choose another key, or give replace=True")
+        if key in _STATEMENTS:
+            name = claim.key if claim is not None else f"{key[0]}, {key[1]}"
+            raise InvalidInputError(
+                f"there is already a claim {name}; choose another label or part, or give replace=True"
+            )
+    for place in same:
+        if place != key:
+            del _STATEMENTS[place]
+    _STATEMENTS[key] = statement
+    return statement
+
+
+def all_statements() -> tuple[Statement, ...]:
+    """All statements, in the order of declaration.
+
+    >>> len(all_statements()) > 130
+    True
+    """
+    return tuple(_STATEMENTS.values())
+
+
+def get_bound(key: str) -> Bound:
+    """The bound of this key.
+
+    >>> get_bound("thm:random_convergence_rate/loss").source
+    'Evron et al. 2026, Theorem 8 (thm:random_convergence_rate)'
+    """
+    as_kind(key, str, "the key of a bound")
+    bounds = {bound.key: bound for bound in all_bounds()}
+    if key in bounds:
+        return bounds[key]
+    close = [known for known in bounds if key.split("/")[0] in known]
+    hint = f"; did you mean {', '.join(close)}" if close else "; see all_bounds()"
+    raise InvalidInputError(f"no bound {key!r}{hint}")
+
+
+def unregister_bound(key: str) -> None:
+    """Take the statement of this bound out of the registry, with its claim if it has one."""
+    bound = get_bound(key)
+    _STATEMENTS.pop(next(name for name, statement in _STATEMENTS.items() if statement.bound is bound))
+
+
+def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> tuple[Bound, ...]:
+    """All bounds, in the order of declaration, or those on one quantity or ordering.
+
+    >>> len(all_bounds()) > 60
+    True
+    >>> {b.quantity for b in all_bounds(quantity="residual")}
+    {'residual'}
+    """
+    as_kind(quantity, str | None, "a quantity such as 'loss'")
+    as_kind(ordering, str | None, "the name of an ordering")
+    return tuple(
+        bound
+        for statement in _STATEMENTS.values()
+        if (bound := statement.bound) is not None
+        and (quantity is None or bound.quantity == quantity)
+        and (ordering is None or ordering in bound.orderings or "any" in bound.orderings)
+    )
+
+
+def get_claim(label: str, part: str | None = None) -> Claim:
+    """The claim of this label and part; left out, the first part, which is the statement as printed or its main half.
+
+    >>> get_claim("cor:Q spectrum", "at least 0").statement
+    'every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1'
+    >>> get_claim("thm:sgd_last_iterate_main").part
+    'general'
+    >>> get_claim("cor:Q spectrum", "at most 2")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: cor:Q spectrum has no part 'at most 2'; it has 'at least 0', 'at most 1'
+    """
+    claims = {(claim.label, claim.part): claim for claim in all_claims()}
+    if isinstance(label, str) and isinstance(part, str | None) and (label, part) in claims:
+        return claims[label, part]
+    parts = [known for name, known in claims if isinstance(label, str) and name == label]
+    if not parts:
+        near = get_close_matches(str(label), dict.fromkeys(name for name, _ in claims), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else "see fg.claims.all()"
+        raise InvalidInputError(f"no claim {label!r:.80}; {hint}")
+    if part is None:
+        return claims[label, parts[0]]
+    if parts == [None]:
+        raise InvalidInputError(f"{label} has no parts; leave out part={part!r}")
+    raise InvalidInputError(f"{label} has no part {part!r}; it has {', '.join(sorted(map(repr, parts)))}")
+
+
+def unregister_claim(label: str, part: str | None = None) -> None:
+    """Take the statement of this claim out of the registry."""
+    claim = get_claim(label, part)
+    _STATEMENTS.pop((claim.label, claim.part))
+
+
+def all_claims(label: str | None = None) -> tuple[Claim, ...]:
+    """All claims in the order of declaration, or all parts of one label.
+
+    >>> len(all_claims()) > 50
+    True
+    """
+    as_kind(label, str | None, "the label of a claim")
+    claims = (statement.claim for statement in _STATEMENTS.values())
+    return tuple(claim for claim in claims if claim is not None and label in (None, claim.label))
+
+
+def name_by_key(key: str, part: str | None = None) -> str:
+    """The name of a bound by its key, or of a claim by label and part.
+
+    A key that is not registered here, as in a file from elsewhere, is its own name.
+
+    >>> name_by_key("thm:cl_by_sgd_main/loss"), name_by_key("lem:Q trace"), name_by_key("newer2027", "loss")
+    ('Theorem 10, universal rate', 'Lemma C.8', 'newer2027, loss')
+    """
+    known = _registered(key, part)
+    return known.name if known is not None else key if part is None else f"{key}, {part}"
+
+
+def heading_of(key: str, part: str | None = None) -> str:
+    """The name of a bound or a claim, followed by its key or its label in brackets.
+
+    >>> heading_of("thm:cl_by_sgd_main/loss"), heading_of("lem:Q trace"), heading_of("newer2027", "loss")
+    ('Theorem 10, universal rate [thm:cl_by_sgd_main/loss]', 'Lemma C.8 [lem:Q trace]', 'newer2027, loss')
+    """
+    known = _registered(key, part)
+    return name_by_key(key, part) if known is None else known.heading
+
+
+def _registered(key: str, part: str | None) -> Bound | Claim | None:
+    for statement in all_statements():
+        bound, claim = statement.bound, statement.claim
+        if claim is not None and (claim.label, claim.part) == (key, part):
+            return claim
+        if bound is not None and bound.key == key:
+            return bound
+    return None
