@@ -25,8 +25,8 @@ from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
+from forgetting.tasks.held_out_and_noise import scored_tasks
 from forgetting.tasks.problem import no_common_solution
-from forgetting.tasks.scored import scored_tasks
 
 __all__ = ["MOST_STEPS", "Question", "Steps", "as_level", "as_patience", "ask", "expect"]
 
