@@ -21,7 +21,7 @@ HIDDEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
-#: how texts begin that a spreadsheet takes for formulas, or takes for text because of an apostrophe before
+#: beginnings of texts that a spreadsheet takes for formulas, or takes for text because of an apostrophe before
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 

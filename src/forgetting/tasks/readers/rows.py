@@ -265,7 +265,7 @@ def _number_name(word: str) -> str:
 CLASSES = 20  # the most different whole numbers that may be classes, and the most classes that are listed
 LISTED = 5  # names in a note
 LONG = 10  # rows of a table from which a feature that counts them is no coincidence
-UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # what pandas calls an index without a name
+UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # names that pandas gives an index without one
 INDEX = {"id", "index", "row", "rowid", "row_id", "row_number", "rownames", "level_0", "nr", "no", "#"}
 
 
