@@ -188,7 +188,7 @@ def test_noise_by_one_number_and_by_covariances_is_the_same():
 
 
 def test_many_rows_of_noise_are_turned_into_few_outputs_with_the_same_values(monkeypatch):
-    from forgetting.tasks import scored
+    from forgetting.tasks import held_out_and_noise as scored
 
     rng = np.random.default_rng(1)
     tasks = fg.RegressionTasks(

@@ -259,8 +259,8 @@ def _work(examine: Examine, warm: Callable[[], None], options: argparse.Namespac
 # ----------------------------------------------------------------------------------------------------------- coverage
 
 READERS = (  # the modules that read what others wrote
-    "storage/arrays.py",
-    "storage/json_text.py",
+    "files/arrays.py",
+    "files/json_and_toml.py",
     "tasks/files.py",
     "claims/instance.py",
     "claims/certificate.py",

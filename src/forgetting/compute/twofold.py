@@ -18,7 +18,7 @@ from forgetting.core.arrays import Array
 
 UNIT = 2.0**-102  # the proven constants are below 2^-103 (Joldes, Muller and Popescu, ACM TOMS 44, 2017)
 SPLITTER = 134217729.0  # 2^27 + 1
-DIGITS = 50  # of decimal numbers
+DIGITS = 50  # digits of decimal numbers
 Pair = tuple[Array, Array]
 
 

@@ -23,7 +23,7 @@ from forgetting.errors import NotSupportedError, WorkerError
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-ALONE = 2  # how often a part is computed with no other beside it before it is given up because its process dies
+ALONE = 2  # times that a part is computed with no other beside it before it is given up because its process dies
 THREADS = "NUMBA_NUM_THREADS"
 WATCH = 1.0  # seconds between two looks for the parent of a process
 

@@ -18,7 +18,7 @@ from forgetting.errors import InvalidInputError
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Seed = int | np.random.Generator | np.random.SeedSequence | None  # what `seed_from` takes
+Seed = int | np.random.Generator | np.random.SeedSequence | None  # the seeds that `seed_from` takes
 Kind = TypeVar("Kind")
 Function = TypeVar("Function", bound=Callable[..., Any])
 EPS = float(np.finfo(np.float64).eps)

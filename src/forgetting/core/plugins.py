@@ -17,10 +17,10 @@ from forgetting.core.registry import additions_only
 from forgetting.core.text import error_words, one_line
 from forgetting.errors import InvalidInputError
 
-GROUP = "forgetting"  # of entry points
-LONG = 5.0  # seconds
-LONGEST = 400  # characters of an error
-#: what holds the names of this package: imported before plugins, which then cannot take one of these names
+GROUP = "forgetting"  # the group of entry points
+LONG = 5.0  # seconds after which an import is called slow
+LONGEST = 400  # characters of an error that are shown
+#: packages that hold the names of this one: imported before plugins, which then cannot take one of these names
 HOMES = ("orderings", "schemes", "sets", "solver", "expectation", "bounds", "claims", "studies", "report")
 loaded: list[str] = []  # the names of all plugins of this process, which a new process does not have
 _modules: dict[str, str] = {}  # the module of each plugin

@@ -31,7 +31,7 @@ def dashed(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
-_tables: list[tuple[str, dict[Any, Any]]] = []  # of all registries: the kind, and the members
+_tables: list[tuple[str, dict[Any, Any]]] = []  # the kind and the members of every registry
 
 
 def watched(kind: str, table: dict[K, T]) -> dict[K, T]:

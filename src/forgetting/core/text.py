@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 from io import StringIO
@@ -20,7 +21,7 @@ HIDDEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
-#: how texts begin that a spreadsheet takes for formulas, or takes for text because of an apostrophe before
+#: beginnings of texts that a spreadsheet takes for formulas, or takes for text because of an apostrophe before
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
@@ -124,3 +125,12 @@ def nearest(name: object, known: Iterable[str], are: str = "there are") -> str:
         return hint
     listed = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
     return f"{hint} {are.capitalize() if close else are} {listed}"
+
+
+def first_repeated(names: Iterable[Any]) -> Any:
+    """The first name that occurs more than once, or None.
+
+    >>> first_repeated(["a", "b", "a"]), first_repeated([])
+    ('a', None)
+    """
+    return next((name for name, times in Counter(names).items() if times > 1), None)

@@ -29,8 +29,8 @@ from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes.base import Scheme, SchemeLike
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
+from forgetting.tasks.held_out_and_noise import scored_tasks
 from forgetting.tasks.problem import no_common_solution
-from forgetting.tasks.scored import scored_tasks
 
 __all__ = ["compare", "expect"]
 

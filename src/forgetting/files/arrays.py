@@ -30,7 +30,7 @@ from forgetting.files.atomic import foreign_file, write
 Read = TypeVar("Read")
 RATIO = 100  # the largest compression ratio of archives that unpack to more than 256 MiB
 PART = 2**20  # bytes unpacked at once
-KINDS = "biufU"  # of dtypes that are read: truth values, numbers, text
+KINDS = "biufU"  # kinds of dtypes that are read: truth values, numbers, text
 LOCAL = struct.Struct("<4s22sHH")  # header of a zip entry; the last two numbers are the lengths of name and extra data
 
 

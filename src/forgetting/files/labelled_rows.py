@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -18,7 +17,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
 from forgetting.core.memory import require_memory
-from forgetting.core.text import nearest, one_line
+from forgetting.core.text import first_repeated, nearest, one_line
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.matrices import as_matrix, checked_block, read_matrix
@@ -302,7 +301,7 @@ class ParquetRows(LabelledRows):
         for number, file in enumerate(self.paths):
             with parquet_file(file) as opened:
                 columns = opened.schema_arrow.names
-                repeated = next((name for name, times in Counter(columns).items() if times > 1), None)
+                repeated = first_repeated(columns)
                 if repeated is not None:
                     raise ProblemFileError(f"{file}: two columns are called {repeated!r:.60}")
                 self.columns = self.columns or columns

@@ -103,7 +103,7 @@ def _check_shape(shape: tuple[int, ...], what: str) -> None:
 
 
 SPARSE = ("csr", "csc", "coo")  # formats of scipy.sparse.save_npz that are read
-#: what the fields of a Matrix Market file hold, and the symmetries; those of real numbers are the same as hermitian
+#: the dtypes of the fields of a Matrix Market file, and its symmetries; symmetric real numbers are hermitian too
 MARKET = {"real": "f8", "double": "f8", "integer": "i8", "unsigned-integer": "u8", "pattern": "f8"}
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 

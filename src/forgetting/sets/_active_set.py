@@ -114,14 +114,14 @@ def remove(Q: Array | None, L: Array, W: IntArray, lam: Array, size: int, k: int
 
 BoolArray = NDArray[np.bool_]
 
-OPTIMAL, EMPTY, LOST, STALLED = 0, 1, 2, 3  # how a projection ends
-ENTERED, REFINE, FOLLOWS = 4, 5, 6  # what became of a violated row; it may also be EMPTY, LOST or STALLED
+OPTIMAL, EMPTY, LOST, STALLED = 0, 1, 2, 3  # endings of a projection
+ENTERED, REFINE, FOLLOWS = 4, 5, 6  # outcomes for a violated row, beside EMPTY, LOST and STALLED
 TOL = 2e-13  # a row counts as satisfied when it is missed by TOL * (|w| + |p|/50 + |b_i|): rounding of a_i.w
 NEARLY_DEPENDENT = 1e-9  # squared distance of a unit row to the span of others that the Gram matrix can be trusted with
 EPS = 2.220446049250313e-16
 WELL_APART = 1e-6  # the same, for rows that are only a guess
 HUGE = 1e6  # a multiplier of this many times the size of the point comes from a row that nearly follows from others
-SWEEPS = 4  # of coordinate ascent, to guess the active rows of a cold start
+SWEEPS = 4  # sweeps of coordinate ascent, to guess the active rows of a cold start
 
 
 @compiled_fast

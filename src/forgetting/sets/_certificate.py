@@ -6,7 +6,7 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, Array
 
-SLACK = 8.0  # of rounding errors that count as one: rows were scaled, and their weights are computed numbers
+SLACK = 8.0  # rounding errors that count as one: rows were scaled, and their weights are computed numbers
 
 
 def rounding(dim: int) -> float:

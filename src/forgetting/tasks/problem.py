@@ -18,7 +18,7 @@ Kind = Literal["regression", "classification", "sets"]
 
 
 class Finding(Protocol):
-    """Whether some w solves all tasks (`holds`; None if undecided), and a `message` that says so."""
+    """The answer to whether some w solves all tasks: `holds` (None if undecided), and a `message` that says so."""
 
     @property
     def holds(self) -> bool | None: ...

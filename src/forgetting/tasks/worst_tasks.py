@@ -34,7 +34,7 @@ from forgetting.tasks.regression import RegressionTasks
 FOLDER = Path(__file__).with_name("known_worst")
 FORMAT = "forgetting/worst-tasks/1"
 PROOF = ".certificate.json"  # ending of the file beside an entry that proves its upper bound
-CLOSE = 1e-10  # how far rows may be from orthonormal, and w* from a unit vector
+CLOSE = 1e-10  # the largest distance of rows from orthonormal, and of |w*| from 1
 MOST = 10**12  # tasks, and steps
 LARGEST = 0.5  # no expected loss or forgetting is larger at |w_0 - w*| R = 1
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from forgetting.core.arrays import is_sparse
 from forgetting.core.memory import require_memory
-from forgetting.core.text import one_line
+from forgetting.core.text import first_repeated, one_line
 from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
@@ -24,7 +24,6 @@ from forgetting.tasks.readers.sheet import (
     Columns,
     Origin,
     Sheet,
-    first_repeated,
     is_frame,
     sheet_from_arrays,
     sheet_from_frame,

@@ -26,19 +26,7 @@ from forgetting.tasks.problem import Problem
 from forgetting.tasks.readers.sheet import NOTHING, Columns, Sheet, decimals, parse_number
 from forgetting.tasks.regression import RegressionTasks
 
-__all__ = [
-    "Reading",
-    "check_options",
-    "class_notes",
-    "index_columns",
-    "number_notes",
-    "order_note",
-    "regressed_classes",
-    "row_notes",
-    "task_notes",
-    "tasks_from",
-]
-
+__all__ = ["Reading", "task_notes"]
 
 NAMELESS = ("", "nan")  # no name of a task; "na" and "none" may be one
 
@@ -274,10 +262,10 @@ def _number_name(word: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- notes
 
 
-CLASSES = 20  # labels of at most so many different whole numbers may be classes, and so many classes are listed
+CLASSES = 20  # the most different whole numbers that may be classes, and the most classes that are listed
 LISTED = 5  # names in a note
 LONG = 10  # rows of a table from which a feature that counts them is no coincidence
-UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # what pandas calls an index without a name
+UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # names that pandas gives an index without one
 INDEX = {"id", "index", "row", "rowid", "row_id", "row_number", "rownames", "level_0", "nr", "no", "#"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,30 +14,12 @@ from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, any_array, as_flag, as_kind, as_word, is_sparse, numbers, one_column
 from forgetting.core.memory import require_memory
-from forgetting.core.text import nearest
+from forgetting.core.text import first_repeated, nearest
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.geometry import Matrix
 from forgetting.tasks.preparation import Standardize, as_feature_map, as_standardize
 
-__all__ = [
-    "NOTHING",
-    "PREPARING",
-    "Columns",
-    "Origin",
-    "Places",
-    "RowTable",
-    "Sheet",
-    "column_places",
-    "decimals",
-    "first_repeated",
-    "is_frame",
-    "parse_number",
-    "sheet_from_arrays",
-    "sheet_from_frame",
-    "sheet_from_mapping",
-    "sheet_of",
-]
-
+__all__ = ["PREPARING", "Columns"]
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 
@@ -282,15 +263,6 @@ def parse_number(word: str) -> float | None:
         return float(word)
     except ValueError:
         return None
-
-
-def first_repeated(names: Iterable[Any]) -> Any:
-    """The first name that occurs more than once, or None.
-
-    >>> first_repeated(["a", "b", "a"]), first_repeated([])
-    ('a', None)
-    """
-    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 # ------------------------------------------------------------------------------------------------------- rows in memory

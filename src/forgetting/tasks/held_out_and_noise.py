@@ -36,7 +36,7 @@ from forgetting.tasks.linear_tasks import LinearTasks, Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
 
-CLEAR = 1e-7  # of the largest singular value: above, singular vectors move values by less than (eps / CLEAR)^2
+CLEAR = 1e-7  # share of the largest singular value: vectors of larger ones move values by less than (eps / CLEAR)^2
 EXACT_ROOT = 32  # order of covariances up to which roots are exact: at most 0.1 seconds
 FEW_ROWS = 24  # rows of a task up to which each row has an output of noise of its own, which is exact
 
@@ -47,7 +47,7 @@ class _Root(NamedTuple):
     columns: Array
     exact: ExactRoot | None
     factor: Fraction
-    off: float  # of the floats, relative to their norm
+    off: float  # the error of the floats, relative to their norm
 
     def decimals(self) -> Any:
         """The columns with the digits of the current decimal context; None where no more than floats are known."""
