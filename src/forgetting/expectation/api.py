@@ -172,7 +172,7 @@ def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
     if method != "auto" or not outcome.runs or not plain or not others or request.linear is None:
         return ()
     return (
-        f"{' and '.join(plain)}: simulated because no exact method computes {others[0]}; a call without "
+        f"{' and '.join(plain)}: simulated beside {others[0]}, which no exact method computes; a call without "
         f"{others[0]} may have exact values",
     )
 
