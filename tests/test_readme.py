@@ -53,10 +53,3 @@ def test_links_lead_somewhere(page):
             target = target.replace("auto_gallery", "gallery") + ".py"
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
-def test_the_readme_counts_the_bounds_that_there_are():
-    import forgetting as fg
-
-    (count,) = re.findall(r"the best of (\d+) bounds", (ROOT / "README.md").read_text())
-    assert int(count) == len(fg.bounds.all_bounds())

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -199,3 +200,11 @@ def test_tests_that_have_not_begun_in_time_are_skipped():
     conftest.pytest_runtest_setup(item(1e6))
     with pytest.raises(pytest.skip.Exception, match="not begun after 0 seconds"):
         conftest.pytest_runtest_setup(item(0.0))
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports within functions count; those for annotations alone (`if TYPE_CHECKING`) do not."""
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("forgetting", cache_dir=None, exclude_type_checking_imports=True)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    list(TopologicalSorter(imports).static_order())  # raises an error that names a cycle

@@ -46,6 +46,20 @@ def script(path, *options):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
+def test_the_program_that_the_help_names_warns_of_nothing_and_refuses_in_one_line(proofs, tmp_path) -> None:
+    proofs[next(iter(ASKED))].save(tmp_path / "proof.json")
+    (tmp_path / "forged.json").write_text('{"k": 3306252529, "bits": 1000000000}')
+    program = [sys.executable, "-W", "error", "-m", "forgetting.worstcase.check_certificate"]
+    ends = {
+        name: subprocess.run([*program, str(tmp_path / name)], capture_output=True, text=True, check=False, timeout=120)
+        for name in ("proof.json", "forged.json", "nowhere.json")
+    }
+    assert [end.returncode for end in ends.values()] == [0, 1, 1]
+    assert ends["proof.json"].stderr == ""
+    assert ends["forged.json"].stderr == "not proved: no certificate, KeyError('tasks')\n"
+    assert "No such file" in ends["nowhere.json"].stderr
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_the_script_alone_proves_what_the_library_says(proofs, name, tmp_path) -> None:
     proofs[name].save(tmp_path / "proof.json")

@@ -163,8 +163,13 @@ def check(c):
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as file:
-        c = json.load(file)
-    bound, tasks = float(check(c)), "any number of" if c["tasks"] is None else c["tasks"]
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            c = json.load(file)
+        bound, tasks = float(check(c)), "any number of" if c["tasks"] is None else c["tasks"]
+    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        sys.exit(
+            f"not proved: {error if isinstance(error, (OSError, ValueError)) else 'no certificate, ' + repr(error)}"
+        )
     print(f"proved: the expected {c['quantity']} after k = {c['k']} steps is at most {bound:.12g}, for {tasks} tasks,")
     print(f"{'convex sets' if c['kind'] == 'convex' else 'subspaces'}, and the law {json.dumps(c['law'])[:100]}")

@@ -17,7 +17,6 @@ from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.json_and_toml import decode_json, typed, write_json
 from forgetting.files.records import Codec, add_codec
-from forgetting.worstcase.check_certificate import check, digest
 from forgetting.worstcase.inner_products import Word
 from forgetting.worstcase.program import MomentMatrix, Program
 from forgetting.worstcase.solving import Solved
@@ -65,6 +64,8 @@ class DualCertificate:
         The work is done by `forgetting/worstcase/check_certificate.py`, a script that uses Python's whole numbers and
         fractions, and nothing else of this library. An error says so if the squares prove less than the claim.
         """
+        from forgetting.worstcase.check_certificate import check  # not before: it is run as a program, too
+
         try:
             return float(check(self.data))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -105,6 +106,8 @@ class DualCertificate:
 
 def certified(program: Program, solved: Solved) -> DualCertificate:
     """The certificate that an approximate dual solution gives; its upper bound is the one that the squares prove."""
+    from forgetting.worstcase.check_certificate import check, digest
+
     tree = program.tree
     squares: dict[tuple[Word, ...], list[list[int]]] = {}  # matrices with the same words are checked together
     for matrix, dual in zip(program.matrices, solved.duals, strict=True):
