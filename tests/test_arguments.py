@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import each
 from forgetting.auditing import RandomFeatures, random_influence, search_orders, subsample_rows
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Explicit, WithReplacement
@@ -59,7 +60,7 @@ def equal(first, second):
 
 
 @pytest.mark.parametrize("call", TAKES_ORDERING)
-@pytest.mark.parametrize("spelling", ORDERINGS)
+@each("spelling", ORDERINGS)
 def test_orderings_are_known_by_name_or_as_lists_of_tasks(call, spelling):
     given, meant = ORDERINGS[spelling]
     assert equal(TAKES_ORDERING[call](given, None), TAKES_ORDERING[call](meant, None))
@@ -155,7 +156,9 @@ SEEDED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SEEDED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "audit" else name for name in SEEDED]
+)
 def test_a_result_has_the_number_that_repeats_it(name):
     call = SEEDED[name]
     number, _ = call(7)
@@ -169,7 +172,9 @@ def test_a_result_has_the_number_that_repeats_it(name):
         assert equal(value, same)
 
 
-@pytest.mark.parametrize("name", SEEDED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "audit" else name for name in SEEDED]
+)
 def test_no_seed_is_a_fresh_one_and_a_generator_moves_on(name):
     call = SEEDED[name]
     assert call(None)[0] != call(None)[0]

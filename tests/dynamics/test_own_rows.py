@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
+from effort import pairwise
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import OwnRows
 from forgetting.orderings import Cyclic, GreedyDistance, GreedyResidual, NormWeighted, Reshuffled
@@ -95,10 +96,7 @@ def assert_same(own, joint):
             close(getattr(own, name), getattr(joint, name))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("outputs", [0, 3])
-@pytest.mark.parametrize("noise", [0.0, 0.5])
-@pytest.mark.parametrize("scheme", LINEAR, ids=str)
+@pairwise(kind=KINDS, outputs=[0, 3], noise=[0.0, 0.5], scheme=LINEAR)
 def test_runs_on_own_rows_are_those_of_the_joint_row_space(kind, outputs, noise, scheme):
     if kind is graded and not isinstance(scheme, fg.schemes.Kaczmarz | fg.schemes.Ridge):
         scheme = fg.schemes.SGD(0.7)  # gradient steps diverge where rows are large

@@ -273,6 +273,7 @@ def test_a_result_that_cannot_be_drawn_is_saved(tmp_path, monkeypatch):
 # ---------------------------------------------------------------------------------------------------- hunts and stores
 
 
+@pytest.mark.slow
 def test_a_hunt_that_is_killed_ends_with_the_same_page_as_one_that_is_not(tmp_path):
     arguments = ["--budget", "6", "--minutes", "0", "--label", "lem:"]
     (tmp_path / "calm").mkdir()

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
+from effort import pairwise
 from forgetting.orderings import (
     Cyclic,
     Explicit,
@@ -245,9 +246,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ordering", ORDERINGS.values(), ids=ORDERINGS)
-@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
+@pairwise(kind=list(KINDS), ordering=list(ORDERINGS.values()), scheme=list(SCHEMES))
 def test_every_scheme_runs_under_every_ordering_on_every_problem(scheme, ordering, kind):
     problem = KINDS[kind]
     k = steps_of(ordering)

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 import forgetting as fg
+from effort import each, rounds
 from forgetting.errors import InfeasibleError
 
 daqp = pytest.importorskip("daqp")
@@ -130,7 +131,7 @@ def test_both_solvers_answer_on_easy_sets():
         np.testing.assert_allclose(by_nnls(A, b, p), point, atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each("seed", range(rounds(100, 300)))
 def test_empty_sets_are_recognised_with_a_certificate(seed):
     rng = np.random.default_rng(seed)
     family = FAMILIES[seed % len(FAMILIES)]

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import forgetting as fg
+from effort import pairwise
 from forgetting.errors import InvalidInputError
 
 GOOD = np.random.default_rng(0).standard_normal((6, 4))
@@ -90,9 +91,11 @@ def outcome(matrix, side, **options):
         return None if "rescale" in str(error) else pytest.fail(str(error))
 
 
-@pytest.mark.parametrize("power", [-320, -170, -160, -150, -146, -140, -100, 100, 140, 146, 150, 153, 160, 200])
-@pytest.mark.parametrize("what", ["A", "b", "both"])
-@pytest.mark.parametrize("options", [{}, {"blocks": 3}, {"method": "extended"}, {"damp": 0.0, "method": "multipliers"}])
+@pairwise(
+    power=[-320, -170, -160, -150, -146, -140, -100, 100, 140, 146, 150, 153, 160, 200],
+    what=["A", "b", "both"],
+    options=[{}, {"blocks": 3}, {"method": "extended"}, {"damp": 0.0, "method": "multipliers"}],
+)
 def test_numbers_of_any_size_are_solved_or_refused(power, what, options):
     size = 10.0**power
     matrix = GOOD * (size if what != "b" else 1.0)

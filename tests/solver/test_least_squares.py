@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsmr
 
 import forgetting as fg
+from effort import pairwise
 from forgetting.errors import NotSupportedError
 from forgetting.solver.methods import Extended, System
 from forgetting.solver.rows import DenseRows
@@ -73,9 +74,7 @@ def residual(A, b, x):
     return float(np.max(np.linalg.norm(b - A @ x, axis=0) / np.linalg.norm(b, axis=0)))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("method", ["auto", "auto, large", "multipliers", "direct", "extended"])
-@pytest.mark.parametrize("name", MATRICES)
+@pairwise(seed=range(3), method=["auto", "auto, large", "multipliers", "direct", "extended"], name=list(MATRICES))
 def test_least_squares_solutions(name, method, seed, monkeypatch):
     A, b = problem(name, seed)
     auto = method.startswith("auto")
@@ -173,10 +172,12 @@ def test_averages_approach_the_least_squares_solution():
     assert error(loose.x, least_squares(A, b)) <= 0.1
 
 
-@pytest.mark.parametrize("x0", [0.0, 2.0])
-@pytest.mark.parametrize("damp", [1e-6, 0.1, 1.0, 30.0, 1e6])
-@pytest.mark.parametrize("name", ["tall", "wide, with contradictions", "rows of different norms", "zero rows"])
-@pytest.mark.parametrize("reached", [False, True])
+@pairwise(
+    x0=[0.0, 2.0],
+    damp=[1e-6, 0.1, 1.0, 30.0, 1e6],
+    name=["tall", "wide, with contradictions", "rows of different norms", "zero rows"],
+    reached=[False, True],
+)
 def test_damped_least_squares(name, damp, x0, reached):
     A, b = problem(name)
     b = A @ np.ones(A.shape[1]) if reached else b
@@ -281,10 +282,9 @@ def test_no_claim_is_false(m, n, rank, noise, tol, norms, method, blocks, seed):
     check_claims(A, b, fg.solve(A, b, tol=tol, method=method, blocks=blocks, maxiter=300, seed=seed), tol)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", ["even", "gap", "large solution"])
-@pytest.mark.parametrize("condition", [1e3, 1e5, 1e8, 1e12])
-@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+@pairwise(
+    seed=range(4), kind=["even", "gap", "large solution"], condition=[1e3, 1e5, 1e8, 1e12], tol=[1e-3, 1e-6, 1e-9]
+)
 def test_ill_conditioned_systems_are_not_called_inconsistent(condition, kind, tol, seed):
     rng = np.random.default_rng(seed)
     m, n = [(30, 10), (12, 12), (10, 30), (40, 20)][seed]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import each
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.theory.bound import STATUSES
 from forgetting.theory.numbering import PRINTED
@@ -99,7 +100,7 @@ def test_a_label_alone_means_its_first_part(label, parts):
     assert fg.claims.get(label).status != "refuted"
 
 
-@pytest.mark.parametrize("claim", fg.claims.all(), ids=lambda claim: claim.key)
+@each("claim", fg.claims.all())
 def test_a_claim_says_what_it_states_where_it_is_and_what_is_known(claim):
     assert fg.claims.get(claim.label, claim.part) is claim
     assert claim.label in claim.source or (claim.source and claim.label not in PRINTED)

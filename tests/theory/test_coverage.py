@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from effort import each
 from forgetting.expectation import quantities
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import all_statements
@@ -175,7 +176,7 @@ def test_a_claim_or_a_bound_is_said_to_be_one(_, label, where):
     assert (said[1] if said else "") == " and ".join(kinds)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_name_on_the_page_exists(name):
     if ":" in name:
         assert name in NUMBERS or name in PRINTED

@@ -320,6 +320,7 @@ def test_the_command_writes_the_table_and_reports_surprises(tmp_path, capsys, mo
     assert "unexpected: planted (loss)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_in_two_processes_finds_the_same_as_in_one(tmp_path):
     texts = []
     for processes in ("1", "2"):

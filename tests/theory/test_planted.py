@@ -176,7 +176,10 @@ def test_a_fault_in_the_constant_or_a_term_is_planted_where_it_says():
     assert planted(shifted, 0.1).check(plane).rhs == 1, "a shift is not a constant"
 
 
-@pytest.mark.parametrize(("label", "part"), [("thm:random_convergence_rate", "loss"), ("thm:cl_by_sgd_main", "loss")])
+@pytest.mark.parametrize(
+    ("label", "part"),
+    [("thm:random_convergence_rate", "loss"), pytest.param("thm:cl_by_sgd_main", "loss", marks=pytest.mark.slow)],
+)
 def test_a_smaller_constant_is_noticed_where_the_hunt_says_so(label, part):
     claim = fg.claims.get(label, part)
     budget = rounds(15, 60)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import each
 from forgetting.bounds import Misfit, Setting, evaluate, get
 from forgetting.claims import Instance
 from forgetting.theory.checking import noise_from_data
@@ -64,7 +65,7 @@ def values(rows):
     return {row.bound.key: row.value for row in rows if row.applies}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_expectations_are_within_the_bounds(seed):
     tasks, p, w0, rng = random_problem(seed)
     k = int(rng.integers(1, 40))
@@ -86,7 +87,7 @@ def test_expectations_are_within_the_bounds(seed):
     np.testing.assert_allclose([exact.loss, exact.averaged_loss], [loss, mean], rtol=1e-8)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_single_rows_are_within_the_horizon(seed):
     rng = np.random.default_rng([seed, 7])
     d = int(rng.integers(1, 5))
