@@ -12,7 +12,10 @@ import pytest
 import forgetting as fg
 from forgetting.auditing import (
     Audit,
+    Guarantee,
+    Outlier,
     RandomFeatures,
+    Split,
     apply_features,
     digits,
     find_duplicates,
@@ -21,8 +24,7 @@ from forgetting.auditing import (
     random_influence,
     subsample_rows,
 )
-from forgetting.auditing.findings import Outlier, measure_fit
-from forgetting.auditing.result import Guarantee, Split
+from forgetting.auditing.findings import measure_fit
 from forgetting.auditing.sentences import recommend
 from forgetting.errors import InvalidInputError, NotSupportedError
 

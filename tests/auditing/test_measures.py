@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.auditing import Audit, digits
-from forgetting.auditing.findings import Outlier
-from forgetting.auditing.measures import Measure, orders_to_try
-from forgetting.auditing.order_search import OrderSearch
-from forgetting.auditing.orders import FoundOrder
+from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits
+from forgetting.auditing.measures import orders_to_try
 from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.verdict import judge
 from forgetting.errors import InvalidInputError, NotSupportedError

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.report import Settings, build_report
+from forgetting.report import Settings, build_report, default_problem
 from forgetting.report.html import to_html
-from forgetting.report.settings import default_problem
 
 WIDTHS = (1300, 400)
 SCHEMES = {"light": False, "dark": True}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.dynamics import metrics
+from forgetting import metrics
 from forgetting.errors import InvalidInputError
 
 nan = np.nan

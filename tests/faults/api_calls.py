@@ -50,7 +50,7 @@ from pieces import (
 
 import forgetting as fg
 from forgetting import auditing, orderings, schemes
-from forgetting.sets.base import ConvexSet
+from forgetting.sets import ConvexSet
 from forgetting.studies import functions as study_functions
 from forgetting.theory import registry as statements
 

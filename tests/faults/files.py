@@ -48,7 +48,7 @@ from numpy.lib import format as npy
 
 import forgetting as fg
 from forgetting import orderings, schemes
-from forgetting.auditing import Audit, read_tasks
+from forgetting.auditing import Audit, Reading, read_tasks
 from forgetting.cli.problems import Loaded, load_problem, read_config
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
@@ -56,15 +56,14 @@ from forgetting.figures.text_formats import to_csv
 from forgetting.files.matrices import read_matrix
 from forgetting.files.store import PROTECTED
 from forgetting.files.store import _digest as digest_of_cell
-from forgetting.report import Report, load_report, write_report
-from forgetting.report.document import Section, to_latex_file
+from forgetting.report import Report, Section, load_report, write_report
+from forgetting.report.document import to_latex_file
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.studies.table import export
-from forgetting.tasks.readers import Reading
 from forgetting.tasks.worst_tasks import _digest, worst_equiangular
+from forgetting.worstcase import DualCertificate
 from forgetting.worstcase.check_certificate import digest
-from forgetting.worstcase.dual_certificate import DualCertificate
 
 try:
     import h5py

@@ -25,8 +25,7 @@ from tempfile import TemporaryDirectory
 import forgetting as fg
 from forgetting.figures.items import Table
 from forgetting.files import outputs
-from forgetting.report import Report, load_report, write_report
-from forgetting.report.document import Section
+from forgetting.report import Report, Section, load_report, write_report
 
 ROOT = Path(__file__).parents[2]  # where the maintainers' programs are
 

@@ -26,8 +26,8 @@ from forgetting.figures.items import Band, Curves, Item, Line, Matrix, Paths, Re
 from forgetting.figures.style import drawing
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.text_formats import table_text, to_csv
-from forgetting.report import load_report
-from forgetting.report.document import Report, Section, to_latex_file
+from forgetting.report import Report, Section, load_report
+from forgetting.report.document import to_latex_file
 from forgetting.report.html import to_html
 
 ROOT = Path(__file__).parents[2]

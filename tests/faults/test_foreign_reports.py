@@ -22,7 +22,8 @@ from forgetting.figures.lab import lab_html
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.text_formats import table_text, to_csv
 from forgetting.files.json_and_toml import decode_json
-from forgetting.report.document import Report, Section, summary_text, to_latex_file
+from forgetting.report import Report, Section
+from forgetting.report.document import summary_text, to_latex_file
 from forgetting.report.html import to_html
 
 EVIL = "</title></script><!--\"'><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;\u202e$\\input{x}"

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
-from forgetting.auditing.preparation import read_tasks
+from forgetting.auditing import read_tasks
 from forgetting.core import memory
 from forgetting.core.memory import available_memory, require_memory
 from forgetting.errors import MemoryLimitError

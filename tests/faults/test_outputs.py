@@ -22,8 +22,7 @@ from forgetting.figures.items import Curves, Series
 from forgetting.files import atomic, outputs
 from forgetting.files.outputs import check_output, write_output
 from forgetting.files.store import Plan, Store
-from forgetting.report import load_report, write_report
-from forgetting.report.document import Report, Section
+from forgetting.report import Report, Section, load_report, write_report
 from forgetting.report.saving import write_file
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import forgetting as fg
-from forgetting.auditing.preparation import read_tasks
+from forgetting.auditing import read_tasks
 from forgetting.claims import Instance
 from forgetting.core import memory
 from forgetting.errors import ProblemFileError

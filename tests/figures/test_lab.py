@@ -12,7 +12,7 @@ import pytest
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Line, Stage
 from forgetting.figures.lab import Lab, lab_html, playable
-from forgetting.report.document import Report, Section
+from forgetting.report import Report, Section
 from forgetting.report.html import to_html
 from forgetting.report.sections.demonstrations import three_lines
 

@@ -6,8 +6,9 @@ from joblib import parallel_config
 
 import forgetting as fg
 from forgetting.geometry import qr as triangles
+from forgetting.geometry import spectrum_of
 from forgetting.geometry.factor import Tolerance, joint_directions
-from forgetting.geometry.qr import parts_of, spectrum_of, triangle_of
+from forgetting.geometry.qr import parts_of, triangle_of
 
 
 @pytest.fixture

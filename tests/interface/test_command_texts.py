@@ -154,8 +154,7 @@ def newest_typer() -> bool:
 
 def figures() -> dict[str, Any]:
     """The figures of a small report, and the two panels of the README, as data with 6 digits."""
-    from forgetting.report.build import build_report
-    from forgetting.report.settings import Settings, default_problem
+    from forgetting.report import Settings, build_report, default_problem
 
     tasks = fg.families.gaussian(T=4, d=6, rank=2, seed=1)
     small = Settings(tasks, "small", k=60, points=8, runs=50, hunt=1, eps=(3.0, 2.0))

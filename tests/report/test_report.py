@@ -16,15 +16,23 @@ from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions,
 from forgetting.figures.style import PAGE, drawing
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.text_formats import table_text, to_csv, to_latex
-from forgetting.report import Report, Settings, build_report, load_report, section, section_makers, write_report
+from forgetting.report import (
+    Report,
+    Section,
+    Settings,
+    build_report,
+    default_problem,
+    load_report,
+    section,
+    section_makers,
+    write_report,
+)
 from forgetting.report import settings as report_settings
-from forgetting.report.document import Section
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.report.sections.equal_schemes import reductions_section
 from forgetting.report.sections.guarantees import guarantees_section
 from forgetting.report.sections.values_and_bounds import rates_section
-from forgetting.report.settings import default_problem
 
 CURVES = Curves(
     "c", "Curves", "<b> & \"quotes\"", "k", "loss",

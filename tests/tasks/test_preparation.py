@@ -13,9 +13,8 @@ from forgetting.auditing import RandomFeatures as AuditingRandomFeatures
 from forgetting.auditing import apply_features, subsample_rows
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import read_arrays, write_arrays
-from forgetting.report import build_report
+from forgetting.report import Settings, build_report
 from forgetting.report.provenance import problem_hash
-from forgetting.report.settings import Settings
 from forgetting.tasks import Preparation, RandomFeatures, prepare
 
 RNG = np.random.default_rng(7)

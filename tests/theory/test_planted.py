@@ -13,7 +13,7 @@ from effort import rounds
 from forgetting import geometry
 from forgetting.errors import ForgettingError
 from forgetting.expectation.engines import decimal_moments, subsets
-from forgetting.geometry.reduction import Geometry
+from forgetting.geometry import Geometry
 from forgetting.orderings import laws
 from forgetting.schemes import SGD, Kaczmarz
 from forgetting.theory import expectations
