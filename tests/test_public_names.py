@@ -4,6 +4,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,20 @@ def test_what_is_slow_to_import_waits_until_it_is_needed():
     code = f"import sys, forgetting; print(sorted({slow!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", ["orderings", "schemes", "sets"])
+def test_every_registered_class_of_the_package_is_public(package):
+    module = importlib.import_module(f"forgetting.{package}")
+    registered = [module.registry.get(name) for name in module.registry]
+    own = {thing.__name__ for thing in registered if thing.__module__.startswith("forgetting.")}
+    assert own
+    assert own <= set(module.__all__), "add the name to the __init__.py of the package"
+
+
+@pytest.mark.parametrize("package", ["paper", "later"])
+def test_every_file_of_statements_is_imported(package):
+    folder = importlib.import_module(f"forgetting.theory.{package}")
+    files = {path.stem for path in Path(folder.__file__).parent.glob("[!_]*.py")}
+    left = {name for name in files if f"forgetting.theory.{package}.{name}" not in sys.modules}
+    assert left == set(), f"add a line to theory/{package}/__init__.py"

@@ -30,7 +30,7 @@ def test_the_code_in_a_page_runs_and_prints_what_it_says(name, least):
 
 
 #: Examples that take seconds: the study of 2,025 problems takes a minute of two cores. `make docs` runs them all.
-LONG_EXAMPLES = ("05_bounds", "06_claims", "12_diabetes", "13_sensor_drift", "15_study")
+LONG_EXAMPLES = ("05_bounds", "06_claims", "11_digits", "12_diabetes", "13_sensor_drift", "15_study")
 
 
 def marked(path):

@@ -283,7 +283,7 @@ def loss_after(tasks: Any, k: int) -> list[float]:
     return fg.run(tasks, RANDOM, k, seed=k).losses.tolist()
 
 
-@pytest.mark.parametrize("name", ["used tasks", "convex sets"])
+@pytest.mark.parametrize("name", ["used tasks", pytest.param("convex sets", marks=pytest.mark.slow)])
 def test_process_pools_and_joblib_give_what_one_process_gives(name):
     tasks = made(name)
     serial = [loss_after(tasks, k) for k in (2, 5, 9)]

@@ -14,3 +14,13 @@ def test_examples_of_the_programs(name):
     module = import_module(f"tools.{name}")
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
     assert result.failed == 0
+
+
+def test_a_page_of_all_claims_is_not_replaced_by_a_few(tmp_path, capsys):
+    from tools.survey import main
+
+    page = tmp_path / "claims.md"
+    page.write_text("rows of all claims")
+    assert main(["--label", "lem:Q trace", "--budget", "5", "--out", str(page), "--force"]) == 2
+    assert "would lose the rows of other claims" in capsys.readouterr().err
+    assert page.read_text() == "rows of all claims"

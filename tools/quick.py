@@ -1,9 +1,9 @@
 """Lint, types, layers and the tests of what changed since a commit, in under a minute: `make quick SINCE=main~3`.
 
 Without SINCE, the commit is HEAD. What changed is what git says: the commits since then, and the working tree. Tests
-are chosen by three rules: test files that changed; doctests of modules that changed, and the tests of their packages;
-test files that name a class or a function of a changed module, those with the rarest names first. What is not begun
-after 35 seconds is left out, and counted: `make test` runs all.
+are chosen by three rules: test files that changed, and doctests of modules that changed; then test files that name a
+class or a function of a changed module, those with the rarest names first, and those of the public interface; then the
+other tests of its package. What is not begun after 35 seconds is left out, and counted: `make test` runs all.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ MOST_FILES = 6  # test files that are chosen by the names in them
 
 
 def changed(since: str) -> list[Path]:
-    """The Python files and pages that differ from a commit, and are there."""
+    """The files that differ from a commit, and are there."""
     names: set[str] = set()
     for command in (["diff", "--name-only", since], ["ls-files", "--others", "--exclude-standard"]):
         done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"git {' '.join(command)}: {done.stderr.strip()}")
         names.update(done.stdout.splitlines())
-    return [Path(name) for name in sorted(names) if (ROOT / name).exists() and name.endswith((".py", ".md"))]
+    return [Path(name) for name in sorted(names) if (ROOT / name).exists()]
 
 
 def defined(module: Path) -> set[str]:
-    """The public classes and functions of a module, and the names of its registered classes as users type them."""
+    """The public classes and functions of a module."""
     tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
     kinds = (ast.ClassDef, ast.FunctionDef)
     return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
@@ -44,20 +44,23 @@ def tests_of(files: list[Path]) -> list[str]:
     chosen: dict[str, None] = {}
     tests = [path.relative_to(ROOT) for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     for path in files:
-        if path.name.startswith("test_") or path.parts[:2] == ("src", "forgetting"):
+        if path.suffix == ".py" and (path.name.startswith("test_") or path.parts[:2] == ("src", "forgetting")):
             chosen[str(path)] = None
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in tests}
     named: dict[Path, float] = {}
+    near: dict[Path, None] = {}
     for path in (path for path in files if path.parts[:2] == ("src", "forgetting") and path.suffix == ".py"):
         package = path.parts[2].removesuffix(".py")
-        near = [test for test in tests if test.parts[1] in (package, f"test_{package}.py")]
-        chosen.update(dict.fromkeys(map(str, near)))
+        near.update(dict.fromkeys(test for test in tests if test.parts[1] in (package, f"test_{package}.py")))
         for name in defined(path):
             naming = [test for test, text in texts.items() if name in text]
             for test in naming:
                 named[test] = named.get(test, 0.0) + 1 / len(naming)
     related = sorted(named, key=lambda test: -named[test])[:MOST_FILES]
+    if near:  # what users see may change with any module
+        related += [Path("tests/interface/test_manifest.py"), Path("tests/interface/test_command_texts.py")]
     chosen.update(dict.fromkeys(map(str, related)))
+    chosen.update(dict.fromkeys(map(str, sorted(near, key=lambda test: -named.get(test, 0.0)))))
     if any(path.suffix == ".md" for path in files):
         chosen["tests/test_readme.py"] = None
     return list(chosen)
@@ -81,7 +84,7 @@ def main(since: str) -> int:
     failed = []
     if tests := tests_of(files):
         one_thread = os.environ | dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"], "1")
-        options = ["-q", "-n", "2", "--order", "file", "--seconds", str(SECONDS)]
+        options = ["-qq", "-n", "2", "--order", "file", "--seconds", str(SECONDS)]
         print(f"{len(files)} files changed since {since}; tests: {' '.join(tests)}", flush=True)
         command = [sys.executable, "-m", "pytest", *options, *tests]
         if subprocess.run(command, cwd=ROOT, env=one_thread, check=False).returncode not in (0, 5):

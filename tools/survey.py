@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.files.atomic import kept
 from forgetting.files.outputs import check_output, write_output
 from forgetting.studies.hunts import HuntedClaim, hunted_rows, seconds_until
@@ -191,6 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     claims = [claim for claim in all_claims() if chosen.label in claim.label]
     try:
+        if chosen.out is not None and chosen.out.exists() and chosen.label:
+            raise InvalidInputError(f"--label: {chosen.out} would lose the rows of other claims; choose another --out")
         if chosen.out is not None:
             check_output(chosen.out, force=chosen.force)
         with finished_parts(chosen.out) as store:

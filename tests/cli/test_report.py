@@ -156,7 +156,7 @@ def test_force_replaces_a_report_but_never_anything_else_and_a_terminal_sees_pro
     assert {path.name for path in tmp_path.iterdir()} == {"my.toml", "out"}
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1.5])
+@pytest.mark.parametrize("seconds", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
 def test_an_interrupt_leaves_nothing_half_written(tmp_path, fast_config, seconds):
     process, shown, seen = in_a_terminal(tmp_path, "report", "--config", "my.toml", "--out", "out")
     deadline = time.monotonic() + 300

@@ -56,8 +56,8 @@ def test_every_kind_of_right_hand_side_is_read_as_it_was(name, tmp_path):
     np.testing.assert_allclose(found, B, rtol=1e-15)
 
 
-def test_the_numbers_are_those_of_the_library(forgetting, tmp_path):
-    done = forgetting("solve", "A.npz", "b.npy", "--out", "x.npy", "--tol", "1e-9", "--seed", "3")
+def test_the_numbers_are_those_of_the_library(inside, tmp_path):
+    done = inside("solve", "A.npz", "b.npy", "--out", "x.npy", "--tol", "1e-9", "--seed", "3")
     assert (done.code, done.err) == (0, "")
     expected = fg.solve(A, B, tol=1e-9, seed=3)
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), expected.x)

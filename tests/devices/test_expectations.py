@@ -99,6 +99,7 @@ def test_the_limit_equals_that_of_the_cpu(device):
         compare(here, there, with_doubt=True)
 
 
+@pytest.mark.slow
 def test_uncertainties_hold_where_digits_are_lost(device):
     """Lines that nearly coincide: losses are a tiny part of |z|^2, and the CPU computes them with 31 digits."""
     for theta in (1e-2, 1e-4, 1e-6):

@@ -3,12 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from problems import ordering_of
 from rationals import cyclic, explicit, reshuffled, with_replacement, without_replacement
 from test_rationals import SCHEMES, STARTS, TASKS, dot, learn, missed, orders_of
 
 import forgetting as fg
+from effort import pairwise
 
 NAMES = ("averaged_loss", "averaged_task_losses")
 NEAR = [[[1, 0]], [[1, 2.0**-13]]], [[1], [1 + 2.0**-13]]  # where float64 loses half of its digits
@@ -47,8 +47,7 @@ def compare(Xs, ys, law, ks, scheme, w0):
                 assert doubt <= 1e-13 * value or value == 0, (name, law, k)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
-@pytest.mark.parametrize("name", [*TASKS, "near"])
+@pairwise(scheme=list(SCHEMES), name=[*TASKS, "near"])
 def test_the_mean_of_the_iterates_equals_the_mean_over_all_orders(name, scheme):
     Xs, ys = NEAR if name == "near" else TASKS[name]
     T, d = len(Xs), len(Xs[0][0])

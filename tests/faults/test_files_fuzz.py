@@ -11,7 +11,7 @@ import pytest
 
 from effort import rounds
 
-CASES = rounds(200, 600)
+CASES = rounds(120, 600)
 
 
 @pytest.fixture(scope="module")

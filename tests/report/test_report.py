@@ -229,9 +229,10 @@ def test_tasks_that_are_not_realizable_are_reported_with_the_bounds_on_noise():
     assert guarantees_section(settings).items
 
 
-@pytest.mark.parametrize(
-    "kind", ["classification", "sets", pytest.param("affine sets", marks=pytest.mark.slow), "kernel", "one task"]
-)
+LONG_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("affine sets", "kernel")]
+
+
+@pytest.mark.parametrize("kind", ["classification", "sets", "one task", *LONG_KINDS])
 def test_every_kind_of_problem_has_a_report(kind):
     problem = {
         "classification": lambda: fg.families.separable(T=3, d=4, n=4, margin=0.3),
@@ -279,6 +280,7 @@ def test_what_is_about_the_problem_comes_before_the_demonstrations():
     assert len(set(parts.values())) == 2
 
 
+@pytest.mark.slow
 def test_several_processes_make_and_draw_the_same_report(tmp_path):
     settings = Settings(fg.families.two_lines(0.7), k=8, points=3, runs=20, sections=("rates", "plane"))
     done = []

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import forgetting as fg
-from effort import LONG
+from effort import LONG, rounds
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.solver.checkpoints import Checkpoint
 from forgetting.solver.sweepers import RowSweeper
@@ -91,7 +91,7 @@ def kill_after(patch, saves):
     return made
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", list(CASES)[:: rounds(2, 1)])
 def test_a_solve_that_is_killed_ends_as_the_uninterrupted_one(name, tmp_path):
     matrix, b, options = CASES[name]
     path = tmp_path / "state.npz"
@@ -325,10 +325,10 @@ fg.solve(folder + "/A.npy" if {streamed} else A, b, **{options})
     ("streamed", "noise", "options"),
     [
         (False, 0.0, {"method": "kaczmarz", "tol": 1e-12}),
-        (False, 1.0, {"method": "multipliers"}),
-        (False, 1.0, {"method": "averaged"}),
+        pytest.param(False, 1.0, {"method": "multipliers"}, marks=pytest.mark.slow),
+        pytest.param(False, 1.0, {"method": "averaged"}, marks=pytest.mark.slow),
         (True, 0.0, {"method": "kaczmarz", "memory": 2**16, "tol": 1e-12}),
-        (True, 1.0, {"method": "auto", "memory": 2**16}),
+        pytest.param(True, 1.0, {"method": "auto", "memory": 2**16}, marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_is_killed_in_the_middle_of_a_sweep_is_resumed(streamed, noise, options, tmp_path, monkeypatch):

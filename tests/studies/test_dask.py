@@ -107,6 +107,7 @@ print([row["value"] for row in study.rows()])
 """
 
 
+@pytest.mark.slow
 def test_driver_of_a_dask_cluster_is_killed_and_resumed(cluster, tmp_path):
     log, address = tmp_path / "log", cluster.scheduler.address
     command = [sys.executable, "-c", DRIVER, str(tmp_path / "s.db"), str(log)]

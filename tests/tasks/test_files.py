@@ -179,3 +179,14 @@ def test_an_archive_with_impossible_entries_is_damaged(entry, value, tmp_path):
     np.savez(tmp_path / "odd.npz", **arrays)
     with pytest.raises(ProblemFileError, match=r"odd\.npz: damaged collection of regression tasks"):
         fg.RegressionTasks.load(tmp_path / "odd.npz")
+
+
+def test_a_file_of_a_newer_version_is_said_to_be_one(tmp_path):
+    COLLECTIONS["dense"].save(tmp_path / "whole.npz")
+    with np.load(tmp_path / "whole.npz") as whole:
+        arrays = dict(whole) | {"format": np.array("forgetting/regression/99")}
+    np.savez(tmp_path / "newer.npz", **arrays)
+    with pytest.raises(
+        ProblemFileError, match=r"newer\.npz: tasks in the format 'forgetting/regression/99', .* update"
+    ):
+        fg.load(tmp_path / "newer.npz")

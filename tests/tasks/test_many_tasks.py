@@ -156,7 +156,7 @@ def everything(T, d=50):
 
 everything(500)
 before = peak()
-print(*everything(8000), peak() - before)
+print(*everything(5000), peak() - before)
 """
 
 
@@ -167,4 +167,4 @@ def test_memory_grows_with_the_number_of_tasks_and_not_with_its_square():
     assert last < 1e-20
     assert early > 1
     assert bounds > 10
-    assert used < 160  # MiB; the rows are 3 MiB, and a matrix of 8,000 x 8,000 would be 488 MiB
+    assert used < 110  # MiB; the rows are 2 MiB, and a matrix of 5,000 x 5,000 would be 191 MiB

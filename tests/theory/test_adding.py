@@ -130,8 +130,16 @@ def test_a_claim_is_replaced_and_removed_likewise():
         make(1.0, status="so so")
 
 
-@pytest.mark.parametrize("orderings", ["with replacement", "norm-weighted", "i.i.d.", "without replacement", "cyclic"])
-@pytest.mark.parametrize("quantity", ["loss", "forgetting"])
+@pytest.mark.parametrize(
+    ("orderings", "quantity"),
+    [
+        ("with replacement", "loss"),
+        ("norm-weighted", "forgetting"),
+        ("i.i.d.", "loss"),
+        ("without replacement", "forgetting"),
+        ("cyclic", "loss"),
+    ],
+)
 def test_a_bound_is_hunted_as_a_claim(orderings, quantity):
     every = Range(1, every="T") if orderings == "cyclic" else Range(2, "T") if "without" in orderings else Range(2)
     make = {"title": "t", "source": "Newer 2027", "quantity": quantity, "orderings": orderings, "range": every}

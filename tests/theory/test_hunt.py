@@ -11,6 +11,7 @@ import pytest
 from tools.survey import SurveyRow, hunt_one, main, table
 
 import forgetting as fg
+from effort import rounds
 from forgetting.claims import Instance, Sides, get
 from forgetting.errors import InvalidInputError
 from forgetting.theory.candidates import complexity
@@ -220,7 +221,7 @@ def test_every_refuted_claim_has_numbers_by_hand():
     assert refuted == {*BY_HAND, TEN_TASKS}
 
 
-@pytest.mark.parametrize(("label", "part"), BY_HAND)
+@pytest.mark.parametrize(("label", "part"), list(BY_HAND)[:: rounds(2, 1)])
 def test_the_simplest_counterexample_is_checked_by_hand(label, part):
     claim = get(label, part)
     found = claim.hunt(budget=90)

@@ -68,7 +68,7 @@ def expect(
     - moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
     - spectral: the same, for very large k and k = inf, from one factorisation.
     - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
-    - deterministic: cyclic, explicit and greedy orderings: one run.
+    - deterministic: any ordering and scheme without randomness, such as cyclic, explicit and greedy orders: one run.
     - monte-carlo: anything, simulated: means with intervals, and quantiles with intervals that hold for any tail.
     - auto: an exact method that fits in `memory` and takes at most `patience` seconds, else monte-carlo, with fewer
       runs where 4096 take longer; if that is not enough, a `PatienceError` says what it would cost. `method` of the

@@ -1,4 +1,7 @@
-"""JSON from files, converted to dataclasses of which every field is checked, and TOML files of the user."""
+"""JSON from files, converted to dataclasses whose fields are checked, and TOML files of the user.
+
+The contents of fields that are dictionaries are checked by who reads them.
+"""
 
 from __future__ import annotations
 

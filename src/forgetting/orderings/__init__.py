@@ -12,7 +12,13 @@ from forgetting.orderings.fixed_and_drawn import (
     WithoutReplacement,
     WithReplacement,
 )
-from forgetting.orderings.guided import GreedyDistance, GreedyResidual, Quantile, RelaxedGreedy, Steinerberger
+from forgetting.orderings.greedy_and_adaptive import (
+    GreedyDistance,
+    GreedyResidual,
+    Quantile,
+    RelaxedGreedy,
+    Steinerberger,
+)
 from forgetting.orderings.view import TaskView
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Capabilities that a problem may have: a geometry, rows with labels, convex sets, a display, a file.
 
-`Problem` derives from these classes, whose members say "not known" by default; a class of tasks overrides those that it
-knows. Engines, schemes and bounds read the members, and never ask for the class of a problem.
+`Problem` derives from these classes. By default their members are None or empty, or raise NotSupportedError; a class of
+tasks overrides those that it knows. Engines, schemes and bounds read the members, and never ask for the class.
 """
 
 from __future__ import annotations
@@ -217,6 +217,10 @@ def problem_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Problem:
     forgetting.errors.ProblemFileError: tasks.npz: not a file of tasks that this library saved...
     """
     name = str(arrays.get("format"))
+    if name not in _formats and name.rpartition("/")[0] in {known.rpartition("/")[0] for known in _formats}:
+        raise ProblemFileError(
+            f"{path}: tasks in the format {name!r:.80}, which this version cannot read; update forgetting"
+        )
     if name not in _formats and is_saved(arrays):
         raise ProblemFileError(f"{path}: {no_tasks(name)}")
     if name not in _formats:

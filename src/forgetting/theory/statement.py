@@ -126,13 +126,13 @@ def make_bound(**given: Any) -> Bound:
 
 @dataclass(frozen=True, eq=False)
 class Claim(StatedClaim):
-    """A statement of the paper: what it says, where it is, what is known about it, and how to check it.
+    """A statement of the paper or of another source: what it says, where it is, what is known of it, how to check it.
 
     Attributes:
-        label: the paper's own LaTeX label.
+        label: the paper's own LaTeX label, or a short name of the source.
         part: which part or reading of the statement, None where there is one only.
         statement: in words, with the formula.
-        source: where it is in the paper.
+        source: where the statement is, in the paper or in another source.
         status: what was found; `note` says more.
         kind: an inequality lhs <= rhs, or an equality.
         needs: names of the extras of an `Instance` that it needs.
@@ -191,7 +191,7 @@ class Claim(StatedClaim):
         """Look for the instance with the least slack: structured families, random ones, known ones, then local search.
 
         Args:
-            seed: decides everything; as for `fg.run`.
+            seed: decides everything, unless `seconds` cuts the hunt short; as for `fg.run`.
             budget: the number of evaluations.
             seconds: cuts the hunt short, and the result says so.
             T, d, k: the number of tasks, the dimension and the number of steps that the hunt is confined to; a number

@@ -1,4 +1,4 @@
-"""Orderings guided by the current iterate: tasks are chosen, drawn or left out by their distances or losses."""
+"""Orderings that adapt to the iterate, greedy ones first: tasks are chosen or left out by distances or losses."""
 
 from __future__ import annotations
 
