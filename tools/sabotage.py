@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -132,6 +133,7 @@ def noticed(fault: Fault) -> str:
 
 def main() -> None:
     """Plant the faults and print a table."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it in the background: tests need it
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="numbers of faults, such as 3,7")
     parser.add_argument("--list", action="store_true", help="print the faults and plant none")

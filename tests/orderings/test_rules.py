@@ -342,3 +342,11 @@ def test_a_solve_in_greedy_order_ends_at_rounding_in_one_row():
     fg.solve(A, A @ x, ordering=Watched(), tol=0, max_steps=20)
     assert sorted(seen[:6]) == list(range(6))
     assert set(seen[6:]) == {0}
+
+
+def test_norm_weighted_draws_are_in_proportion_to_squared_norms():
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 2.0]], [[3.0, 0.0]]], [[1.0], [1.0], [1.0]])
+    view = fg.orderings.TaskView(3, tasks.norms)
+    np.testing.assert_allclose(
+        fg.orderings.NormWeighted().law.probabilities(view), np.array([1, 4, 9]) / 14, rtol=1e-15
+    )

@@ -401,6 +401,8 @@ def honest(seeds, options, epochs):
             claimed += found.error < 0.05
         if found.converged and "relative residual" not in found.status.partition(",")[0]:
             assert off <= 0.05, (seed, options, off, found.status)
+        if "damp" in options:
+            assert found.status.startswith("converged") == found.converged, (seed, options, found.status)
     return compared, claimed
 
 
