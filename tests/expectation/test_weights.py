@@ -196,7 +196,7 @@ def test_powers_that_leave_the_range_of_floats_have_a_logarithm():
     assert gradient @ [1, -1] == pytest.approx(-3000 / 0.7, rel=1e-9)
 
 
-@pairwise(scheme=SCHEMES, realizable=[True, False], count_and_k=[(2, 2), (2, 9), (3, 2), (3, 6)])
+@pairwise(scheme=list(SCHEMES), realizable=[True, False], count_and_k=[(2, 2), (2, 9), (3, 2), (3, 6)])
 def test_no_weights_of_a_grid_have_a_smaller_loss(scheme, realizable, count_and_k):
     count, k = count_and_k
     tasks, w0 = random_tasks(10 * count + k, count, realizable=realizable, spread=1.0), [1.0, 0.0, -1.0]
