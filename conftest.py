@@ -5,6 +5,7 @@ docstring are one test, and keep their order. `--seconds 30` skips what has not 
 """
 
 import random
+import signal
 import time
 
 import pytest
@@ -16,6 +17,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # here, and in the programs that tests start
     if config.option.order is None:
         given = getattr(config, "workerinput", {}).get("order")  # by `pytest_configure_node`, within a process of xdist
         config.option.order = given or str(random.SystemRandom().randrange(10**6))
