@@ -221,3 +221,9 @@ def test_test_data_are_prepared_by_the_training_rows_alone():
 def test_what_makes_no_sense_is_refused(call, words):
     with pytest.raises(InvalidInputError, match=words):
         call()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 3)])
+def test_images_without_pixels_are_refused(shape):
+    with pytest.raises(InvalidInputError, match="images: at least one image of at least one pixel"):
+        image_tasks(np.zeros(shape), np.zeros(shape[0], dtype=int))

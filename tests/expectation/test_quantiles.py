@@ -8,7 +8,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines.monte_carlo import gathered
-from forgetting.expectation.intervals import LEVELS, _places, column_quantiles
+from forgetting.expectation.intervals import LEVELS, _places, column_quantiles, is_useless
 from forgetting.expectation.outcome import undecided_means
 from forgetting.expectation.request import Simulation
 
@@ -283,3 +283,8 @@ def test_distances_and_unknown_losses_have_no_unit():
     e = fg.expect(Points(), WR, 3, runs=8)
     assert e.unit == ""
     assert "losses:" not in str(e)
+
+
+def test_intervals_of_numbers_near_the_largest_float_are_judged_without_a_warning():
+    quantiles = np.full((1, len(LEVELS), 3), 1e308)
+    assert not is_useless(np.array([1e308]), np.array([[0.0, 1e308]]), quantiles).any()

@@ -1,4 +1,4 @@
-"""Projections that a reader can take hold of: which pictures have them, whatever their numbers are."""
+"""Interactive figures of projections: which pictures have them, whatever their numbers are."""
 
 from __future__ import annotations
 

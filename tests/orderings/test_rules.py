@@ -350,3 +350,10 @@ def test_norm_weighted_draws_are_in_proportion_to_squared_norms():
     np.testing.assert_allclose(
         fg.orderings.NormWeighted().law.probabilities(view), np.array([1, 4, 9]) / 14, rtol=1e-15
     )
+
+
+def test_norm_weighted_draws_take_no_weights():
+    with pytest.raises(
+        InvalidInputError, match=r"NormWeighted takes no weights, got p = \(1, 3\); use WithReplacement"
+    ):
+        fg.orderings.NormWeighted((1, 3))

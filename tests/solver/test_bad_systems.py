@@ -158,3 +158,11 @@ def test_a_row_whose_square_vanishes_counts_as_zero():
     assert solution.converged
     assert solution.x.tolist() == [1.0, 0.0]
     assert fg.solve(matrix, [1.0, 1.0]).consistent is False
+
+
+@pytest.mark.parametrize("method", ["auto", "multipliers", "direct"])
+def test_a_damp_whose_square_is_no_number_is_refused(method):
+    A = np.eye(3)
+    with pytest.raises(InvalidInputError, match=r"damp must be less than 1e\+150, got 1e\+160"):
+        fg.solve(A, np.ones(3), damp=1e160, method=method)
+    assert np.allclose(fg.solve(A, np.ones(3), damp=1e149, method=method).x, 0, atol=1e-12)

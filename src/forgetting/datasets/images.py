@@ -86,6 +86,10 @@ def image_tasks(
         raise InvalidInputError(
             f"images: expected shape (n, height, width) and n labels, got {pictures.shape} and {len(classes)} labels"
         )
+    if not pictures.size:
+        raise InvalidInputError(
+            f"images: at least one image of at least one pixel is needed, got shape {pictures.shape}"
+        )
     T = as_count(tasks, "tasks", least=1)
     number = seed_from(seed)
     rng = drawing = np.random.default_rng(number)

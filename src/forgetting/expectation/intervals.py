@@ -225,4 +225,5 @@ def is_useless(mean: Array, interval: Array, quantiles: Array) -> Any:
     [False, True]
     """
     size = np.maximum(np.abs(mean), np.max(np.abs(quantiles[..., 0]), axis=-1))
-    return np.diff(interval, axis=-1)[..., 0] > USELESS * size
+    with np.errstate(over="ignore"):
+        return np.diff(interval, axis=-1)[..., 0] > USELESS * size

@@ -306,7 +306,7 @@ def accuracy(result: Expectation) -> list[str]:
     >>> import forgetting as fg
     >>> e = fg.expect(fg.families.orthogonal(2), fg.orderings.WithReplacement(), 1, quantities=("loss", "regret"))
     >>> accuracy(e)
-    ['rounding moves no value by more than 1e-15 of it']
+    ['relative rounding error at most 1e-15']
     """
     if not result.exact:
         return promises(result)
@@ -316,12 +316,13 @@ def accuracy(result: Expectation) -> list[str]:
     for name, uncertainty in result.uncertainty.items():
         value, doubt = np.abs(np.ravel(result.values[name])), np.ravel(uncertainty)
         told = np.isfinite(value) & (value > 0)
-        worst[name] = float(np.max(doubt[told] / value[told], initial=0.0))
+        with np.errstate(over="ignore"):
+            worst[name] = float(np.max(doubt[told] / value[told], initial=0.0))
     if all(share <= 1e-15 for share in worst.values()):
-        return ["rounding moves no value by more than 1e-15 of it"]
+        return ["relative rounding error at most 1e-15"]
     how_much = "about" if result.estimated else "at most"
-    shares = ", ".join(f"{name} {share:.1g}" for name, share in worst.items())
-    return [f"rounding moves values by {how_much} this part of them: {shares}"]
+    shares = ", ".join(f"{share:.1g} ({name})" for name, share in worst.items())
+    return [f"relative rounding error {how_much} {shares}"]
 
 
 def promises(result: Expectation) -> list[str]:

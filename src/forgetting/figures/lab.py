@@ -1,4 +1,4 @@
-"""Projections in the plane that a reader can take hold of: the angles of the lines, the start and the order.
+"""An interactive figure of projections in the plane: the reader moves the lines, the start and the order.
 
 matplotlib draws the axes. A script, which needs no network, projects, and draws lines, path, loss and forgetting.
 """

@@ -70,6 +70,11 @@ class NormWeighted(WithReplacement):
 
     p: None = None
 
+    def __post_init__(self) -> None:
+        if self.p is not None:
+            raise InvalidInputError(f"NormWeighted takes no weights, got p = {self.p!r:.60}; use WithReplacement(p)")
+        super().__post_init__()
+
     def __repr__(self) -> str:
         return "NormWeighted()"
 

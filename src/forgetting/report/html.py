@@ -23,7 +23,7 @@ def to_html(report: Report) -> str:
     """The report as one page: text, tables and drawings.
 
     A small script adds readings under the pointer, legends that hide and show curves, projections that a reader can
-    take hold of, and a theme.
+    move by hand, and a theme.
 
     >>> page = to_html(Report("Title", (), {"versions": {}, "seconds": {"total": 1}}, ("one finding",)))
     >>> "://" in page, page.count("<h1>")

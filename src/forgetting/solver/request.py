@@ -36,6 +36,7 @@ from forgetting.solver.sweepers import InMemory, RowSweeper
 GROUP_BYTES = 2**16  # of the consecutive rows that are visited one after another
 GROUP_ROWS = 4
 BLOCK_ROWS = 32  # of a block where several right-hand sides are solved by matrix products
+LARGEST_DAMP = 1e150  # damp^2 is a number
 BUDGET = 2.0**30  # bytes for factorisations of blocks, and for blocks of a streamed matrix, unless memory= says more
 MANY = 8  # right-hand sides from which on blocks are worth their factorisation
 SENSES = {"=": 0, "==": 0, ">=": 1, "<=": -1}
@@ -115,7 +116,7 @@ def as_request(
     side, start = _sides(shape, b, x0)
     if not isinstance(matrix, RowSource):
         _check_steps(matrix, side)
-    damp = as_number(damp, "damp", least=0)
+    damp = as_number(damp, "damp", least=0, below=LARGEST_DAMP)
     limits = _limits(shape, relations, bounds)
     others = _sets(sets, shape[1])
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0

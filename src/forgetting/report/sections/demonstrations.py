@@ -134,7 +134,7 @@ PLANE_STEPS = 18
 @section("plane", "projections", place=5, demonstration=True)
 def plane_section(settings: Settings, _: Step = no_step) -> Section:
     """Three lines in the plane, learned in a cycle and at random."""
-    text = "Learning a task to convergence is a projection. In the plane one can watch it happen, and take hold of it."
+    text = "Learning a task to convergence is a projection. The interactive figure shows it in the plane."
     return Section("plane", "Projections in the plane", text, (three_lines(settings.seed),))
 
 
