@@ -13,7 +13,7 @@ import forgetting as fg
 from forgetting.errors import ProblemFileError
 from forgetting.orderings import Cyclic, NormWeighted, Reshuffled, WithoutReplacement, WithReplacement
 from forgetting.solver.guarantee import Terms, promised, smallest_eigenvalue
-from forgetting.solver.rows import DenseRows, SparseRows
+from forgetting.solver.rows import Rows
 from forgetting.solver.sweepers import RowSweeper
 
 
@@ -148,7 +148,7 @@ def test_the_least_eigenvalue_is_that_of_the_mean_projection(m, n, ordering, kin
     from scipy.sparse import csr_array
 
     A, _ = system(m, n)
-    sweeper = RowSweeper(DenseRows(A) if kind == "dense" else SparseRows(csr_array(A)))
+    sweeper = RowSweeper(Rows(A if kind == "dense" else csr_array(A)))
     norms = np.linalg.norm(A, axis=1)
     p = norms**2 / np.sum(norms**2) if isinstance(ordering, NormWeighted) else np.full(m, 1 / m)
     mean = sum(chance * np.outer(a, a) / (a @ a) for chance, a in zip(p, A, strict=True))
@@ -160,9 +160,9 @@ def test_the_least_eigenvalue_is_that_of_the_mean_projection(m, n, ordering, kin
 
 def test_dependent_rows_have_no_linear_rate():
     A = np.ones((5, 3))
-    assert smallest_eigenvalue(RowSweeper(DenseRows(A)), WithReplacement(), 10**6) is None
+    assert smallest_eigenvalue(RowSweeper(Rows(A)), WithReplacement(), 10**6) is None
     A = np.array([[1.0, 0.0], [1.0, 1e-6]])  # the least eigenvalue is 5e-13, near the rounding errors of the largest
-    assert smallest_eigenvalue(RowSweeper(DenseRows(A)), WithReplacement(), 10**6) is None
+    assert smallest_eigenvalue(RowSweeper(Rows(A)), WithReplacement(), 10**6) is None
 
 
 def test_the_linear_rate_is_above_the_exact_error():

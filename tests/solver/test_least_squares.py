@@ -15,7 +15,7 @@ import forgetting as fg
 from effort import pairwise
 from forgetting.errors import NotSupportedError
 from forgetting.solver.methods import Extended, System
-from forgetting.solver.rows import DenseRows
+from forgetting.solver.rows import Rows
 from forgetting.solver.sweepers import RowSweeper
 
 
@@ -124,7 +124,7 @@ def test_columns_of_the_extended_method_take_turns():
     """Columns drawn with repetition leave x at rest for a while, which looks like convergence."""
     A, b = problem("one column")
     A = np.column_stack([A, A**2, A**3, np.ones(9)])
-    method = Extended(System(RowSweeper(DenseRows(A)), b, np.zeros(4), seed=5))
+    method = Extended(System(RowSweeper(Rows(A)), b, np.zeros(4), seed=5))
     visited = [method._next_columns(3).tolist() for _ in range(8)]
     turns = np.concatenate(visited).reshape(6, 4)
     assert np.array_equal(np.sort(turns, axis=1), np.tile(np.arange(4), (6, 1)))

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from forgetting.solver.block_sweeper import BlockSweeper
-from forgetting.solver.rows import NO_RELATIONS, NONE, DenseRows, Limits, SparseRows
+from forgetting.solver.rows import NO_RELATIONS, NONE, Limits, Rows
 from forgetting.solver.sweepers import Iterate, RowSweeper, scales
 
 M, N, COLUMNS = 9, 6, 40  # more right-hand sides than one panel has
@@ -22,7 +22,7 @@ def matrix(seed=0):
 
 
 def rows_of(kind, A):
-    return DenseRows(A) if kind == "dense" else SparseRows(csr_array(A))
+    return Rows(A if kind == "dense" else csr_array(A))
 
 
 def sweep(kind, A, b, scale, shrink, limits, order, x, duals, clipped):
@@ -172,7 +172,7 @@ def test_damped_block_steps_solve_the_damped_block(columns):
     x0 = rng.standard_normal(N if columns is None else (N, columns))
     b = rng.standard_normal(M if columns is None else (M, columns))
     iterate = Iterate(x0.copy(), np.zeros(b.shape), shrink=shrink)
-    BlockSweeper(DenseRows(A), blocks=(np.arange(M),)).sweep(np.array([0]), b, iterate)
+    BlockSweeper(Rows(A), blocks=(np.arange(M),)).sweep(np.array([0]), b, iterate)
     wanted = np.linalg.solve(A.T @ A + shrink * np.eye(N), A.T @ b + shrink * x0)
     np.testing.assert_allclose(iterate.x, wanted, rtol=0, atol=1e-11)
     np.testing.assert_allclose(shrink * iterate.duals, b - A @ wanted, rtol=0, atol=1e-10)
@@ -185,12 +185,12 @@ def test_distances_and_losses_of_blocks(several):
     b = A @ rng.standard_normal(x.shape)
     gap = b - A @ x
     norms = np.linalg.norm(A, axis=1)
-    rows = RowSweeper(DenseRows(A))
+    rows = RowSweeper(Rows(A))
     lengths = np.sqrt(np.sum(gap.reshape(M, -1) ** 2, axis=1))
     np.testing.assert_allclose(rows.losses(b, x), lengths**2 / 2, rtol=1e-12)
     np.testing.assert_allclose(rows.distances(b, x), np.where(norms > 0, lengths / np.where(norms > 0, norms, 1), 0))
     parts = (np.array([0, 1, 2]), np.array([3, 4]), np.array([5, 6, 7, 8]))
-    blocks = BlockSweeper(DenseRows(A), blocks=parts)
+    blocks = BlockSweeper(Rows(A), blocks=parts)
     wanted = [np.linalg.norm(np.linalg.lstsq(A[part], gap[part], rcond=1e-12)[0]) for part in parts]
     np.testing.assert_allclose(blocks.distances(b, x), wanted, rtol=1e-7)
     np.testing.assert_allclose(blocks.losses(b, x), [np.sum(gap[part] ** 2) / 2 for part in parts], rtol=1e-12)

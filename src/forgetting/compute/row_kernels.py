@@ -1,12 +1,32 @@
-"""Compiled runs on the rows of tasks as they were given, CSR or dense; see `geometry.own_rows`."""
+"""Compiled operations on the rows of a matrix, dense or in compressed form (CSR), and runs on the rows of tasks.
+
+A matrix is four arrays: `dense`, which is empty for a matrix in compressed form, and `data`, `indices`, `starts`, which
+are empty for a dense one. So each kernel is written once, and whether a row is dense is asked once for each row.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from forgetting.compute.compiling import compiled_fast
 from forgetting.compute.run_kernels import most_rows
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray, is_sparse, read_only
+
+
+def row_arrays(matrix: Any) -> tuple[Any, Any, Any, Any]:
+    """A NumPy array in C order, or the three arrays of a scipy.sparse CSR array, as kernels read them.
+
+    >>> row_arrays(np.eye(2))
+    (array([[1., 0.],
+           [0., 1.]]), None, None, None)
+    """
+    if not is_sparse(matrix):
+        return read_only(matrix), None, None, None
+    # compiled code wraps signed indices round, which would double the time of a pass
+    indices, starts = (read_only(array.view(f"u{array.itemsize}")) for array in (matrix.indices, matrix.indptr))
+    return None, read_only(matrix.data), indices, starts
 
 
 @compiled_fast
@@ -43,51 +63,11 @@ def multiples(
 
 
 @compiled_fast
-def advance_sparse(
-    data: Array,
-    indices: IntArray,
-    indptr: IntArray,
-    starts: IntArray,
-    left: Array,
-    left_at: IntArray,
-    offsets: IntArray,
-    gains: Array,
-    targets: Array,
-    sigma: Array,
-    order: IntArray,
-    w: Array,
-    kept_at: IntArray,
-    kept: Array,
-    before: Array,
-    after: Array,
-) -> None:
-    """`advance` on the rows of the tasks as they are, in CSR form; the rows of task m begin at starts[m]."""
-    most = most_rows(starts)
-    products, steps = np.empty(most), np.empty(most)
-    position = 0
-    for t in range(len(order)):
-        first, last = starts[order[t]], starts[order[t] + 1]
-        for i in range(first, last):
-            total = 0.0
-            for j in range(indptr[i], indptr[i + 1]):
-                total += data[j] * w[indices[j]]
-            products[i - first] = total
-        before[t], after[t] = multiples(
-            left, left_at, offsets, gains, targets, sigma, order[t], last - first, products, steps
-        )
-        for i in range(first, last):
-            step = steps[i - first]
-            for j in range(indptr[i], indptr[i + 1]):
-                w[indices[j]] -= step * data[j]
-        if position < len(kept_at) and kept_at[position] == t + 1:
-            for j in range(len(w)):
-                kept[position, j] = w[j]
-            position += 1
-
-
-@compiled_fast
-def advance_dense(
-    rows: Array,
+def advance_by_rows(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    indptr: Any,
     starts: IntArray,
     left: Array,
     left_at: IntArray,
@@ -103,23 +83,31 @@ def advance_dense(
     after: Array,
 ) -> None:
     """`advance` on the rows of the tasks as they are; the rows of task m begin at starts[m]."""
-    most, size = most_rows(starts), rows.shape[1]
+    most = most_rows(starts)
     products, steps = np.empty(most), np.empty(most)
     position = 0
     for t in range(len(order)):
         first, last = starts[order[t]], starts[order[t] + 1]
         for i in range(first, last):
             total = 0.0
-            for j in range(size):
-                total += rows[i, j] * w[j]
+            if data is not None:
+                for p in range(indptr[i], indptr[i + 1]):
+                    total += data[p] * w[indices[p]]
+            if dense is not None:
+                for j in range(dense.shape[1]):
+                    total += dense[i, j] * w[j]
             products[i - first] = total
         before[t], after[t] = multiples(
             left, left_at, offsets, gains, targets, sigma, order[t], last - first, products, steps
         )
         for i in range(first, last):
             step = steps[i - first]
-            for j in range(size):
-                w[j] -= step * rows[i, j]
+            if data is not None:
+                for p in range(indptr[i], indptr[i + 1]):
+                    w[indices[p]] -= step * data[p]
+            if dense is not None:
+                for j in range(dense.shape[1]):
+                    w[j] -= step * dense[i, j]
         if position < len(kept_at) and kept_at[position] == t + 1:
             for j in range(len(w)):
                 kept[position, j] = w[j]

@@ -81,14 +81,11 @@ class OwnRows(Directions):
     ) -> None:
         from forgetting.compute import row_kernels
 
-        setting = self.starts, self.left.data, self.left.indptr, self.offsets, gains, targets, self.sigma
-        results = order, state, kept_at, kept, before, after
-        if is_sparse(self.rows):
-            # compiled code wraps signed indices round, which would double the time of a step
-            indices, indptr = (array.view(f"u{array.itemsize}") for array in (self.rows.indices, self.rows.indptr))
-            row_kernels.advance_sparse(self.rows.data, indices, indptr, *setting, *results)
-        else:
-            row_kernels.advance_dense(self.rows, *setting, *results)
+        rows, left = row_kernels.row_arrays(self.rows), (self.left.data, self.left.indptr)
+        row_kernels.advance_by_rows(
+            *rows, self.starts, *left, self.offsets, gains, targets, self.sigma, order, state, kept_at, kept, before,
+            after,
+        )  # fmt: skip
 
 
 class _OwnTask(NamedTuple):

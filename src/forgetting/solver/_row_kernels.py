@@ -1,5 +1,7 @@
 """Compiled row steps, for dense rows and for rows in compressed form (CSR), with one or several right-hand sides.
 
+A matrix is the four arguments dense, data, indices, starts of `compute.row_kernels`.
+
 The step of row i, with t = scale[i] (b[i] - a_i.x - shrink duals[i]), adds t a_i to x. `scale[i]` is the relaxation
 divided by |a_i|^2 + shrink, or 0 for a row that is skipped. The number -1 - j in an order sets x[j] to 0. An empty
 array switches a feature off:
@@ -14,6 +16,8 @@ Kernels release the GIL. Sums may be reassociated, always in the same way: resul
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -39,18 +43,6 @@ def missed(error: float, relation: int) -> float:
     return error
 
 
-@inlined
-def clip(x: Array, j: int, low: Array, high: Array, clipped: Array) -> None:
-    """Clip entry j of x to its bounds."""
-    wanted = x[j]
-    if len(clipped) > 0:
-        wanted += clipped[j]
-    inside = min(max(wanted, low[j]), high[j])
-    if len(clipped) > 0:
-        clipped[j] = wanted - inside
-    x[j] = inside
-
-
 @compiled_fast
 def squares_sparse(data: Array, starts: IntArray) -> Array:
     """|a_i|^2 for every row."""
@@ -64,8 +56,11 @@ def squares_sparse(data: Array, starts: IntArray) -> Array:
 
 
 @compiled_fast
-def sweep_dense(
-    rows: Array,
+def sweep(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    starts: Any,
     b: Array,
     scale: Array,
     shrink: float,
@@ -77,10 +72,12 @@ def sweep_dense(
     high: Array,
     clipped: Array,
 ) -> float:
-    """Make the steps of the rows in `order`, changing x, duals and clipped; the sum of the squared errors seen."""
+    """Make the steps of the rows in `order`, changing x, duals and clipped; the sum of the squared errors seen.
+
+    Of a row in compressed form, only the entries of x that the row has are read, changed and clipped.
+    """
     total = 0.0
-    size = rows.shape[1]
-    mixed, remembers, bounded = len(relations) > 0, len(duals) > 0, len(low) > 0
+    mixed, remembers, bounded, dykstra = len(relations) > 0, len(duals) > 0, len(low) > 0, len(clipped) > 0
     for position in range(len(order)):
         i = order[position]
         if i < 0:  # the row e_j of a ridge
@@ -89,8 +86,12 @@ def sweep_dense(
         if scale[i] == 0.0:
             continue
         error = 0.0
-        for j in range(size):
-            error += rows[i, j] * x[j]
+        if data is not None:
+            for p in range(starts[i], starts[i + 1]):
+                error += data[p] * x[indices[p]]
+        if dense is not None:
+            for j in range(dense.shape[1]):
+                error += dense[i, j] * x[j]
         error = b[i] - error
         if remembers:
             error -= shrink * duals[i]
@@ -103,12 +104,26 @@ def sweep_dense(
             total += error * error
         if remembers:
             duals[i] += step
-        if step != 0.0:
-            for j in range(size):
-                x[j] += step * rows[i, j]
-        if bounded:
-            for j in range(size):
-                clip(x, j, low, high, clipped)
+        if data is not None:
+            for p in range(starts[i], starts[i + 1]):
+                x[indices[p]] += step * data[p]
+            if bounded:
+                for p in range(starts[i], starts[i + 1]):
+                    j = indices[p]
+                    wanted = x[j] + clipped[j] if dykstra else x[j]
+                    x[j] = min(max(wanted, low[j]), high[j])
+                    if dykstra:
+                        clipped[j] = wanted - x[j]
+        if dense is not None:
+            if step != 0.0:
+                for j in range(dense.shape[1]):
+                    x[j] += step * dense[i, j]
+            if bounded:
+                for j in range(dense.shape[1]):
+                    wanted = x[j] + clipped[j] if dykstra else x[j]
+                    x[j] = min(max(wanted, low[j]), high[j])
+                    if dykstra:
+                        clipped[j] = wanted - x[j]
     return total
 
 
@@ -155,7 +170,7 @@ def sweep_fours(
     x: Array,
     duals: Array,
 ) -> float:
-    """`sweep_dense` for equations in groups of four consecutive rows: the same steps, with half of the accesses to x.
+    """`sweep` for equations in groups of four consecutive rows: the same steps, with half of the accesses to x.
 
     All four errors are computed from the x before the group, and corrected by the inner products of the rows.
     """
@@ -214,96 +229,11 @@ def sweep_fours(
 
 
 @compiled_fast
-def sweep_sparse(
-    data: Array,
-    indices: IntArray,
-    starts: IntArray,
-    b: Array,
-    scale: Array,
-    shrink: float,
-    relations: IntArray,
-    order: IntArray,
-    x: Array,
-    duals: Array,
-    low: Array,
-    high: Array,
-    clipped: Array,
-) -> float:
-    """`sweep_dense` for rows in compressed form: only the entries of x that a row has are read, changed and clipped."""
-    total = 0.0
-    mixed, remembers, bounded = len(relations) > 0, len(duals) > 0, len(low) > 0
-    for position in range(len(order)):
-        i = order[position]
-        if i < 0:  # the row e_j of a ridge
-            x[-1 - i] = 0.0
-            continue
-        if scale[i] == 0.0:
-            continue
-        error = 0.0
-        for p in range(starts[i], starts[i + 1]):
-            error += data[p] * x[indices[p]]
-        error = b[i] - error
-        if remembers:
-            error -= shrink * duals[i]
-        step = scale[i] * error
-        if mixed:
-            total += missed(error, relations[i]) ** 2
-            if relations[i] != 0:
-                step = limited(step, error, relations[i], duals[i] if remembers else 0.0, remembers)
-        else:
-            total += error * error
-        if remembers:
-            duals[i] += step
-        for p in range(starts[i], starts[i + 1]):
-            x[indices[p]] += step * data[p]
-        if bounded:
-            for p in range(starts[i], starts[i + 1]):
-                clip(x, indices[p], low, high, clipped)
-    return total
-
-
-@compiled_fast
-def sweep_dense_many(
-    rows: Array, b: Array, scale: Array, shrink: float, order: IntArray, x: Array, duals: Array, seen: Array
-) -> None:
-    """`sweep_dense` for equations with several right-hand sides: x is n x c; `seen` gets the sums of squared errors."""
-    size, count = x.shape
-    remembers = len(duals) > 0
-    errors = np.empty(count)
-    for position in range(len(order)):
-        i = order[position]
-        if i < 0:
-            for o in range(count):
-                x[-1 - i, o] = 0.0
-            continue
-        if scale[i] == 0.0:
-            continue
-        for o in range(count):
-            errors[o] = b[i, o]
-        if remembers:
-            for o in range(count):
-                errors[o] -= shrink * duals[i, o]
-        for j in range(size):
-            value = rows[i, j]
-            for o in range(count):
-                errors[o] -= value * x[j, o]
-        for o in range(count):
-            seen[o] += errors[o] * errors[o]
-            errors[o] *= scale[i]
-        if remembers:
-            for o in range(count):
-                duals[i, o] += errors[o]
-        for j in range(size):
-            value = rows[i, j]
-            for o in range(count):
-                x[j, o] += value * errors[o]
-
-
-@compiled_fast
-def sweep_sparse_many(
-    data: Array,
-    indices: IntArray,
-    starts: IntArray,
+def sweep_many(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    starts: Any,
     b: Array,
     scale: Array,
     shrink: float,
@@ -312,7 +242,7 @@ def sweep_sparse_many(
     duals: Array,
     seen: Array,
 ) -> None:
-    """`sweep_dense_many` for rows in compressed form."""
+    """`sweep` for equations with several right-hand sides: x is n x c; `seen` gets the sums of squared errors."""
     count = x.shape[1]
     remembers = len(duals) > 0
     errors = np.empty(count)
@@ -329,78 +259,80 @@ def sweep_sparse_many(
         if remembers:
             for o in range(count):
                 errors[o] -= shrink * duals[i, o]
-        for p in range(starts[i], starts[i + 1]):
-            value, j = data[p], indices[p]
-            for o in range(count):
-                errors[o] -= value * x[j, o]
+        if data is not None:
+            for p in range(starts[i], starts[i + 1]):
+                value, j = data[p], indices[p]
+                for o in range(count):
+                    errors[o] -= value * x[j, o]
+        if dense is not None:
+            for j in range(dense.shape[1]):
+                value = dense[i, j]
+                for o in range(count):
+                    errors[o] -= value * x[j, o]
         for o in range(count):
             seen[o] += errors[o] * errors[o]
             errors[o] *= scale[i]
         if remembers:
             for o in range(count):
                 duals[i, o] += errors[o]
-        for p in range(starts[i], starts[i + 1]):
-            value, j = data[p], indices[p]
-            for o in range(count):
-                x[j, o] += value * errors[o]
+        if data is not None:
+            for p in range(starts[i], starts[i + 1]):
+                value, j = data[p], indices[p]
+                for o in range(count):
+                    x[j, o] += value * errors[o]
+        if dense is not None:
+            for j in range(dense.shape[1]):
+                value = dense[i, j]
+                for o in range(count):
+                    x[j, o] += value * errors[o]
 
 
 @compiled_fast
-def products_dense(rows: Array, order: IntArray, first: int, last: int, x: Array, products: Array) -> None:
-    """a_i.x for the rows at the positions first to last of `order`; for these rows themselves if `order` is empty."""
-    for position in range(first, last):
-        i = order[position] if len(order) > 0 else position
-        total = 0.0
-        for j in range(rows.shape[1]):
-            total += rows[i, j] * x[j]
-        products[position] = total
-
-
-@compiled_fast
-def products_sparse(
-    data: Array,
-    indices: IntArray,
-    starts: IntArray,
+def row_products(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    starts: Any,
     order: IntArray,
     first: int,
     last: int,
     x: Array,
     products: Array,
 ) -> None:
-    """`products_dense` for rows in compressed form."""
+    """a_i.x for the rows at the positions first to last of `order`; for these rows themselves if `order` is empty."""
     for position in range(first, last):
         i = order[position] if len(order) > 0 else position
         total = 0.0
-        for p in range(starts[i], starts[i + 1]):
-            total += data[p] * x[indices[p]]
+        if data is not None:
+            for p in range(starts[i], starts[i + 1]):
+                total += data[p] * x[indices[p]]
+        if dense is not None:
+            for j in range(dense.shape[1]):
+                total += dense[i, j] * x[j]
         products[position] = total
 
 
 @compiled_fast
-def combine_dense(rows: Array, order: IntArray, first: int, last: int, weights: Array, x: Array) -> None:
-    """Add weights[position] a_i to x for the rows at the positions first to last of `order` (all rows if empty)."""
-    for position in range(first, last):
-        i = order[position] if len(order) > 0 else position
-        for j in range(rows.shape[1]):
-            x[j] += weights[position] * rows[i, j]
-
-
-@compiled_fast
-def combine_sparse(
-    data: Array,
-    indices: IntArray,
-    starts: IntArray,
+def combine(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    starts: Any,
     order: IntArray,
     first: int,
     last: int,
     weights: Array,
     x: Array,
 ) -> None:
-    """`combine_dense` for rows in compressed form."""
+    """Add weights[position] a_i to x for the rows at the positions first to last of `order` (all rows if empty)."""
     for position in range(first, last):
         i = order[position] if len(order) > 0 else position
-        for p in range(starts[i], starts[i + 1]):
-            x[indices[p]] += weights[position] * data[p]
+        if data is not None:
+            for p in range(starts[i], starts[i + 1]):
+                x[indices[p]] += weights[position] * data[p]
+        if dense is not None:
+            for j in range(dense.shape[1]):
+                x[j] += weights[position] * dense[i, j]
 
 
 @compiled_fast

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import EPS, Array, IntArray, fingerprint
-from forgetting.solver.rows import NONE, Rows, panels, together
+from forgetting.solver.rows import NONE, Rows, as_dense, panels, together
 from forgetting.solver.sweepers import InMemory, Iterate
 
 
 def _gram(rows: Rows, order: IntArray) -> Array:
     """X X^T for the rows X of a block."""
     picked = rows.picked(order)
-    product = picked @ picked.T
-    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
+    return as_dense(picked @ picked.T)
 
 
 def _inverse(rows: Rows, order: IntArray, shrink: float) -> Array:
@@ -124,8 +123,7 @@ class BlockSweeper(InMemory):
             if stacked is not None:
                 x, part = np.ascontiguousarray(iterate.x[:, panel]), np.zeros(panel.stop - panel.start)
                 side = np.ascontiguousarray(b[:, panel])
-                rows: Any = self.rows
-                rows.project_many(side, *stacked, self.relaxation, visits, x, part)
+                self.rows.project_many(side, *stacked, self.relaxation, visits, x, part)
                 iterate.x[:, panel], seen[panel] = x, part
                 return
             kept = iterate.duals[:, panel].copy() if iterate.duals.size else NONE
@@ -144,7 +142,7 @@ class BlockSweeper(InMemory):
 
         def steps(block: int) -> tuple[Any, Array, Array]:
             order, pick = self.blocks[block], self._picks[block]
-            part = None if iterate.x.ndim == 1 else self.rows.matrix()[pick]
+            part = None if iterate.x.ndim == 1 else self.rows.matrix[pick]
             error = b[pick] - (self.rows.products(iterate.x, order, within) if part is None else part @ iterate.x)
             if iterate.duals.size:
                 error -= iterate.shrink * iterate.duals[pick]

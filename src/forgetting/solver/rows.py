@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from forgetting.compute.row_kernels import row_arrays
 from forgetting.core.arrays import Array, IntArray, is_sparse, read_only
 from forgetting.files.matrices import as_matrix, read_matrix
 from forgetting.files.row_sources import RowSource, as_source
@@ -86,45 +86,59 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_worker.cache_clear)  # threads do not survive a fork
 
 
-class Rows(ABC):
-    """The rows of a matrix in memory; `by_fours` says whether `sweep_fours` is there."""
+class Rows:
+    """The rows of a checked matrix in memory: a C-contiguous float64 array, or a scipy.sparse CSR array of float64.
 
-    shape: tuple[int, int]
-    by_fours: ClassVar[bool] = False
+    Attributes:
+        matrix: the array.
+        shape: its shape.
+        by_fours: whether `sweep_fours` is there, as it is for dense rows.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.by_fours = not is_sparse(matrix)
+        self.matrix: Any = read_only(matrix) if self.by_fours else matrix
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self._arrays = row_arrays(matrix)
 
     @cached_property
-    @abstractmethod
     def squares(self) -> Array:
         """|a_i|^2 for every row."""
+        if self.by_fours:
+            return self._squares_and_products[0]
+        _, data, _, starts = self._arrays
+        return read_only(kernels.squares_sparse(data, starts))
+
+    @cached_property
+    def _squares_and_products(self) -> tuple[Array, Array]:
+        """Squares of dense rows, and inner products of the rows of each group of four."""
+        squares, products = np.empty(self.shape[0]), np.empty((self.shape[0] // 4, 6))
+        kernels.products_of_fours(self.matrix, squares, products)
+        return read_only(squares), read_only(products)
 
     @property
-    @abstractmethod
     def entries(self) -> int:
         """The number of stored entries."""
+        return int(self.matrix.size)
 
-    @abstractmethod
     def dense(self, rows: Any) -> Array:
         """Some rows as a dense array."""
+        return as_dense(self.matrix[rows])
 
-    @abstractmethod
     def transposed(self) -> Rows:
         """The columns as rows, a copy."""
+        return Rows(np.ascontiguousarray(self.matrix.T) if self.by_fours else self.matrix.T.tocsr())
 
-    @abstractmethod
-    def matrix(self) -> Any:
-        """The rows as a NumPy array or a scipy.sparse array, for matrix products."""
+    def project_many(self, *arguments: Any) -> None:
+        """Project onto the solutions of blocks of dense rows, for several right-hand sides."""
+        kernels.project_many(self.matrix, *arguments)
 
-    @abstractmethod
-    def _sweep(self, *arguments: Any) -> float: ...
-
-    @abstractmethod
-    def _sweep_many(self, *arguments: Any) -> None: ...
-
-    @abstractmethod
-    def _products(self, *arguments: Any) -> None: ...
-
-    @abstractmethod
-    def _combine(self, *arguments: Any) -> None: ...
+    def sweep_fours(
+        self, b: Array, scale: Array, shrink: float, groups: IntArray, x: Array, duals: Array = NONE
+    ) -> Array:
+        """`sweep` for equations with one right-hand side, in groups of four consecutive rows; the same steps."""
+        products = self._squares_and_products[1]
+        return np.array([kernels.sweep_fours(self.matrix, products, b, scale, shrink, groups, x, duals)])
 
     def sweep(
         self,
@@ -143,14 +157,16 @@ class Rows(ABC):
         With several right-hand sides x is n x c; limits are for a single right-hand side.
         """
         if x.ndim == 1:
-            fixed = (limits.relations, order, x, duals, limits.low, limits.high, clipped)
-            return np.array([self._sweep(b, scale, shrink, *fixed)])
+            bounds = limits.low, limits.high
+            return np.array(
+                [kernels.sweep(*self._arrays, b, scale, shrink, limits.relations, order, x, duals, *bounds, clipped)]
+            )
         seen = np.zeros(x.shape[1])
 
         def work(panel: slice) -> None:
             own, part = np.ascontiguousarray(x[:, panel]), np.zeros(panel.stop - panel.start)
             kept = np.ascontiguousarray(duals[:, panel]) if duals.size else NONE_2D
-            self._sweep_many(np.ascontiguousarray(b[:, panel]), scale, shrink, order, own, kept, part)
+            kernels.sweep_many(*self._arrays, np.ascontiguousarray(b[:, panel]), scale, shrink, order, own, kept, part)
             x[:, panel], seen[panel] = own, part
             if duals.size:
                 duals[:, panel] = kept
@@ -167,7 +183,11 @@ class Rows(ABC):
                 together(lambda part: matrix @ np.ascontiguousarray(x[:, part]), panels(x.shape[1]), threads), axis=1
             )
         products = np.empty(count)
-        together(lambda cut: self._products(order, *cut, x, products), self._cuts(count), threads)
+
+        def work(cut: tuple[int, int]) -> None:
+            kernels.row_products(*self._arrays, order, *cut, x, products)
+
+        together(work, self._cuts(count), threads)
         return products
 
     def combined(self, weights: Array, order: IntArray = ALL, threads: int = 1) -> Array:
@@ -184,7 +204,7 @@ class Rows(ABC):
 
         def work(cut: tuple[int, int]) -> Array:
             total = np.zeros(self.shape[1])
-            self._combine(order, *cut, weights, total)
+            kernels.combine(*self._arrays, order, *cut, weights, total)
             return total
 
         return np.asarray(sum(together(work, self._cuts(count), threads)))
@@ -196,115 +216,12 @@ class Rows(ABC):
 
     def picked(self, order: IntArray) -> Any:
         """The rows in `order`, or all rows, as a NumPy array or a scipy.sparse array; consecutive ones are a view."""
-        matrix = self.matrix()
+        matrix = self.matrix
         if len(order) == 0:
             return matrix
         if order[-1] - order[0] + 1 == len(order) and (np.diff(order) == 1).all():
             return matrix[order[0] : order[-1] + 1]  # a view of a dense matrix
         return matrix[order]
-
-
-class DenseRows(Rows):
-    """Rows in a C-contiguous float64 array."""
-
-    by_fours = True
-
-    def __init__(self, array: Array) -> None:
-        self.array = read_only(array.view())
-        self.shape = (int(array.shape[0]), int(array.shape[1]))
-
-    @cached_property
-    def squares(self) -> Array:
-        return self._squares_and_products[0]
-
-    @cached_property
-    def _squares_and_products(self) -> tuple[Array, Array]:
-        """Squares of rows, and inner products of the rows of each group of four."""
-        squares, products = np.empty(self.shape[0]), np.empty((self.shape[0] // 4, 6))
-        kernels.products_of_fours(self.array, squares, products)
-        return read_only(squares), read_only(products)
-
-    def project_many(self, *arguments: Any) -> None:
-        """Project onto the solutions of blocks, for several right-hand sides."""
-        kernels.project_many(self.array, *arguments)
-
-    def sweep_fours(
-        self, b: Array, scale: Array, shrink: float, groups: IntArray, x: Array, duals: Array = NONE
-    ) -> Array:
-        """`sweep` for equations with one right-hand side, in groups of four consecutive rows; the same steps."""
-        products = self._squares_and_products[1]
-        return np.array([kernels.sweep_fours(self.array, products, b, scale, shrink, groups, x, duals)])
-
-    @property
-    def entries(self) -> int:
-        return self.shape[0] * self.shape[1]
-
-    def dense(self, rows: Any) -> Array:
-        picked: Array = self.array[rows]
-        return picked
-
-    def transposed(self) -> DenseRows:
-        return DenseRows(np.ascontiguousarray(self.array.T))
-
-    def matrix(self) -> Any:
-        return self.array
-
-    def _sweep(self, *arguments: Any) -> float:
-        return kernels.sweep_dense(self.array, *arguments)
-
-    def _sweep_many(self, *arguments: Any) -> None:
-        kernels.sweep_dense_many(self.array, *arguments)
-
-    def _products(self, *arguments: Any) -> None:
-        kernels.products_dense(self.array, *arguments)
-
-    def _combine(self, *arguments: Any) -> None:
-        kernels.combine_dense(self.array, *arguments)
-
-
-class SparseRows(Rows):
-    """Rows in a scipy.sparse CSR array of float64."""
-
-    def __init__(self, csr: Any) -> None:
-        self.csr = csr
-        self.shape = (int(csr.shape[0]), int(csr.shape[1]))
-        # compiled code wraps signed indices round, which would double the time of a sweep
-        unsigned = (array.view(f"u{array.itemsize}") for array in (csr.indices, csr.indptr))
-        self._arrays: tuple[Any, ...] = tuple(map(read_only, (csr.data, *unsigned)))
-
-    @cached_property
-    def squares(self) -> Array:
-        return read_only(kernels.squares_sparse(self._arrays[0], self._arrays[2]))
-
-    @property
-    def entries(self) -> int:
-        return len(self._arrays[0])
-
-    def dense(self, rows: Any) -> Array:
-        return np.asarray(self.csr[rows].toarray())
-
-    def transposed(self) -> SparseRows:
-        return SparseRows(self.csr.T.tocsr())
-
-    def matrix(self) -> Any:
-        return self.csr
-
-    def _sweep(self, *arguments: Any) -> float:
-        return kernels.sweep_sparse(*self._arrays, *arguments)
-
-    def _sweep_many(self, *arguments: Any) -> None:
-        kernels.sweep_sparse_many(*self._arrays, *arguments)
-
-    def _products(self, *arguments: Any) -> None:
-        kernels.products_sparse(*self._arrays, *arguments)
-
-    def _combine(self, *arguments: Any) -> None:
-        kernels.combine_sparse(*self._arrays, *arguments)
-
-
-def rows_of(matrix: Any) -> Rows:
-    """The rows of a checked matrix, dense in C order or CSR."""
-    return SparseRows(matrix) if is_sparse(matrix) else DenseRows(matrix)
 
 
 def as_rows(matrix: Any, what: str = "A") -> Rows:
@@ -313,7 +230,7 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
     >>> as_rows([[1, 2], [3, 4]]).squares
     array([ 5., 25.])
     """
-    return rows_of(as_matrix(matrix, what))
+    return Rows(as_matrix(matrix, what))
 
 
 def opened(matrix: Any, budget: float) -> Rows | RowSource:
@@ -330,4 +247,9 @@ def opened(matrix: Any, budget: float) -> Rows | RowSource:
     if source is None:
         return as_rows(matrix)
     loaded = source.loaded(budget)
-    return source if loaded is None else rows_of(loaded)
+    return source if loaded is None else Rows(loaded)
+
+
+def as_dense(product: Any) -> Array:
+    """A product of matrices as a NumPy array."""
+    return np.asarray(product.toarray() if is_sparse(product) else product)

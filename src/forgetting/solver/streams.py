@@ -14,7 +14,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, is_sparse
 from forgetting.errors import NotSupportedError
 from forgetting.files.row_sources import RowSource
-from forgetting.solver.rows import Limits, Rows, rows_of
+from forgetting.solver.rows import Limits, Rows
 from forgetting.solver.sweepers import Iterate, RowSweeper, Sweeper
 
 
@@ -73,7 +73,7 @@ class StreamSweeper:
     def _read(self, block: int) -> Rows:
         span = self._span(block)
         with self._lock:
-            rows = rows_of(self.source.read(span.start, span.stop))
+            rows = Rows(self.source.read(span.start, span.stop))
         rows.squares  # noqa: B018 - computed by the thread that reads
         return rows
 
@@ -99,7 +99,7 @@ class StreamSweeper:
             ahead = self._reading.pop(block, None)
             rows = self._read(block) if ahead is None else ahead.result()
             self._squares[block] = float(rows.squares.sum())
-            size = (16.0 if is_sparse(rows.matrix()) else 8.0) * (rows.entries + rows.shape[0])
+            size = (16.0 if is_sparse(rows.matrix) else 8.0) * (rows.entries + rows.shape[0])
             if self._kept_bytes + size <= self.keep:
                 self._kept[block] = rows
                 self._kept_bytes += size

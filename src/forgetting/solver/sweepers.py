@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, fingerprint
-from forgetting.solver.rows import NONE, Limits, Rows
+from forgetting.solver.rows import NONE, Limits, Rows, as_dense
 
 SAMPLE = 64  # rows that are compared when a solve is resumed
 GRAM_ROWS = 2**14  # whose scaled copy is made at once
@@ -189,7 +189,7 @@ class InMemory(ABC):
         """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
         sample = np.unique(np.linspace(0, self.shape[0] - 1, min(self.shape[0], SAMPLE)).astype(int))
         return {
-            "A": f"{self.shape} {fingerprint(self.rows.matrix()[sample]).hex()}",
+            "A": f"{self.shape} {fingerprint(self.rows.matrix[sample]).hex()}",
             "blocks": self._division(),
             "relaxation": repr(self.relaxation),
             "average": repr(self.average),
@@ -214,7 +214,7 @@ class InMemory(ABC):
     def weighted_gram(self, weights: Array) -> Array | None:
         """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one."""
         m, n = self.shape
-        matrix, roots = self.rows.matrix(), np.sqrt(weights)
+        matrix, roots = self.rows.matrix, np.sqrt(weights)
         if m < n:
             wide: Array = as_dense(matrix @ matrix.T) * np.outer(roots, roots)
             return wide
@@ -287,8 +287,7 @@ class RowSweeper(InMemory):
         """Make the steps of the visited rows; the sum of the squared errors seen, for each right-hand side."""
         scale = self._scale(iterate.shrink)
         if self._by_fours and iterate.x.ndim == 1:
-            rows: Any = self.rows
-            return np.asarray(rows.sweep_fours(b, scale, iterate.shrink, visits, iterate.x, iterate.duals))
+            return self.rows.sweep_fours(b, scale, iterate.shrink, visits, iterate.x, iterate.duals)
         order = self._order(visits)
         if self.average == 1:
             state = (iterate.x, iterate.duals, iterate.clipped)
@@ -371,12 +370,6 @@ class Tracked:
     def losses(self) -> Array:
         """Half the squared residual of every row."""
         return 0.5 * self.gap**2
-
-
-def as_dense(product: Any) -> Array:
-    """A product of matrices as a NumPy array."""
-    dense: Array = product.toarray() if hasattr(product, "toarray") else np.asarray(product)
-    return dense
 
 
 def scales(squares: Array, shrink: float, relaxation: float) -> Array:
